@@ -3,6 +3,7 @@ package world_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/world"
 )
 
@@ -60,24 +62,77 @@ func TestSharedMemoryAcrossHosts(t *testing.T) {
 	require.ErrorContains(t, errs[1], `its RMA_HOST is unset (automatic choice), this rank's "b", and RMA_DEVICE allows shared memory only`)
 }
 
+// The key of keyFile, and another.
+const (
+	jobKey   = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	otherKey = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210"
+)
+
 // keyFile has a job's key.
 func keyFile(t *testing.T) string {
 	t.Helper()
-	key := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)+"\n"), 0o600))
-	return key
+	return fileOf(t, jobKey)
 }
 
-// Under a launcher the key of the job is that of a file, if the environment names one.
-func TestKeyFileUnderALauncher(t *testing.T) {
-	t.Setenv("RMA_DEVICE", "tcp")
-	files := []string{keyFile(t), keyFile(t)}
-	environment := func(rank int) []string { return []string{"RMA_KEY_FILE=" + files[rank]} }
-	jobtest.StartWith(t, 2, meet, environment).Succeeds()
-	require.NoError(t, os.WriteFile(files[1], []byte(strings.Repeat("fedcba9876543210", 4)+"\n"), 0o600))
-	for _, err := range jobtest.StartWith(t, 2, meet, environment).Wait() {
-		require.ErrorContains(t, err, "ranks disagree: ")
-		require.Regexp(t, "rank [01] has the key [0-9a-f]{8}, this rank the key [0-9a-f]{8};", err.Error())
+// fileOf has a key.
+func fileOf(t *testing.T, key string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(path, []byte(key+"\n"), 0o600))
+	return path
+}
+
+// keyVariable has a rank of meetWithKey give Init the key that it names.
+const keyVariable = "WORLD_TEST_KEY"
+
+var meetWithKey = jobtest.RegisterWith("meet with a key", func() ([]world.Option, error) {
+	text := os.Getenv(keyVariable)
+	if text == "" {
+		return nil, nil
+	}
+	key, err := hex.DecodeString(text)
+	return []world.Option{world.WithKey(key)}, err
+}, scripted(func(s *script) { s.OK(s.World.Barrier(s.Ctx)) }))
+
+// A rank has the key of WithKey, and that of RMA_KEY_FILE if it has no such option, under a launcher as at a root.
+func TestKeyOfTheJob(t *testing.T) {
+	for name, keys := range map[string][2]string{
+		"the option and a file":         {keyVariable + "=" + jobKey, "RMA_KEY_FILE=" + keyFile(t)},
+		"the option beside other files": {keyVariable + "=" + jobKey + " RMA_KEY_FILE=" + fileOf(t, otherKey), keyVariable + "=" + jobKey + " RMA_KEY_FILE=/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("RMA_DEVICE", "tcp")
+			environment := func(rank int) []string { return strings.Fields(keys[rank]) }
+			t.Run("launcher", func(t *testing.T) { jobtest.StartWith(t, 2, meetWithKey, environment).Succeeds() })
+			t.Run("root", func(t *testing.T) {
+				root := rootJob(t, launchtest.RootAddress(), 2)
+				jobtest.StartWith(t, 2, meetWithKey, func(rank int) []string {
+					return append(append(root(rank), "RMA_KEY_FILE="), environment(rank)...)
+				}).Succeeds()
+			})
+		})
+	}
+	t.Run("another", func(t *testing.T) {
+		for _, err := range jobtest.StartWith(t, 2, meetWithKey, func(rank int) []string {
+			return []string{"RMA_KEY_FILE=" + fileOf(t, []string{jobKey, otherKey}[rank])}
+		}).Wait() {
+			require.ErrorContains(t, err, "ranks disagree: ")
+			require.Regexp(t, "rank [01] has the key [0-9a-f]{8}, this rank the key [0-9a-f]{8};", err.Error())
+		}
+	})
+}
+
+// RMA_KEY_FILE is looked at wherever it is set, also where no rank needs a key.
+func TestWrongKeyFile(t *testing.T) {
+	environment(t, nil)
+	t.Setenv("RMA_KEY_FILE", "/nowhere")
+	exchange := func(_ context.Context, mine string) ([]string, error) { return []string{mine}, nil }
+	never := func(context.Context, *world.World) error { return fmt.Errorf("began") }
+	_, initErr := world.Init(t.Context())
+	_, newErr := world.New(t.Context(), 0, 1, exchange)
+	for _, err := range []error{initErr, newErr, world.Run(t.Context(), 2, never)} {
+		require.ErrorIs(t, err, world.ErrEnvironment)
+		require.ErrorContains(t, err, "invalid environment: RMA_KEY_FILE: ")
 	}
 }
 

@@ -58,7 +58,7 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 		return nil, fmt.Errorf("world: Init: %w: the World of an earlier call is open, or being made; use that one, or close it first", ErrInitialized)
 	}
 	defer func() { initialized.Store(w) }()
-	s, flaw := newSettings(options)
+	s, flaw := jobSettings(options)
 	client, err := pmi.FromEnvironment()
 	switch none := errors.Is(err, pmi.ErrNoManager); {
 	case none && flaw == nil:
@@ -73,9 +73,6 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 		return nil, errtext.Errorf("world: Init: this process can join no further job%s; start it again under the launcher: %w", why, err)
 	case err != nil:
 		return nil, errtext.Errorf("world: Init: %w: %w", ErrEnvironment, err)
-	}
-	if flaw == nil && s.key == nil {
-		s.key, flaw = jobKeyFromFile()
 	}
 	if flaw != nil {
 		err = errtext.Errorf("world: Init: %w", decline(ctx, managed(client), client.Rank(), s, flaw))
@@ -92,17 +89,17 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	return w, nil
 }
 
-// jobKeyFromFile reads the job's key where the environment names a file of it.
-func jobKeyFromFile() ([]byte, error) {
+// jobSettings are those of a rank of a job. The key is that of the file that RMA_KEY_FILE names, if no option gives one.
+func jobSettings(options []Option) (settings, error) {
+	s, err := newSettings(options)
 	path := os.Getenv("RMA_KEY_FILE")
-	if path == "" {
-		return nil, nil
+	if err != nil || s.key != nil || path == "" {
+		return s, err
 	}
-	key, err := proof.ReadKeyFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: RMA_KEY_FILE: %w", ErrEnvironment, err)
+	if s.key, err = proof.ReadKeyFile(path); err != nil {
+		return s, fmt.Errorf("%w: RMA_KEY_FILE: %w", ErrEnvironment, err)
 	}
-	return key, nil
+	return s, nil
 }
 
 // initialized is the World of Init that is open, and beingMade in place of one that will be.
@@ -115,7 +112,7 @@ var (
 
 // unmanaged joins a job whose ranks rank 0 brings together, or is a world of one.
 func unmanaged(ctx context.Context, s settings) (*World, error) {
-	found, err := root.FromEnvironment()
+	found, err := root.FromEnvironment(s.key)
 	if errors.Is(err, root.ErrNoRoot) {
 		if err := alone(); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func New(ctx context.Context, rank, size int, exchange Exchange, options ...Opti
 	case rank < 0 || rank >= size:
 		return nil, fmt.Errorf("world: New: %w: rank %d, %s", ErrArgument, rank, errtext.Allowed(size-1))
 	}
-	s, flaw := newSettings(options)
+	s, flaw := jobSettings(options)
 	if flaw != nil {
 		return nil, errtext.Errorf("world: New: %w", decline(ctx, exchange, rank, s, flaw))
 	}

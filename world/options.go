@@ -272,11 +272,14 @@ func WithHost(name string) Option { return func(s *settings) { s.host = name } }
 // all of them.
 func WithAddress(text string) Option { return func(s *settings) { s.address = text } }
 
-// WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other
-// over a network. Without this option [Init] takes that of the file that RMA_KEY_FILE names in the environment; else
-// rank 0 makes one and hands it out through the exchange of the launcher. All ranks pass the same, or none does: ranks of which one has another key, or only some have
-// one, get an ErrMismatch from [Init] or [New]. A [Listener] and its clients pass a key of their own, which is not
-// the job's: see [Listen].
+// WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other over a network. The environment variable
+// RMA_KEY_FILE names a file with the key; where this option is given that file is not read. Where neither gives a key rank 0
+// makes one, and the exchange of the launcher, or that of [New], hands it out.
+//
+// All ranks of a job need the same key. If one has another, or only some have one, Init under a launcher and New return an
+// ErrMismatch. At RMA_ROOT, where each rank needs a key, a rank with another cannot join.
+//
+// A [Listener] and its clients have another key: see [Listen].
 func WithKey(key []byte) Option { return func(s *settings) { s.key = key } }
 
 // WithoutKey has [Listen] and [Dial] do without a key, at a loopback address. Every user of this host can then connect to

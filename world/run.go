@@ -59,7 +59,7 @@ func checkRun(name string, ctx context.Context, n int, body func(ctx context.Con
 	case body == nil:
 		return settings{}, nilArgument(name, "body")
 	}
-	s, err := newSettings(options)
+	s, err := jobSettings(options)
 	if err != nil {
 		return settings{}, errtext.Errorf("world: %s: %w", name, err)
 	}

@@ -14,7 +14,7 @@
 //
 // A rank joins with
 //
-//	settings, err := root.FromEnvironment()
+//	settings, err := root.FromEnvironment(nil)
 //	member, err := root.Join(ctx, settings, time.Minute)
 //
 // and has in the [Member] the same PMI-1 client as under a manager. Rank 0 is the

@@ -21,7 +21,7 @@ const whereVariable = "RMA_ROOT_TEST_WHERE"
 func init() {
 	// A rank that tells the others at which address it is, and finds them.
 	roles["far"] = func() error {
-		s, err := FromEnvironment()
+		s, err := FromEnvironment(nil)
 		if err != nil {
 			return err
 		}

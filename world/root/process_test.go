@@ -56,7 +56,7 @@ func order(point string) error {
 }
 
 func member() (*Member, error) {
-	s, err := FromEnvironment()
+	s, err := FromEnvironment(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ var roles = map[string]func() error{
 	},
 	// A rank that has little patience.
 	"hasty": func() error {
-		s, err := FromEnvironment()
+		s, err := FromEnvironment(nil)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ var roles = map[string]func() error{
 	},
 	// A root to which one rank comes, but not all.
 	"half": func() error {
-		s, err := FromEnvironment()
+		s, err := FromEnvironment(nil)
 		if err != nil {
 			return err
 		}

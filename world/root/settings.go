@@ -62,10 +62,10 @@ const (
 	keyVariable  = "RMA_KEY_FILE"
 )
 
-// FromEnvironment reads the settings from the environment. It is ErrNoRoot if no root,
-// rank or size is set, though there may be a key, which is for served windows, too; an empty variable
-// counts as not set.
-func FromEnvironment() (*Settings, error) {
+// FromEnvironment reads the settings from the environment. It returns ErrNoRoot if none of root, rank and size is
+// set. An empty variable counts as not set. If key is nil, the key is that of the file that RMA_KEY_FILE names; otherwise that file is
+// not read.
+func FromEnvironment(key []byte) (*Settings, error) {
 	set := 0
 	for _, name := range []string{rootVariable, rankVariable, sizeVariable} {
 		if os.Getenv(name) != "" {
@@ -75,7 +75,7 @@ func FromEnvironment() (*Settings, error) {
 	if set == 0 {
 		return nil, ErrNoRoot
 	}
-	s := &Settings{Root: os.Getenv(rootVariable)}
+	s := &Settings{Root: os.Getenv(rootVariable), Key: key}
 	if err := checkRoot(s.Root); err != nil {
 		return nil, err
 	}
@@ -85,6 +85,9 @@ func FromEnvironment() (*Settings, error) {
 	}
 	if s.Rank, err = number(rankVariable, "this rank's number", 0, s.Size-1); err != nil {
 		return nil, err
+	}
+	if s.Key != nil {
+		return s, nil
 	}
 	path := os.Getenv(keyVariable)
 	if path == "" {

@@ -52,7 +52,7 @@ func TestFromEnvironment(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			t.Setenv(c.variable, c.value)
-			s, err := FromEnvironment()
+			s, err := FromEnvironment(nil)
 			if c.says != "" {
 				require.ErrorIs(t, err, ErrSettings)
 				require.ErrorContains(t, err, c.says)
@@ -64,17 +64,23 @@ func TestFromEnvironment(t *testing.T) {
 			require.Equal(t, os.Getenv("RMA_ROOT"), s.Root)
 			require.Equal(t, 3, s.Size)
 			require.Equal(t, testKey, s.Key)
+			// A key that is given counts in place of the file.
+			t.Setenv("RMA_KEY_FILE", open)
+			given := []byte("a key of sixteen bytes")
+			s, err = FromEnvironment(given)
+			require.NoError(t, err)
+			require.Equal(t, given, s.Key)
 		})
 	}
 	t.Run("none", func(t *testing.T) {
 		for name := range good {
 			t.Setenv(name, "")
 		}
-		_, err := FromEnvironment()
+		_, err := FromEnvironment(nil)
 		require.ErrorIs(t, err, ErrNoRoot)
 		// Who serves a window has one.
 		t.Setenv("RMA_KEY_FILE", key)
-		_, err = FromEnvironment()
+		_, err = FromEnvironment(nil)
 		require.ErrorIs(t, err, ErrNoRoot)
 	})
 }
