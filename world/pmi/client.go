@@ -2,6 +2,7 @@ package pmi
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,13 @@ func (c *Client) begin() (*Client, error) {
 	return c, nil
 }
 
-func (c *Client) start() error {
+// start begins a job on the connection, which is no longer of use where that fails.
+func (c *Client) start() (err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.broken = cmp.Or(c.broken, err)
+	}()
 	answer, err := c.ask(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package pmi
 
 import (
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -51,6 +52,21 @@ func TestNoOtherJob(t *testing.T) {
 	_, err := clients[1].Get("a")
 	require.Error(t, err)
 	refused(clients[1], "used before in this process, and failed: get_result: ")
+
+	// A manager that serves another job at first, and refuses then, is asked no more.
+	near, far := net.Pipe()
+	defer far.Close()
+	played := make(chan error, 1)
+	go func() {
+		played <- append(hydra[:4:4], "> cmd=finalize", "< cmd=finalize_ack", hydra[0], "< cmd=response_to_init rc=-1").play(far)
+	}()
+	c, err := New(near, 0, 1)
+	require.NoError(t, err)
+	c.kept = true
+	require.NoError(t, c.Finalize())
+	refused(c, "the manager begins no further job: refused by the manager: version 1 is wanted")
+	refused(c, "used before in this process, and failed: refused by the manager: version 1 is wanted")
+	require.NoError(t, <-played)
 
 	_, client := joined(t)
 	require.NoError(t, client.Finalize())
