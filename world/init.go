@@ -81,8 +81,12 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	}
 	if err != nil {
 		notJoined = true
-		// An error of Blame means that the launcher is gone.
-		_ = client.Blame(client.Rank(), false)
+		at := client.Rank()
+		if peer := (*PeerError)(nil); errors.As(err, &peer) {
+			at = peer.Rank
+		}
+		// An error of NotJoined means that the launcher is gone.
+		_ = client.NotJoined(at)
 		return nil, err
 	}
 	go endWithManager(client, s.logger)

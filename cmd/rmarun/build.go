@@ -82,7 +82,10 @@ func build(ctx context.Context, name string, directory bool) (program string, re
 		if ctx.Err() != nil {
 			return "", nil, fmt.Errorf("building %s: %w", name, context.Cause(ctx))
 		}
-		return "", nil, fmt.Errorf("building %s: %w\n%s", name, err, bytes.TrimRight(output, "\n"))
+		if output = bytes.TrimRight(output, "\n"); len(output) > 0 {
+			err = fmt.Errorf("%w\n%s", err, output)
+		}
+		return "", nil, fmt.Errorf("building %s: %w", name, err)
 	}
 	info, err := os.Stat(program)
 	if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {

@@ -387,14 +387,20 @@ func TestWrongUsage(t *testing.T) {
 		{"missing name", []string{"-n", "1", "no-such-program-or-package"}, 1, []string{"no-such-program-or-package", "no such program"}},
 		{"not executable", []string{"-n", "1", text}, 1, []string{text}},
 		{"empty directory", []string{"-n", "1", empty}, 1, []string{empty}},
+		{"no go command", []string{"-n", "1", empty}, 1, []string{"building " + empty, "executable file not found in $PATH\n"}},
 		{"not a command", []string{"-n", "1", library}, 1, []string{library, "is not a command: its package is not main"}},
 		{"does not compile", []string{"-n", "1", broken}, 1, []string{"building " + broken, "nonsense"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			stdout, stderr, exit := runJob(t, "", test.arguments...)
+			c := rmarun(t, "", test.arguments...)
+			if test.name == "no go command" {
+				c.Env = append(c.Env, "PATH=")
+			}
+			stdout, stderr, exit := runCommand(t, c)
 			require.Equal(t, test.status, exit, "%s", stderr)
 			require.Empty(t, stdout)
 			require.NotContains(t, stderr, "\n\n")
+			require.True(t, strings.HasSuffix(stderr, "\n"))
 			require.NotContains(t, stderr, " failed: ", "nothing is run")
 			for _, says := range test.says {
 				require.Contains(t, stderr, says)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/tty"
+	"github.com/onesided/rma/world"
 	"github.com/onesided/rma/world/pmi"
 )
 
@@ -65,7 +66,7 @@ var roles = map[string]func(rank, argument string){
 		}
 		status, err := strconv.Atoi(how)
 		if how == "not joined" {
-			err = client.Blame(1, false)
+			err = client.NotJoined(1)
 		}
 		if err == nil {
 			os.Exit(status)
@@ -152,6 +153,16 @@ var roles = map[string]func(rank, argument string){
 		}
 		fmt.Println("the reason")
 		os.Exit(3)
+	},
+	// decline has rank 1 decline the job, and each rank fail by its own status.
+	"decline": func(rank, _ string) {
+		device, status := "", 4
+		if rank == "1" {
+			device, status = "nonsense", 7
+		}
+		if _, err := world.Init(context.Background(), world.WithDevice(device)); err != nil {
+			os.Exit(status)
+		}
 	},
 	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO which process that is. When
 	// rmarun has ended rank 0 for the failure, that kills the child, and fails, too.

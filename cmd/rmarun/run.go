@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -26,8 +27,9 @@ type job struct {
 	ranks       []*rank
 	// processes are the ranks whose process has not ended, by its number.
 	processes map[int]*rank
-	// blames has what each rank says of another, nil where it says nothing of any.
-	blames []atomic.Pointer[blame]
+	// blames has what each rank says of another, nil where it says nothing of any, and unjoined those that could not join.
+	blames   []atomic.Pointer[blame]
+	unjoined []atomic.Bool
 	events
 
 	// What follows belongs to the goroutine of watch. running counts ranks that are not over.
@@ -71,8 +73,7 @@ type outcome struct {
 
 type abort struct{ rank, status int }
 
-// blame is what a rank says of another: that it has failed, or has left while it was needed. What it says of itself is
-// that it has not joined the job.
+// blame is what a rank says of another, or of itself: that it has failed, or has left while it was needed.
 type blame struct {
 	rank int
 	left bool
@@ -101,6 +102,9 @@ func run(o *options) (status int, err error) {
 	building, built := interrupt.Context(context.Background(), ending...)
 	program, remove, err := find(building, o.program)
 	built()
+	if ended := (interrupt.Error{}); errors.As(err, &ended) {
+		return 128 + int(ended.Signal.(syscall.Signal)), err
+	}
 	if err != nil {
 		return 1, err
 	}
@@ -110,7 +114,7 @@ func run(o *options) (status int, err error) {
 	adopt()
 	j := &job{
 		options: o, inherited: inherited, running: o.ranks, terminal: openTerminal(), processes: make(map[int]*rank), listeners: make(map[int]*rank),
-		blames: make([]atomic.Pointer[blame], o.ranks),
+		blames: make([]atomic.Pointer[blame], o.ranks), unjoined: make([]atomic.Bool, o.ranks),
 		events: events{
 			changes: make(chan change), silent: make(chan *rank, o.ranks), overdue: make(chan *rank, o.ranks),
 			lost: make(chan int, o.ranks), late: make(chan *rank, o.ranks), aborts: make(chan abort, o.ranks),
@@ -119,9 +123,10 @@ func run(o *options) (status int, err error) {
 	defer j.terminal.takeBack()
 	j.out, j.errout = newOutputs(os.Stdout, os.Stderr, &j.lines)
 	j.server = pmi.NewServer(o.ranks, pmi.Events{
-		Gone:  func(rank int) { j.lost <- rank },
-		Abort: func(rank, status int) { j.aborts <- abort{rank, status} },
-		Blame: j.blame,
+		Gone:      func(rank int) { j.lost <- rank },
+		Abort:     func(rank, status int) { j.aborts <- abort{rank, status} },
+		Blame:     j.blame,
+		NotJoined: func(rank int) { j.unjoined[rank].Store(true) },
 	})
 	defer j.server.Close()
 	err = j.start(program)
@@ -274,6 +279,7 @@ func (j *job) hear() {
 func (j *job) blame(rank, blamed int, left bool) {
 	if blamed == pmi.Nobody {
 		j.blames[rank].Store(nil)
+		j.unjoined[rank].Store(false)
 		return
 	}
 	j.blames[rank].Store(&blame{blamed, left})
@@ -313,7 +319,7 @@ func (j *job) unclosed(r *rank) {
 		return
 	}
 	how := "closing its World"
-	if b := j.blames[r.number].Load(); b != nil && b.rank == r.number {
+	if j.unjoined[r.number].Load() {
 		how = "joining the job: its Init failed"
 	}
 	fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without %s\n", r.number, how)

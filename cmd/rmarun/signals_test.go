@@ -214,7 +214,7 @@ func TestSignalWhileBuilding(t *testing.T) {
 		_, err = os.ReadFile(begun)
 		require.NoError(t, err)
 		require.NoError(t, c.Process.Signal(s))
-		require.Equal(t, 1, status(t, c.Wait()))
+		require.Equal(t, 128+int(s), status(t, c.Wait()))
 		require.Equal(t, fmt.Sprintf("rmarun: building .: %v signal received\n", s), stderr.String())
 		left, err := os.ReadDir(temporary)
 		require.NoError(t, err)

@@ -85,6 +85,15 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
+// A rank that cannot join a job fails by itself, and the others for want of it, whichever ends first.
+func TestFollowersOfADecliner(t *testing.T) {
+	c := rmarun(t, "decline", "-n", "4", "SELF")
+	c.Env = append(c.Env, tellVariable+"="+forever)
+	_, stderr, exit := runCommand(t, c)
+	require.Equal(t, 7, exit, "%s", stderr)
+	require.Equal(t, "rmarun: rank 1 failed: exit status 7\nrmarun: 3 further ranks failed because another had failed\n", stderr)
+}
+
 // A rank that rmarun has ended is no reason for another to fail, whoever blames it.
 func TestFollowersOfTheEnded(t *testing.T) {
 	j := &job{blames: make([]atomic.Pointer[blame], 3)}

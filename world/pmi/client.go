@@ -280,13 +280,18 @@ type finalizing struct {
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
 // Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
-// why. What it says last counts. That this rank goes on without the one that it has blamed it says by [Nobody], and that it could
-// not join its job by its own rank. It tells only a [Server]: other managers do not know this message.
-func (c *Client) Blame(rank int, left bool) error {
+// why. What it says last counts. By [Nobody] it says that this rank goes on without the one that it has blamed. It tells only a
+// [Server]: other managers do not know this message.
+func (c *Client) Blame(rank int, left bool) error { return c.blame(rank, left, "") }
+
+// NotJoined is the Blame of a rank that could not join its job, because rank has failed: its own rank, or another.
+func (c *Client) NotJoined(rank int) error { return c.blame(rank, false, " "+notJoinedField) }
+
+func (c *Client) blame(rank int, left bool, more string) error {
 	if !c.blames {
 		return nil
 	}
-	return c.tell(fmt.Sprintf("cmd=%s rank=%d left=%t", blameCommand, rank, left))
+	return c.tell(fmt.Sprintf("cmd=%s rank=%d left=%t%s", blameCommand, rank, left, more))
 }
 
 // tell writes what has no answer. It does not wait for a request that is under way, because a barrier may last for ever.

@@ -36,6 +36,8 @@ const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"
 	blameVersion = "3"
+	// notJoinedField is in the blame of a rank that could not join its job.
+	notJoinedField = "joined=false"
 )
 
 var (

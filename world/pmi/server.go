@@ -27,7 +27,8 @@ type Server struct {
 	// abort is told of a rank's wish to end the job.
 	abort func(rank, status int)
 	// blame is called with what a rank says of another: see Events.
-	blame func(rank, blamed int, left bool)
+	blame     func(rank, blamed int, left bool)
+	notJoined func(rank int)
 
 	serving sync.WaitGroup
 
@@ -65,8 +66,10 @@ type Events struct {
 	Abort func(rank, status int)
 	// Blame: a rank says that another has failed, or has left while it was needed. If the rank fails, too, that may be why.
 	// What it says last counts. blamed is [Nobody] when the rank goes on without the one that it has blamed, or has begun
-	// another job, and the rank itself when it could not join this one.
+	// another job.
 	Blame func(rank, blamed int, left bool)
+	// NotJoined: a rank could not join its job. Blame follows, with another rank if that is why, or with the rank itself.
+	NotJoined func(rank int)
 }
 
 // MaxValues bounds what each rank of a job may put, in keys: one for each 800 bytes of a
@@ -75,7 +78,7 @@ const MaxValues = 1024
 
 // NewServer serves a job of size ranks.
 func NewServer(size int, events Events) *Server {
-	s := &Server{size: size, gone: events.Gone, abort: events.Abort, blame: events.Blame, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
+	s := &Server{size: size, gone: events.Gone, abort: events.Abort, blame: events.Blame, notJoined: events.NotJoined, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
 	if s.gone == nil {
 		s.gone = func(int) {}
 	}
@@ -84,6 +87,9 @@ func NewServer(size int, events Events) *Server {
 	}
 	if s.blame == nil {
 		s.blame = func(int, int, bool) {}
+	}
+	if s.notJoined == nil {
+		s.notJoined = func(int) {}
 	}
 	return s
 }
@@ -261,6 +267,9 @@ func (c *session) note(m message) bool {
 	left, e := strconv.ParseBool(m["left"])
 	if err != nil || e != nil || blamed < Nobody || blamed >= c.server.size {
 		return false
+	}
+	if m["joined"] == "false" {
+		c.server.notJoined(c.rank)
 	}
 	c.blame(blamed, left)
 	return true

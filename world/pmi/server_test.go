@@ -303,15 +303,19 @@ func TestAbort(t *testing.T) {
 	require.Empty(t, wishes)
 }
 
-// Whom a rank blames is reported, itself among them, and that it takes this back, also while it waits in a barrier, but not if
-// that cannot be.
+// Whom a rank blames is reported, itself among them, whether it could not join, and that it takes the blame back. It is heard
+// while it waits in a barrier, and not of a rank that there is not.
 func TestBlame(t *testing.T) {
 	type blame struct {
 		rank, blamed int
 		left         bool
 	}
 	blames := make(chan blame, 4)
-	s, clients := newJob(t, 3, Events{Blame: func(rank, blamed int, left bool) { blames <- blame{rank, blamed, left} }})
+	unjoined := make(chan int, 1)
+	s, clients := newJob(t, 3, Events{
+		Blame:     func(rank, blamed int, left bool) { blames <- blame{rank, blamed, left} },
+		NotJoined: func(rank int) { unjoined <- rank },
+	})
 	inside := make(chan error, 1)
 	go func() { inside <- clients[1].Barrier(t.Context()) }()
 	await.True(t, "a rank to be inside", func() bool {
@@ -323,6 +327,10 @@ func TestBlame(t *testing.T) {
 		require.NoError(t, clients[1].Blame(b.blamed, b.left))
 		require.Equal(t, b, await.Receive(t, "a blame", blames))
 	}
+	require.Empty(t, unjoined)
+	require.NoError(t, clients[1].NotJoined(2))
+	require.Equal(t, 1, await.Receive(t, "a rank that could not join", unjoined))
+	require.Equal(t, blame{1, 2, false}, await.Receive(t, "its blame", blames))
 	for rank, blamed := range map[int]int{0: 3, 2: -2} {
 		require.NoError(t, clients[rank].Blame(blamed, false))
 		_, err := clients[rank].Get("anything")
