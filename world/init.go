@@ -38,8 +38,8 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // Under a manager, too, RMA_KEY_FILE names the file of the job's key, as [WithKey] gives it. Where neither is set rank 0 makes
 // a key.
 //
-// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in the body of Run, Main or
-// Simulate. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or
+// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. So it does in the body of Run,
+// Main or Simulate, and in any goroutine with the context that the body gets, or one made from that. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or
 // meet at RMA_ROOT. There a rank that calls it before all have left the last job waits for them. Hydra and Slurm serve one
 // job a process. A process whose Init or Close has failed under a manager joins no further job: it must be started again. If
 // ctx has ended before the call Init does nothing, and may be called again. Otherwise it takes PMI_FD and PMI_PORT out of the
@@ -51,7 +51,7 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("world: Init: %w", errtext.Ended(ctx))
 	}
-	if withinBody() {
+	if withinBody(ctx) {
 		return nil, fmt.Errorf("world: Init: %w: this rank is one of Run, Main or Simulate; use the World that its body gets", ErrInitialized)
 	}
 	if !initialized.CompareAndSwap(nil, beingMade) {

@@ -83,7 +83,7 @@ func runProgram(ctx context.Context, body func(ctx context.Context, w *World) er
 	if err != nil {
 		return nil, err
 	}
-	if err = body(ctx, w); err != nil {
+	if err = callBody(ctx, body, w); err != nil {
 		return func() error { return w.departFailed(err) }, &RankError{w.rank, err}
 	}
 	if err = inTime(ctx, w.closeAll); err != nil {

@@ -43,6 +43,17 @@ var bodies = map[string]func(ctx context.Context, w *world.World) error{
 		}
 		return w.Barrier(ctx)
 	},
+	// again has a rank close its World and ask for another.
+	"again": func(ctx context.Context, w *world.World) error {
+		if err := w.Close(); err != nil {
+			return err
+		}
+		if _, err := world.Init(context.Background()); !errors.Is(err, world.ErrInitialized) {
+			return fmt.Errorf("Init in the body: %w", err)
+		}
+		_, err := world.Init(ctx)
+		return err
+	},
 	"panic": func(context.Context, *world.World) error { panic("the body panics") },
 	// wait ends with the error of a context that has ended, obey without one, and ignore not at all.
 	"wait": func(ctx context.Context, _ *world.World) error {
@@ -201,6 +212,16 @@ func TestMainFails(t *testing.T) {
 	status, _, stderr = launch(t, "panic", 1)[0].end()
 	require.Equal(t, 2, status)
 	require.Contains(t, stderr, "panic: the body panics")
+}
+
+// A body of Main has its World, also under a launcher, and can make no other.
+func TestInitInABodyOfMain(t *testing.T) {
+	t.Parallel()
+	for rank, p := range append(launch(t, "again", 2), newProgram(t, "again", "RMA_RANKS=1").start(t)) {
+		status, _, stderr := p.end()
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, fmt.Sprintf(": world: rank %d: Init: already initialized: this rank is one of Run, Main or Simulate; use the World that its body gets\n", rank%2))
+	}
 }
 
 // A signal ends the context of the body, unless it was ignored at the start, and a second one the process.

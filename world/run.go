@@ -21,11 +21,10 @@ import (
 const MaxRanks = 1 << 16
 
 // Run calls body for n ranks, each a goroutine of this process with a World that is
-// closed when body returns, and returns when all have ended. The context that
-// bodies get is that of Run.
+// closed when body returns, and returns when all have ended. The context that bodies get ends when that of Run does.
 //
 // Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
-// [Init] is an error in a body, whose rank has its World already.
+// [Init] is an error in a body, whose rank has its World already, and with the context that the body gets.
 //
 // A rank whose body returns an error, or panics, has failed. Run returns a
 // *RankError for each rank that failed by itself, joined; failures of ranks that
@@ -118,15 +117,26 @@ func call(ctx context.Context, body func(ctx context.Context, w *World) error, w
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return body(ctx, w)
+	return callBody(ctx, body, w)
 }
 
-// bodyCaller is the name of call.
-var bodyCaller = runtime.FuncForPC(reflect.ValueOf(call).Pointer()).Name()
+// ofBody is the key of a value that only contexts of bodies have.
+type ofBody struct{}
 
-// withinBody reports whether the body of a rank that this process has made is what calls it. Other goroutines may meanwhile do
-// what they like.
-func withinBody() bool {
+// callBody calls the body of a rank. Its name is how withinBody knows the goroutines of bodies.
+func callBody(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) error {
+	return body(context.WithValue(ctx, ofBody{}, true), w)
+}
+
+// bodyCaller is the name of callBody.
+var bodyCaller = runtime.FuncForPC(reflect.ValueOf(callBody).Pointer()).Name()
+
+// withinBody reports whether a body calls it, or another goroutine with a context of a body. It does not see a goroutine that
+// a body has started and that has another context.
+func withinBody(ctx context.Context) bool {
+	if ctx.Value(ofBody{}) != nil {
+		return true
+	}
 	callers := make([]uintptr, 64)
 	n := runtime.Callers(1, callers)
 	for n == len(callers) {

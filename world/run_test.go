@@ -66,18 +66,29 @@ func TestRunFailures(t *testing.T) {
 	})
 }
 
-// A rank of this process is one of a job already: Init is an error in each, however deep in the body.
+// A rank of this process is one of a job already: Init is an error in each, however deep in the body, and in another goroutine.
 func TestInitInABody(t *testing.T) {
 	var deep func(ctx context.Context, depth int) error
 	deep = func(ctx context.Context, depth int) error {
 		if depth > 0 {
 			return deep(ctx, depth-1)
 		}
-		_, err := world.Init(ctx)
+		// The stack alone tells of the body.
+		_, err := world.Init(context.Background())
 		return err
 	}
 	for _, depth := range []int{0, 1000} {
-		body := func(ctx context.Context, w *world.World) error { return deep(ctx, depth) }
+		body := func(ctx context.Context, w *world.World) error {
+			if w.Rank() != 0 {
+				return deep(ctx, depth)
+			}
+			refused := make(chan error)
+			go func() {
+				_, err := world.Init(ctx)
+				refused <- err
+			}()
+			return <-refused
+		}
 		profile, err := sim.ByName("ndr-2024")
 		require.NoError(t, err)
 		simulator, err := sim.New(profile, 1)
