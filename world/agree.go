@@ -59,13 +59,16 @@ func either(with bool, option string) string {
 	return "no " + option
 }
 
+// keyless is the term of a rank that no user has given a key, which gets one from rank 0.
+const keyless = "no key of its own"
+
 // keyTerm tells keys apart without giving them away.
 func keyTerm(key []byte) string {
 	if key == nil {
-		return "no key"
+		return keyless
 	}
 	sum := sha256.Sum256(key)
-	return fmt.Sprintf("the key %x", sum[:4])
+	return fmt.Sprintf("a key with the hash %x", sum[:4])
 }
 
 // disagreement is why a rank that has something in the place of what this one has is in no job with it.
@@ -75,10 +78,14 @@ func disagreement(rank int, theirs, mine string) error {
 
 // agree checks that a rank has the same terms as this one.
 func agree(rank int, theirs, mine root.Terms) error {
-	if its, own := theirs.Differ(mine); its != own {
-		return disagreement(rank, its, own)
+	its, own := theirs.Differ(mine)
+	switch {
+	case its == own:
+		return nil
+	case its == keyless || strings.HasPrefix(its, "a key "):
+		return fmt.Errorf("%w (RMA_KEY_FILE or WithKey)", disagreement(rank, its, own))
 	}
-	return nil
+	return disagreement(rank, its, own)
 }
 
 // agreeOnCards checks that ranks which reach some over RDMA cards have equally many.

@@ -40,17 +40,21 @@ func TestDifferentRanks(t *testing.T) {
 		{with(WithStaging(false)), "WithAlgorithm(0)", "WithAlgorithm(0), no staging"},
 		{with(WithNetwork(network)), "no WithNetwork", "WithNetwork"},
 		{with(WithTLS(new(tls.Config))), "no WithTLS", "WithTLS"},
-		{with(WithKey(make([]byte, 16))), "no key", "the key 374708ff"},
+		{with(WithKey(make([]byte, 16))), "no key of its own", "a key with the hash 374708ff"},
 		{with(WithAddress("127.0.0.1,127.0.0.1")), "1 address (RMA_ADDRESS)", "2 addresses (RMA_ADDRESS)"},
 	}
 	require.Len(t, cases, 1+strings.Count(string(s.terms(2)), ";"), "each of the terms is one of the cases")
 	for _, c := range cases {
 		ranks := [2]introduction{{terms: s.terms(2), cores: 1}, {rank: 1, terms: root.Terms(c.change(string(s.terms(2)))), cores: 1}}
 		errs := introduced(t.Context(), ranks, func(text string) string { return text })
+		set := ""
+		if strings.Contains(c.theirs, "key") {
+			set = " (RMA_KEY_FILE or WithKey)"
+		}
 		require.ErrorIs(t, errs[0], ErrMismatch)
-		require.EqualError(t, errs[0], fmt.Sprintf("ranks disagree: rank 1 has %s, this rank %s; all ranks must have the same", c.theirs, c.mine))
+		require.EqualError(t, errs[0], fmt.Sprintf("ranks disagree: rank 1 has %s, this rank %s; all ranks must have the same%s", c.theirs, c.mine, set))
 		require.ErrorIs(t, errs[1], ErrMismatch)
-		require.EqualError(t, errs[1], fmt.Sprintf("ranks disagree: rank 0 has %s, this rank %s; all ranks must have the same", c.mine, c.theirs))
+		require.EqualError(t, errs[1], fmt.Sprintf("ranks disagree: rank 0 has %s, this rank %s; all ranks must have the same%s", c.mine, c.theirs, set))
 	}
 	ranks := [2]introduction{{terms: s.terms(2), cores: 1}, {rank: 1, terms: s.terms(2), cores: 1}}
 	require.Equal(t, [2]error{}, introduced(t.Context(), ranks, func(text string) string { return text }))

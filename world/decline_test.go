@@ -117,7 +117,7 @@ func TestKeyOfTheJob(t *testing.T) {
 			return []string{"RMA_KEY_FILE=" + fileOf(t, []string{jobKey, otherKey}[rank])}
 		}).Wait() {
 			require.ErrorContains(t, err, "ranks disagree: ")
-			require.Regexp(t, "rank [01] has the key [0-9a-f]{8}, this rank the key [0-9a-f]{8};", err.Error())
+			require.Regexp(t, `rank [01] has a key with the hash [0-9a-f]{8}, this rank a key with the hash [0-9a-f]{8}; all ranks must have the same \(RMA_KEY_FILE or WithKey\)`, err.Error())
 		}
 	})
 }
