@@ -2,6 +2,7 @@
 package docs_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -119,8 +121,37 @@ func second[T any](_ T, err error) error { return err }
 // first is what a call returns beside its error.
 func first[T any](got T, _ error) T { return got }
 
-// none is no context.
-var none context.Context
+// mainVariable has TestMainOfMisuse be a program of world.Main.
+const mainVariable = "DOCS_TEST_MAIN"
+
+// TestMainOfMisuse is the program of ofMain.
+func TestMainOfMisuse(t *testing.T) {
+	if os.Getenv(mainVariable) == "" {
+		t.Skip("skipped: another test starts it as its program")
+	}
+	world.Main(runs)
+}
+
+// ofMain is what a program of world.Main prints as its error.
+func ofMain(t *testing.T, environment ...string) error {
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestMainOfMisuse$")
+	program.Env = append(append(os.Environ(), mainVariable+"=1"), environment...)
+	var stderr bytes.Buffer
+	program.Stderr = &stderr
+	require.Error(t, program.Run())
+	_, text, _ := strings.Cut(strings.TrimSpace(stderr.String()), ": ")
+	return errors.New(text)
+}
+
+// none is no context, over one that has ended.
+var (
+	none context.Context
+	over = func() context.Context {
+		ctx, end := context.WithCancel(context.Background())
+		end()
+		return ctx
+	}()
+)
 
 func runs(context.Context, *world.World) error { return nil }
 
@@ -226,6 +257,10 @@ func makingAJob(t *testing.T) []call {
 		{"world.Init(ctx) with RMA_DEVISE=tcp", set("RMA_DEVISE", "tcp")()},
 		{"world.Init(ctx) with PMI_RANK=1", set("PMI_RANK", "1")()},
 		{"world.Init(ctx) with RMA_ROOT=nowhere", set("RMA_ROOT", "nowhere")()},
+		{"world.Init(ctx) with RMA_KEY_FILE=/nowhere", set("RMA_KEY_FILE", "/nowhere")()},
+		{"world.Init(ctx) where ctx has ended", second(world.Init(over))},
+		{"world.Init(ctx) in the body of world.Run", onEvery(func(ctx context.Context, _ *world.World) error { return second(world.Init(ctx)) })},
+		{"world.Main(body) with RMA_RANKS=4, started by rmarun", ofMain(t, "PMI_FD=3", "PMI_RANK=0", "PMI_SIZE=2", "RMA_RANKS=4")},
 		{"world.New(nil, 0, 1, exchange)", second(world.New(none, 0, 1, exchange))},
 		{"world.New(ctx, 0, 1, nil)", second(world.New(ctx, 0, 1, nil))},
 		{"world.New(ctx, 1, 1, exchange)", second(world.New(ctx, 1, 1, exchange))},

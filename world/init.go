@@ -35,8 +35,7 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 // 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
 // again.
 //
-// Under a manager, too, RMA_KEY_FILE names the file of the job's key, as [WithKey] gives it. Where neither is set rank 0 makes
-// a key.
+// [WithKey] says which key the job has.
 //
 // A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. So it does in the body of Run,
 // Main or Simulate, and in any goroutine with the context that the body gets, or one made from that. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or

@@ -41,8 +41,8 @@ const closeTime = time.Second
 // status 1. A process that is a rank prints its error before the other ranks can see its end, and does not wait for
 // them; a panic of its body ends it as any other program.
 //
-// SIGINT and SIGTERM end the context of the body, but for a SIGINT that was ignored when the process started, as in the
-// background of a script. That SIGTERM was, as after trap "" TERM, no Go program can know: Go's runtime catches it first.
+// SIGINT and SIGTERM end the context of the body. A SIGINT that was ignored when the process started, as in the background of a
+// script, stays ignored. SIGTERM does not, even after trap "" TERM: Go's runtime replaces it first.
 // The status of a process that fails after a signal is 128 + its number. The process waits for other ranks for one more
 // second. A second signal ends it at once.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {

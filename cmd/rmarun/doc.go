@@ -10,7 +10,8 @@
 //
 // Rank 0 has rmarun's standard input. What ranks write is passed on as it is and at once; with -label, line by line, each
 // after the number of its rank in brackets and a space. There a line of more than 64 KiB is passed on as several lines, of
-// which each but the first has a plus sign in place of that space: "[0]+".
+// which each but the first has a plus sign in place of that space: "[0]+". The plus sign does not say which of the rank's two
+// streams goes on: to tell them apart, send standard error to another file.
 // Without -label, and if standard error is a terminal, RMA_TERMINAL in a rank's environment has the number of the pipe that
 // is its standard error. The examples and bench then show their progress. Where standard output is the same terminal
 // one pipe is both streams of a rank, so that what the rank writes keeps its order.
@@ -27,9 +28,12 @@
 // that they were, after trap "" TERM say, or, SIGQUIT, in the background of a script.
 //
 // When a rank fails the others have 200 ms to say why and to end, get SIGTERM, have the grace to end, and are killed. They
-// get SIGTERM at once when a rank aborts the job. The
-// summary names the ranks that failed by themselves and how, counts those that failed because another had failed, as the
-// World of each tells rmarun until Shrink gives it another, and shows the last lines that each wrote if others have written much after them, or if they could not be written.
+// get SIGTERM at once when a rank aborts the job.
+//
+// The summary names the ranks that failed by themselves, and how. It counts those that failed because another had failed: the
+// World of each, or its Init, tells rmarun of that other. A World that Shrink gives begins anew. Of each rank that is named,
+// the summary shows the last lines if others have written much after them, or if they could not be written.
+//
 // What ranks print is passed on however long its reader takes, unless a signal has ended the job and the grace is over.
 // What ranks leave behind ends with the job, and a second after a rank has ended its output is closed to what it left
 // behind. On Linux that holds also for what has left its group.

@@ -27,9 +27,9 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   least 1), and what -env adds.
 
 signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, and end
-  what has not ended after the grace; a second SIGINT ends it at once. SIGHUP, SIGINT
-  and SIGTSTP that were ignored when rmarun started, as by nohup, stay ignored, also for
-  the ranks. SIGTERM and SIGQUIT do not: Go programs cannot know that they were ignored.
+  what has not ended after the grace; a second SIGINT ends it at once. SIGHUP and SIGINT
+  that were ignored when rmarun started, as by nohup, stay ignored, also for the ranks. On
+  Linux so does SIGTSTP. SIGTERM and SIGQUIT do not: Go's runtime replaces them first.
 
 exit status: that of the rank that failed first by itself, 128 + number if a signal
   ended it; 128 + the number of a signal that was to end rmarun before that, however the
