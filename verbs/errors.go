@@ -21,7 +21,7 @@ var (
 	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
 	// ErrRejected: the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")
-	// ErrShortage: this side lacks descriptors, ports, buffers or a route for a connection, which
+	// ErrShortage: this side lacks descriptors, ports or buffers for a connection, which
 	// the peer has not heard of. Another may be tried.
 	ErrShortage = errors.New("verbs: this side is short of what a connection takes")
 )

@@ -15,10 +15,10 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/netcall"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -62,9 +62,9 @@ func (o *door) open(options *Options) error {
 	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
 		return argumentError("Open: Key has %s, allowed are %d to %d, or none", errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
 	}
-	listener, err := net.Listen("tcp", options.Listen)
+	listener, err := netcall.Listen(options.Listen)
 	if err != nil {
-		return fmt.Errorf("ibv: Open: %w", err)
+		return fmt.Errorf("ibv: Open: %w", netcall.Limited(err))
 	}
 	o.listener = listener
 	if err := o.name(options); err != nil {
@@ -225,7 +225,7 @@ func (o *door) call(address string, own *endpoint, hello []byte) (*line, error) 
 			l.send(kindHello, append(own.append(payload), hello...))
 			return l, nil
 		}
-		if !proof.Ended(err) && !isShortage(err) || calls == maxCalls || ctx.Err() != nil {
+		if !proof.Ended(err) && !netcall.IsShortage(err) || calls == maxCalls || ctx.Err() != nil {
 			return nil, o.uncalled(hostPort, err)
 		}
 		select {
@@ -241,7 +241,7 @@ func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", hostPort)
 	if err != nil {
-		return nil, err
+		return nil, netcall.Undialed(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = proof.Dial(conn, o.key, purpose)
@@ -257,26 +257,14 @@ func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
 
 // uncalled says why there is no line, and of what class that is.
 func (o *door) uncalled(hostPort string, err error) error {
-	class := verbs.ErrPeerGone
+	class := netcall.Class(err)
 	switch {
-	case isShortage(err):
-		class = verbs.ErrShortage
 	case errors.Is(err, proof.ErrKey), errors.Is(err, proof.ErrVersion), errors.Is(err, proof.ErrProtocol):
 		class = verbs.ErrRejected
-	case os.IsTimeout(err):
+	case class == verbs.ErrPeerGone && os.IsTimeout(err):
 		err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
 	}
-	return fmt.Errorf("ibv: %s: connecting to %s: %w: %w", o.device.name, hostPort, class, err)
-}
-
-// isShortage tells whether this side lacks something that a call takes.
-func isShortage(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+	return fmt.Errorf("ibv: %s: connecting to %s: %w: %w", o.device.name, hostPort, class, netcall.Limited(err))
 }
 
 // shut ends everything, and waits for it.

@@ -179,3 +179,20 @@ func TestParseAddress(t *testing.T) {
 		require.ErrorContains(t, err, "an address of this device is host:port/16 hexadecimal digits", address)
 	}
 }
+
+// A device that listens at all addresses of IPv4 says so, and a call that the network ends names the address once.
+func TestDoorErrors(t *testing.T) {
+	err := new(door).open(&Options{Listen: "0.0.0.0:0", Key: make([]byte, keyOfNobody)})
+	require.ErrorContains(t, err, "Listen is 0.0.0.0:")
+	leaving, leave := context.WithCancel(t.Context())
+	defer leave()
+	o := &door{device: &device{name: "card"}, limit: await.Limit, leaving: leaving, leave: leave}
+	for address, want := range map[string]string{
+		// Nobody connects to a group of hosts.
+		"224.0.0.1:7": "ibv: card: connecting to 224.0.0.1:7: this host has no route to it: connect: network is unreachable",
+		"127.0.0.1:0": "ibv: card: connecting to 127.0.0.1:0: verbs: peer is gone: connect: connection refused",
+	} {
+		_, err := o.call(address+"/0123456789abcdef", new(endpoint), nil)
+		require.EqualError(t, err, want)
+	}
+}

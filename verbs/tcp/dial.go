@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/onesided/rma/internal/netcall"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/proof"
 )
@@ -101,18 +99,11 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 
 // unconnected is the error of a dial that has ended with err.
 func (o *door) unconnected(ctx context.Context, hostPort string, err error) error {
-	class := verbs.ErrPeerGone
-	switch {
-	case isShortage(err):
-		class = verbs.ErrShortage
-	case errors.Is(err, proof.ErrKey), errors.Is(err, proof.ErrVersion), errors.Is(err, proof.ErrProtocol):
+	class := netcall.Class(err)
+	if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
 		class = verbs.ErrRejected
 	}
-	if called, ok := err.(*net.OpError); ok && called.Op == "dial" {
-		// It has the address, too.
-		err = called.Err
-	}
-	if class != verbs.ErrShortage && ctx.Err() == context.DeadlineExceeded {
+	if class == verbs.ErrPeerGone && ctx.Err() == context.DeadlineExceeded {
 		err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
 	}
 	return refused("connecting to "+hostPort, fmt.Errorf("%w: %w", class, err))
@@ -162,13 +153,13 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 		switch {
 		case err == nil:
 			return conn, nil
-		case isShortage(err):
-			short = err
+		case netcall.IsShortage(err):
+			short = netcall.Undialed(err)
 		case short != nil && (os.IsTimeout(err) || ctx.Err() != nil):
 			// It was not the peer that took the time.
 			return nil, short
 		default:
-			return nil, err
+			return nil, netcall.Undialed(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -178,24 +169,9 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	}
 }
 
-// isShortage reports whether the system of this side refused for want of something, a route included. It says
-// nothing about the peer.
-func isShortage(err error) bool {
-	for _, errno := range [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, syscall.ENETDOWN} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
-}
-
 // refused is the error of a system call, with the limit that it has met, if that is of descriptors.
 func refused(call string, err error) error {
-	var limit unix.Rlimit
-	if errors.Is(err, syscall.EMFILE) && unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		return fmt.Errorf("tcp: %s: %w: RLIMIT_NOFILE (ulimit -n) is %d", call, err, limit.Cur)
-	}
-	return fmt.Errorf("tcp: %s: %w", call, err)
+	return fmt.Errorf("tcp: %s: %w", call, netcall.Limited(err))
 }
 
 // prove has both sides prove the key.

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -138,28 +137,27 @@ func TestTimeRunsOutInALaterCall(t *testing.T) {
 	require.ErrorContains(t, err, "it may demand TLS")
 }
 
-// A network that this side cannot reach is no news of the peer, and may be reached later. The address of a peer that refuses stands
-// once in the error.
+// The error of a call that the network ends has the address of the peer once, and says that the peer is gone only where that may be.
 func TestWhyADialFails(t *testing.T) {
-	dialed := func(errno syscall.Errno) error {
-		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7}, Err: os.NewSyscallError("connect", errno)}
-	}
-	var o door
-	for _, c := range []struct {
-		errno syscall.Errno
+	device := openWith(t, Options{})
+	for address, c := range map[string]struct {
 		class error
+		says  string
 	}{
-		{syscall.ENETUNREACH, verbs.ErrShortage},
-		{syscall.ENETDOWN, verbs.ErrShortage},
-		{syscall.EMFILE, verbs.ErrShortage},
-		{syscall.ECONNREFUSED, verbs.ErrPeerGone},
-		{syscall.EHOSTUNREACH, verbs.ErrPeerGone},
+		// Nobody connects to a group of hosts.
+		"224.0.0.1:7": {syscall.ENETUNREACH, "tcp: connecting to 224.0.0.1:7: this host has no route to it: connect: network is unreachable"},
+		"127.0.0.1:0": {verbs.ErrPeerGone, "tcp: connecting to 127.0.0.1:0: verbs: peer is gone: connect: connection refused"},
 	} {
-		err := o.unconnected(t.Context(), "10.0.0.1:7", dialed(c.errno))
+		err := failure(t, connect(t, device, address+"/0123456789abcdef"))
 		require.ErrorIs(t, err, c.class)
-		require.ErrorIs(t, err, c.errno)
-		require.Equal(t, c.class == verbs.ErrPeerGone, errors.Is(err, verbs.ErrPeerGone), "%v", err)
-		require.Equal(t, 1, strings.Count(err.Error(), "10.0.0.1:7"), "%v", err)
-		require.Equal(t, c.errno == syscall.EMFILE, strings.Contains(err.Error(), "RLIMIT_NOFILE (ulimit -n) is "), "%v", err)
+		require.EqualError(t, err, c.says)
+		require.NotErrorIs(t, err, verbs.ErrShortage)
 	}
+}
+
+// The error of a call that lacks descriptors names their limit.
+func TestShortDialNamesTheLimit(t *testing.T) {
+	err := new(door).unconnected(t.Context(), "10.0.0.1:7", os.NewSyscallError("socket", syscall.EMFILE))
+	require.ErrorIs(t, err, verbs.ErrShortage)
+	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n) is ")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/loopback"
+	"github.com/onesided/rma/internal/netcall"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
@@ -158,7 +159,7 @@ func (o *door) prepare() error {
 	if options.Port != nil {
 		o.listener, err = options.Port.enter(o.id)
 	} else {
-		o.listener, err = net.Listen("tcp", options.Listen)
+		o.listener, err = netcall.Listen(options.Listen)
 	}
 	if err != nil {
 		return refused("Open", err)
