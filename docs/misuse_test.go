@@ -159,6 +159,7 @@ func sections(t *testing.T) []section {
 	return []section{
 		{"Making a job", makingAJob(t)},
 		{"A closed World", closedWorld(t)},
+		{"A World that no call has made", zeroWorld(t)},
 		{"Collectives", collectives(t)},
 		{"Collectives on which the ranks disagree, by every rank", disagreements()},
 		{"Making a window", makingAWindow(t)},
@@ -284,6 +285,29 @@ func closedWorld(t *testing.T) (calls []call) {
 		{"world.Broadcast(ctx, w, 0, ints)", world.Broadcast(ctx, w, 0, []int{1})},
 		{"window.Allocate[int64](ctx, w, 1)", second(window.Allocate[int64](ctx, w, 1))},
 		{"window.Create(ctx, w, ints)", second(window.Create(ctx, w, []int64{1}))},
+	}
+}
+
+func zeroWorld(t *testing.T) []call {
+	ctx, w, one, add := t.Context(), new(world.World), make([]int, 1), func(a, b int) int { return a + b }
+	return []call{
+		{"w.Barrier(ctx)", w.Barrier(ctx)},
+		{"w.Split(ctx, 0, 0)", second(w.Split(ctx, 0, 0))},
+		{"w.Shrink(ctx)", second(w.Shrink(ctx))},
+		{`w.Approach(ctx, "", 0)`, w.Approach(ctx, "", 0)},
+		{"w.Close()", w.Close()},
+		{"world.Broadcast(ctx, w, 0, one)", world.Broadcast(ctx, w, 0, one)},
+		{"world.Gather(ctx, w, 0, one, one)", world.Gather(ctx, w, 0, one, one)},
+		{"world.Scatter(ctx, w, 0, one, one)", world.Scatter(ctx, w, 0, one, one)},
+		{"world.AllGather(ctx, w, one, one)", world.AllGather(ctx, w, one, one)},
+		{"world.AllToAll(ctx, w, one, one)", world.AllToAll(ctx, w, one, one)},
+		{"world.Reduce(ctx, w, 0, one, one, add)", world.Reduce(ctx, w, 0, one, one, add)},
+		{"world.AllReduce(ctx, w, one, one, add)", world.AllReduce(ctx, w, one, one, add)},
+		{"world.ReduceOp(ctx, w, 0, one, one, world.Sum)", world.ReduceOp(ctx, w, 0, one, one, world.Sum)},
+		{"world.AllReduceOp(ctx, w, one, one, world.Sum)", world.AllReduceOp(ctx, w, one, one, world.Sum)},
+		{"window.Allocate[int64](ctx, w, 1)", second(window.Allocate[int64](ctx, w, 1))},
+		{"window.Create(ctx, w, ints)", second(window.Create(ctx, w, []int64{1}))},
+		{`window.Attach[int64](ctx, w, "words")`, second(window.Attach[int64](ctx, w, "words"))},
 	}
 }
 

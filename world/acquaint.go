@@ -189,6 +189,9 @@ func (w *World) approachable(rank int) bool {
 // an answer now of a process that it had not met, or finds at once why it never will. It ends with the context's
 // error where the process does not answer. op names the call in errors.
 func (w *World) Approach(ctx context.Context, op string, rank int) error {
+	if err := made(w, "Approach"); err != nil {
+		return err
+	}
 	if ctx == nil {
 		return nilArgument("Approach", "context")
 	}

@@ -11,8 +11,8 @@ import (
 // rank's out, which is Size times as long. It takes log2(Size) exchanges (Bruck), or, where the
 // parts are long, they go around a ring.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
-	if w == nil {
-		return nilArgument("AllGather", "World")
+	if err := made(w, "AllGather"); err != nil {
+		return err
 	}
 	if err := checkParts("AllGather", "out", len(out), len(in), w.size); err != nil {
 		return err
@@ -55,8 +55,8 @@ const pairwiseRanks = 16
 // AllToAll sends part r of in to rank r and collects what all sent to this rank, in
 // the order of ranks, in out, which is as long. The two do not overlap.
 func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
-	if w == nil {
-		return nilArgument("AllToAll", "World")
+	if err := made(w, "AllToAll"); err != nil {
+		return err
 	}
 	if len(in) != len(out) || len(in)%w.size != 0 {
 		return fmt.Errorf("world: AllToAll: %w: in has %s, out %d; both must be the same multiple of %s", ErrArgument, errtext.Count(len(in), "element"), len(out), errtext.Count(w.size, "rank"))

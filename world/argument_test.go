@@ -278,10 +278,8 @@ func TestOnlyRootArguments(t *testing.T) {
 	}))
 }
 
-// A World that no call has made is refused, and so is no context, where nothing is to be waited for, too.
-func TestZeroWorld(t *testing.T) {
-	err := new(world.World).Close()
-	require.ErrorIs(t, err, world.ErrArgument)
+// No context is refused where nothing is to be waited for, too.
+func TestApproachWithoutContext(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, func(_ context.Context, w *world.World) error {
 		var missing context.Context
 		if err := w.Approach(missing, "", 0); !errors.Is(err, world.ErrArgument) {

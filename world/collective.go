@@ -238,8 +238,8 @@ func (r *round) absolute(me, root int) int   { return (me + root) % r.w.size }
 
 // checkRoot checks the arguments that calls with a root share.
 func checkRoot(w *World, op string, root int) error {
-	if w == nil {
-		return nilArgument(op, "World")
+	if err := made(w, op); err != nil {
+		return err
 	}
 	if root < 0 || root >= w.size {
 		return fmt.Errorf("world: %s: %w: root %d, %s", op, ErrArgument, root, errtext.Allowed(w.size-1))
@@ -257,10 +257,10 @@ func checkParts(op, name string, all, n, parts int) error {
 
 // byFunction is the operation that calls a function, which Reduce and AllReduce take.
 func byFunction[T any](w *World, op string, combine func(a, b T) T) (by operation[T], err error) {
-	switch {
-	case w == nil:
-		return by, nilArgument(op, "World")
-	case combine == nil:
+	if err := made(w, op); err != nil {
+		return by, err
+	}
+	if combine == nil {
 		return by, nilArgument(op, "combine")
 	}
 	by.combine = combine

@@ -61,8 +61,8 @@ type operation[T any] struct {
 }
 
 func operationOf[T Element](w *World, call string, op Op) (by operation[T], err error) {
-	if w == nil {
-		return by, nilArgument(call, "World")
+	if err := made(w, call); err != nil {
+		return by, err
 	}
 	kind := reduce.KindOf[T]()
 	if by.kernel, err = reduce.Lookup(kind, op); err != nil || op > Xor {

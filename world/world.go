@@ -233,9 +233,25 @@ func (w *World) enter(ctx context.Context, call string) error {
 	return err
 }
 
+// errUnmade: a program has made a World by itself.
+var errUnmade = fmt.Errorf("%w: a World that no call of package world has made: take one from Init, New or Run", ErrArgument)
+
+// made returns the error of a call with a World that there is not, or that a program has made by itself.
+func made(w *World, call string) error {
+	switch {
+	case w == nil:
+		return nilArgument(call, "World")
+	case w.endpoint == nil:
+		return fmt.Errorf("world: %s: %w", call, errUnmade)
+	}
+	return nil
+}
+
 // Collective tells why this World has no collectives: ErrClosed, or ErrSession; nil if it has.
 func (w *World) Collective() error {
 	switch {
+	case w.endpoint == nil:
+		return errUnmade
 	case w.closed.Load():
 		return errWorldClosed
 	case w.session != nil:
@@ -246,9 +262,10 @@ func (w *World) Collective() error {
 
 // take is enter by one who looks for a verdict anyway.
 func (w *World) take(ctx context.Context, call string) error {
+	if err := made(w, call); err != nil {
+		return err
+	}
 	switch {
-	case w == nil:
-		return nilArgument(call, "World")
 	case ctx == nil:
 		return nilArgument(call, "context")
 	case !w.collective.TryLock():
@@ -273,13 +290,11 @@ func (w *World) Close() error { return w.CloseContext(context.Background()) }
 // connections stay until other ranks need them no more, and those are served as before, but this one asks nothing new of them. Another
 // Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process.
 func (w *World) CloseContext(ctx context.Context) error {
-	switch {
-	case w == nil:
-		return nilArgument("Close", "World")
-	case ctx == nil:
+	if err := made(w, "Close"); err != nil {
+		return err
+	}
+	if ctx == nil {
 		return nilArgument("Close", "context")
-	case w.endpoint == nil:
-		return fmt.Errorf("world: Close: %w: a World that Init, New, Run or Split has not made", ErrArgument)
 	}
 	select {
 	case w.closing <- struct{}{}:
