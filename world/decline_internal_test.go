@@ -70,6 +70,7 @@ func TestUnsharedIsToldOnce(t *testing.T) {
 		"apart":              {[]introduction{at("pid:[1]", ""), at("pid:[2]", ""), at("pid:[2]", ""), at("pid:[3]", "")}, "rank=0 why=\"rank 1: it is in another name space of processes\""},
 		"apart, named alike": {[]introduction{at("pid:[1]", "a"), at("pid:[1]", "a"), at("pid:[2]", "a")}, "rank=0 why=\"rank 2: it is in"},
 		"named":              {[]introduction{at("pid:[1]", "a"), at("pid:[2]", "b")}, ""},
+		"named, and apart":   {[]introduction{at("pid:[1]", "a"), at("pid:[2]", "b"), at("pid:[3]", "b")}, "rank=1 why=\"rank 2: it is in"},
 		"another machine":    {[]introduction{at("pid:[1]", ""), {machine: "linux/2", host: "linux/2/net:[1]/pid:[2]/"}}, ""},
 		"over the network":   {[]introduction{{machine: "linux/1"}, {machine: "linux/1"}}, ""},
 	} {

@@ -202,8 +202,8 @@ func (i *introduction) logUnshared(logger *slog.Logger, ranks []introduction) {
 	logger.Log(context.Background(), level, "no shared memory: ranks of this machine reach each other over the network, which is slower", "rank", i.rank, "why", i.unshared)
 }
 
-// logSeparate warns, by the first rank of the machine, that another of its ranks is in another name space and shares no memory for
-// that. A host of another name (RMA_HOST) is what the user wants.
+// logSeparate warns that another rank of the machine is in another name space, and shares no memory for that. It does so by the first
+// of the ranks whose RMA_HOST says the same: that others share no memory with those is what the user wants.
 func (i *introduction) logSeparate(logger *slog.Logger, ranks []introduction) {
 	if i.host == "" {
 		return
@@ -212,10 +212,10 @@ func (i *introduction) logSeparate(logger *slog.Logger, ranks []introduction) {
 	for rank := range ranks {
 		other := &ranks[rank]
 		switch {
-		case other.machine != i.machine || rank == i.rank:
-		case rank < i.rank && other.host != "":
+		case other.machine != i.machine || rank == i.rank || other.host == "" || other.called() != i.called():
+		case rank < i.rank:
 			return
-		case separate < 0 && other.host != "" && other.host != i.host && other.called() == i.called():
+		case separate < 0 && other.host != i.host:
 			separate = rank
 		}
 	}
