@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -66,7 +67,7 @@ func (s *settings) checkFiles(network bool) error {
 }
 
 // checkStats tells whether there can be a table, if one is wanted. What is no file, such as a pipe, is left alone: who
-// reads it would see an end. holdStats opens a pipe.
+// reads it would see an end. openPipe opens a pipe.
 func (s *settings) checkStats() error {
 	if s.statsTo == "" || s.statsTo == "-" {
 		return nil
@@ -81,15 +82,29 @@ func (s *settings) checkStats() error {
 	return file.Close()
 }
 
-// holdStats opens the named pipe for the table, if that goes to one. Its reader sees no end before all ranks have closed it.
-func (w *World) holdStats() error {
-	to := w.settings.statsTo
-	if to == "" || to == "-" || !ownfile.IsPipe(to) {
-		return nil
+// openPipe opens the named pipe for the table, nil if that goes to none. Its reader sees no end before all ranks have closed it.
+func (s *settings) openPipe() (*os.File, error) {
+	if s.statsTo == "" || s.statsTo == "-" || !ownfile.IsPipe(s.statsTo) {
+		return nil, nil
 	}
-	var err error
-	w.statsPipe, err = openStats(to)
-	return statsError(err)
+	pipe, err := openStats(s.statsTo)
+	return pipe, statsError(err)
+}
+
+// holdStats opens the named pipe for the table, if that goes to one.
+func (w *World) holdStats() (err error) {
+	w.statsPipe, err = w.settings.openPipe()
+	return err
+}
+
+// dropPipes closes the pipes of ranks that write no table. One that has not been made is nil.
+func dropPipes(worlds []*World) {
+	for _, w := range worlds {
+		if w != nil && w.statsPipe != nil {
+			_ = w.statsPipe.Close()
+			w.statsPipe = nil
+		}
+	}
 }
 
 func openStats(to string) (*os.File, error) { return ownfile.Open(to, os.O_APPEND|os.O_WRONLY) }
@@ -104,8 +119,8 @@ func statsError(err error) error {
 	return fmt.Errorf("%w: RMA_STATS: %w", ErrEnvironment, err)
 }
 
-// writeAccounts writes the table, if one is wanted, at once.
-func (w *World) writeAccounts() error {
+// writeAccounts writes the table, if one is wanted, at once. A reader has the time of writeStats to take it.
+func (w *World) writeAccounts(ctx context.Context) error {
 	to := w.settings.statsTo
 	if to == "" {
 		return nil
@@ -124,10 +139,10 @@ func (w *World) writeAccounts() error {
 		_, err = os.Stderr.Write(text)
 	case file == nil:
 		if file, err = openStats(to); err == nil {
-			err = w.writeStats(file, text)
+			err = w.writeStats(ctx, file, text)
 		}
 	default:
-		err = w.writeStats(file, text)
+		err = w.writeStats(ctx, file, text)
 	}
 	if err != nil {
 		return fmt.Errorf("world: Close: RMA_STATS: %w", err)
@@ -135,13 +150,18 @@ func (w *World) writeAccounts() error {
 	return nil
 }
 
-// writeStats writes the table to a file, and closes that. The reader of a pipe that is full has the time of WithPatience.
-func (w *World) writeStats(file *os.File, text []byte) error {
+// writeStats writes the table to a file, and closes that. The reader of a pipe that is full has the time of WithPatience, and not
+// more than ctx gives.
+func (w *World) writeStats(ctx context.Context, file *os.File, text []byte) error {
+	patience := w.settings.patience
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("its reader has not taken the table within %v", patience))
+	defer cancel()
 	// A regular file has no deadline, and needs none.
-	_ = file.SetWriteDeadline(time.Now().Add(w.settings.patience))
+	stop := context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
 	_, err := file.Write(text)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("%w: its reader has taken nothing for %v", err, w.settings.patience)
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	if e := file.Close(); err == nil {
 		err = e

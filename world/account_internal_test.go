@@ -1,6 +1,9 @@
 package world
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,16 +12,52 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/await"
 )
 
-// A reader that takes nothing does not hold up the end of a rank for ever.
+// A reader that takes nothing holds up the end of a rank for the time of WithPatience, and not for longer than the context of Close.
 func TestTableToReaderThatStops(t *testing.T) {
-	reader, writer, err := os.Pipe()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		ctx      context.Context
+		patience time.Duration
+		says     string
+	}{
+		{t.Context(), time.Millisecond, "its reader has not taken the table within 1ms"}, // expires
+		{ended, time.Hour, context.Canceled.Error()},
+	} {
+		reader, writer, err := os.Pipe()
+		require.NoError(t, err)
+		w := quiet(t)[0]
+		w.settings.patience = c.patience
+		require.ErrorContains(t, w.writeStats(c.ctx, writer, make([]byte, 1<<20)), c.says)
+		require.NoError(t, reader.Close())
+	}
+}
+
+// Where Close has no more time, a reader that takes nothing does not hold it up.
+func TestCloseBeforeTableIsTaken(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(name, 0o600))
+	t.Setenv("RMA_STATS", name)
+	pipe, err := unix.Open(name, unix.O_RDWR|unix.O_NONBLOCK, 0)
 	require.NoError(t, err)
-	defer reader.Close()
-	w := quiet(t)[0]
-	w.settings.patience = time.Millisecond // expires
-	require.ErrorContains(t, w.writeStats(writer, make([]byte, 1<<20)), "its reader has taken nothing for 1ms")
+	defer unix.Close(pipe)
+	for err == nil {
+		_, err = unix.Write(pipe, make([]byte, 1<<10))
+	}
+	require.ErrorIs(t, err, unix.EAGAIN)
+	require.NoError(t, Run(t.Context(), 1, func(ctx context.Context, w *World) error {
+		ended, end := context.WithCancel(ctx)
+		end()
+		if err := w.CloseContext(ended); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "RMA_STATS: write "+name) {
+			return fmt.Errorf("Close ends with %w", err)
+		}
+		return nil
+	}, WithPatience(await.Limit)))
 }
 
 // A window that is closed while its World is may tell of itself while the table is written.
@@ -32,9 +71,9 @@ func TestAccountWhileWritten(t *testing.T) {
 			w.Account(Account{What: "told", Count: 1})
 		}
 	})
-	require.NoError(t, w.writeAccounts())
+	require.NoError(t, w.writeAccounts(t.Context()))
 	telling.Wait()
-	require.NoError(t, w.writeAccounts())
+	require.NoError(t, w.writeAccounts(t.Context()))
 	w.settings.statsTo = ""
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -17,8 +17,8 @@ import (
 // DefaultPatience is how long Init and New wait for the other ranks to start.
 const DefaultPatience = 60 * time.Second
 
-// WithPatience sets how long Init and New wait for the other ranks to start, and how long, in
-// virtual time, all ranks of Simulate may wait at once.
+// WithPatience sets how long Init and New wait for the other ranks to start, how long Close waits for the reader of a
+// pipe that RMA_STATS names, and how long, in virtual time, all ranks of Simulate may wait at once.
 func WithPatience(d time.Duration) Option { return func(s *settings) { s.patience = d } }
 
 // Init joins the job that a process manager has started this process for: rmarun,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -61,9 +62,13 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	defer cancel()
 	exchange = s.attended(exchange, rank, size)
 	var devices [cardKinds]verbs.Device
+	var pipe *os.File // for the table of RMA_STATS
 	defer func() {
 		if err == nil {
 			return
+		}
+		if pipe != nil {
+			_ = pipe.Close()
 		}
 		for _, device := range devices {
 			if device != nil {
@@ -104,7 +109,10 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if device, ok := devices[sharedCard].(*shm.Device); ok {
 		device.SetKey(key)
 	}
-	if err := s.checkFiles(wanted[networkCard]); err != nil {
+	if err = s.checkFiles(wanted[networkCard]); err == nil {
+		pipe, err = s.openPipe()
+	}
+	if err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}
 	if wanted[networkCard] {
@@ -127,7 +135,8 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if s.session != nil {
 		s.session.adopt(w)
 	}
-	if err := errors.Join(w.beginTrace(jobOf(texts), 0), w.holdStats()); err != nil {
+	w.statsPipe = pipe
+	if err := w.beginTrace(jobOf(texts), 0); err != nil {
 		return nil, err
 	}
 	w.apart, w.networkName = true, network.device

@@ -185,7 +185,10 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 	worlds := make([]*World, n)
 	texts := make([]string, n)
 	var devices []verbs.Device
-	fault := func(err error) ([]*World, error) { return nil, errors.Join(err, closeDevices(devices)) }
+	fault := func(err error) ([]*World, error) {
+		dropPipes(worlds)
+		return nil, errors.Join(err, closeDevices(devices))
+	}
 	for rank := range n {
 		device, err := fabric.Open()
 		if err != nil {

@@ -49,6 +49,7 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 		})
 	}
 	err = s.Run()
+	dropPipes(worlds) // of ranks that were killed
 	for rank, w := range worlds {
 		if cards[rank].Killed() && killing(errs[rank], left[rank]) {
 			errs[rank] = errKilled
@@ -69,6 +70,9 @@ var errKilled = fmt.Errorf("%w: the rank was killed", sim.ErrFault)
 // simulatedWorlds makes the ranks of a simulated job. Each opens its card as a task of its own:
 // they do so at once.
 func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*sim.Device, error) {
+	if err := settings.checkStats(); err != nil {
+		return nil, nil, err
+	}
 	worlds, errs := make([]*World, n), make([]error, n)
 	ranks, texts := make([]introduction, n), make([]string, n)
 	// Faults name ranks by the numbers of their first cards.
@@ -112,7 +116,8 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 	}
 	for _, w := range worlds {
 		w.vigil, w.vigilRank, w.vigilRanks = v, w.rank, all
-		if err := w.begin(j); err != nil {
+		if err := errors.Join(w.holdStats(), w.begin(j)); err != nil {
+			dropPipes(worlds)
 			return nil, nil, err
 		}
 	}

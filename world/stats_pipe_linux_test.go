@@ -2,15 +2,19 @@ package world_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/world"
 )
 
@@ -34,6 +38,104 @@ func TestStatsToPipe(t *testing.T) {
 			require.Equal(t, 2, strings.Count(string(text), "collective calls"), "%s", text)
 		})
 	}
+}
+
+// A rank keeps the pipe open from its beginning until it has written its table: a reader that reads meanwhile sees no end.
+func TestStatsPipeIsHeld(t *testing.T) {
+	forms := map[string]func(ctx context.Context, body func(context.Context, *world.World) error) error{
+		"simulated": func(ctx context.Context, body func(context.Context, *world.World) error) error {
+			return world.Simulate(ctx, simtest.New(t, "ndr-2024", 1), 1, body)
+		},
+		"shrunk": func(ctx context.Context, body func(context.Context, *world.World) error) error {
+			return world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
+				small, err := w.Shrink(ctx)
+				if err != nil {
+					return err
+				}
+				return errors.Join(w.Close(), body(ctx, small), small.Close())
+			})
+		},
+	}
+	for form, options := range pipeForms {
+		forms[form] = func(ctx context.Context, body func(context.Context, *world.World) error) error {
+			return world.Run(ctx, 1, body, options...)
+		}
+	}
+	for form, run := range forms {
+		t.Run(form, func(t *testing.T) {
+			reader := statsPipe(t)
+			require.NoError(t, run(t.Context(), func(context.Context, *world.World) error {
+				if _, ended := readPipe(t, reader); ended {
+					return errors.New("the reader has seen an end")
+				}
+				return nil
+			}))
+			text, ended := readPipe(t, reader)
+			require.True(t, ended)
+			require.Contains(t, text, "collective calls")
+		})
+	}
+}
+
+// statsPipe has tables go to a new named pipe, and opens that for reading.
+func statsPipe(t *testing.T) (reader int) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(name, 0o600))
+	t.Setenv("RMA_STATS", name)
+	reader, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Close(reader)) })
+	return reader
+}
+
+// readPipe returns what is in a pipe, and reports whether nothing more comes, because no process has it open for writing.
+func readPipe(t *testing.T, reader int) (text string, ended bool) {
+	t.Helper()
+	for {
+		buffer := make([]byte, 1<<12)
+		n, err := syscall.Read(reader, buffer)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return text, false
+		case err != nil:
+			t.Fatal(err)
+		case n == 0:
+			return text, true
+		default:
+			text += string(buffer[:n])
+		}
+	}
+}
+
+// A rank that finds its pipe unread when it joins has the others hear that, and they let go of theirs.
+func TestNewToUnreadPipe(t *testing.T) {
+	reader := statsPipe(t)
+	members := newMembers(2)
+	begun := make(chan struct{}, 1)
+	joined := make(chan error, 1)
+	go func() {
+		exchange := members.exchange(0)
+		var once sync.Once
+		_, err := world.New(t.Context(), 0, 2, func(ctx context.Context, mine string) ([]string, error) {
+			once.Do(func() { begun <- struct{}{} })
+			return exchange(ctx, mine)
+		}, world.WithDevice("tcp"))
+		joined <- err
+	}()
+	await.Receive(t, "rank 0 to have read its environment", begun)
+	unread := filepath.Join(t.TempDir(), "unread")
+	require.NoError(t, syscall.Mkfifo(unread, 0o600))
+	t.Setenv("RMA_STATS", unread)
+	_, err := world.New(t.Context(), 1, 2, members.exchange(1), world.WithDevice("tcp"))
+	require.ErrorIs(t, err, world.ErrEnvironment)
+	require.ErrorContains(t, err, unread+": is a named pipe that no process reads")
+	err = await.Receive(t, "rank 0", joined)
+	require.ErrorContains(t, err, "rank 1 has failed: it cannot join")
+	require.ErrorContains(t, err, "is a named pipe that no process reads")
+	_, ended := readPipe(t, reader)
+	require.True(t, ended)
 }
 
 // A named pipe that no process reads is an error before anything runs, and nothing waits for a reader.

@@ -383,7 +383,7 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 		if cutBy(ctx, err) {
 			return false, errtext.Errorf("world: Close: %w", err)
 		}
-		l.err = errors.Join(l.err, err, w.depart())
+		l.err = errors.Join(l.err, err, w.departWithin(ctx))
 		l.departed = true
 	}
 	if w.session != nil {
@@ -523,7 +523,10 @@ func (w *World) stop() {
 }
 
 // depart ends this rank's membership in the job, and in teams, without waiting for another rank.
-func (w *World) depart() error {
+func (w *World) depart() error { return w.departWithin(context.Background()) }
+
+// departWithin is depart that waits only while ctx lasts for who reads the table of RMA_STATS.
+func (w *World) departWithin(ctx context.Context) error {
 	w.reports.end()
 	err := errors.Join(w.closeUnshrunk(), w.departTeams())
 	w.stop()
@@ -534,7 +537,7 @@ func (w *World) depart() error {
 	if w.session != nil {
 		w.session.stop()
 	}
-	err = errors.Join(err, w.writeAccounts(), w.closeCards(), w.endTrace())
+	err = errors.Join(err, w.writeAccounts(ctx), w.closeCards(), w.endTrace())
 	if w.telling != nil {
 		w.telling.Wait()
 	}
