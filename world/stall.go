@@ -15,9 +15,10 @@ import (
 )
 
 // A call that waits for as long as WithStall says tells the logger for which ranks it waits, and in which call each of
-// those is. Nothing is done for that before a wait has lasted for notedAfter. It is named then, from the stack of its goroutine,
+// those is. A wait does nothing for that before it has lasted for notedAfter. It is named then, from the stack of its goroutine,
 // because a wait for a link or a meeting is far below the call of the program. Its name is shown in the ledger, where
-// ranks that map it look; others ask for it, and the driver answers while the program computes.
+// ranks that map it look; others ask for it, and the driver answers while the program computes. A call that works long without a
+// wait is named when it begins: see Working.
 
 // notedAfter is after how long others see which call waits. Shorter waits allocate nothing for that.
 const notedAfter = 100 * time.Millisecond

@@ -164,7 +164,7 @@ func TestTraceToUnreadPipe(t *testing.T) {
 	t.Setenv("RMA_TRACE", name)
 	err := world.Run(t.Context(), 2, func(context.Context, *world.World) error { return nil }, world.WithDevice("tcp"))
 	require.ErrorIs(t, err, world.ErrEnvironment)
-	require.ErrorContains(t, err, "RMA_TRACE (or WithTrace): ")
+	require.ErrorContains(t, err, "RMA_TRACE (or WithTrace): timeline: "+name+": is a named pipe")
 }
 
 // A table that a full disk does not take is an error that names the call and the variable.

@@ -44,8 +44,14 @@ func Check(path string) error {
 	})
 }
 
+var errPipe = errors.New("is a named pipe, and a timeline is written at any place of a file: name a file")
+
 // with opens a file that is to be written.
 func with(path string, do func(file *os.File) error) error {
+	if ownfile.IsPipe(path) {
+		// It is not opened either: its reader would see that.
+		return fmt.Errorf("timeline: %s: %w", path, errPipe)
+	}
 	file, err := ownfile.Open(path, os.O_RDWR)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
@@ -59,7 +65,7 @@ func with(path string, do func(file *os.File) error) error {
 // Append adds what write writes to the file of a job, which other processes of the same job
 // write too, each in its turn: the file is whole after each of them. It is made if it is not
 // there, for this user alone (mode 0600), and made anew if it is another job's; what is no timeline is refused with
-// ErrForeign. A symbolic link, a file that has another name and a file of another user are refused, too. A nil write only
+// ErrForeign. A symbolic link, a named pipe, a file that has another name and a file of another user are refused, too. A nil write only
 // makes the file.
 //
 // The processes have one time scale: began is a time of the system's clock at which that of

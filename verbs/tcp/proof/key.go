@@ -63,10 +63,10 @@ func checkKey(key []byte) error {
 // ReadKeyFile reads a key from a regular file in the form of [ParseKey]; spaces and
 // line ends around it are ignored.
 //
-// As ssh does with its keys, it refuses a file that other users could read or have
-// written. The file is the caller's own and gives group and others no permission, or
-// it is root's, such as a secret of Kubernetes, and gives its group read permission
-// at most.
+// It refuses a file that others could have written, or that users outside its group could
+// read. The file is the caller's own and gives group and others no permission, as ssh wants
+// of its keys. Or it is root's, such as a secret of Kubernetes, and gives its group read
+// permission at most; that holds for a caller who is root, too.
 func ReadKeyFile(path string) (key []byte, err error) {
 	// A pipe that nobody writes to would hold up the open.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -113,7 +113,7 @@ func TestKeyFileMustBeAFile(t *testing.T) {
 	require.ErrorIs(t, err, proof.ErrKeyFile)
 }
 
-// A key file is this user's own, or root's, and no other user can read it.
+// A key file is this user's own, which no other can read, or root's, which its group may read.
 func TestKeyFileOwners(t *testing.T) {
 	for _, c := range []struct {
 		owner string
