@@ -163,11 +163,12 @@ func (l *Link) rise() bool {
 		return true
 	}
 	err := l.pair.Err()
+	if l.crossing != nil && !errors.Is(err, verbs.ErrPeerGone) && !errors.Is(err, verbs.ErrRejected) && l.adopt(l.crossing) == nil {
+		// This side lacks something, a route perhaps, and the other does not.
+		l.crossing = nil
+		return true
+	}
 	if errors.Is(err, verbs.ErrShortage) {
-		if l.crossing != nil && l.adopt(l.crossing) == nil {
-			l.crossing = nil
-			return true
-		}
 		w.lack(l.rank, err)
 		if err = l.dial(); err == nil {
 			return false

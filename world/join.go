@@ -18,8 +18,8 @@ import (
 // An Exchange hands every rank a text of each, its own in its own place. It is called
 // by all ranks, the same number of times, and returns when all have called it, or with
 // an error when ctx ends. Texts are printable, without spaces, and at most 900 bytes
-// long. What the ranks exchange includes the key by which they know each other: it must
-// not be open to others.
+// long. What the ranks exchange includes the key of the job, unless [WithKey] or RMA_KEY_FILE
+// gives it to each: it must not be open to others.
 type Exchange func(ctx context.Context, mine string) (all []string, err error)
 
 // New joins a job whose processes have found each other by means of their own. Every
@@ -28,7 +28,7 @@ type Exchange func(ctx context.Context, mine string) (all []string, err error)
 //
 // It looks at the texts when all have come: a rank that cannot join, for a wrong
 // RMA_ADDRESS say, or that was told another device or size of the job, is then an error
-// on all of them. But one that was told a larger size than the others waits for ranks that
+// on all of them. The key of the job is as [WithKey] says. But one that was told a larger size than the others waits for ranks that
 // nobody starts until the time of [WithPatience] is over, unless the exchange itself has
 // the ranks compare their sizes; so do all of a job of which a rank is missing, and tell
 // so to the logger of [WithLogger].

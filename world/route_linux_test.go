@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,7 +58,7 @@ func TestNoRoute(t *testing.T) {
 			defer cancel()
 			var log logged
 			network := func(int) (verbs.Device, error) {
-				device, err := tcp.Open(tcp.Options{})
+				device, err := tcp.Open(tcp.Options{HandshakeLimit: 100 * time.Millisecond})
 				return routeless{device}, err
 			}
 			err := world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {

@@ -31,7 +31,7 @@ func Undialed(err error) error {
 	return err
 }
 
-// errNoRoute: the peer is not known to be gone, but to call it again is of no use.
+// errNoRoute says nothing about the peer. A route that is missing may come back soon, but may also be missing for good.
 var errNoRoute = errors.New("this host has no route to it")
 
 // Class returns the class of the error of a dial: [verbs.ErrShortage], [verbs.ErrPeerGone], or one of neither.
@@ -39,11 +39,16 @@ func Class(err error) error {
 	switch {
 	case IsShortage(err):
 		return verbs.ErrShortage
-	case isOneOf(err, syscall.ENETUNREACH, syscall.ENETDOWN):
+	case lacksRoute(err):
 		return errNoRoute
 	}
 	return verbs.ErrPeerGone
 }
+
+// MayPass reports whether a dial has failed for what this side lacks, and may get while the caller waits: then it dials again.
+func MayPass(err error) bool { return IsShortage(err) || lacksRoute(err) }
+
+func lacksRoute(err error) bool { return isOneOf(err, syscall.ENETUNREACH, syscall.ENETDOWN) }
 
 // IsShortage reports whether the system of this side refused for want of descriptors, ports or buffers. That says nothing
 // about the peer.

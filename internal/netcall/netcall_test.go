@@ -45,6 +45,7 @@ func TestClass(t *testing.T) {
 		for _, other := range []error{verbs.ErrShortage, verbs.ErrPeerGone} {
 			require.Equal(t, c.class == other, errors.Is(class, other), "%v", c.errno)
 		}
+		require.Equal(t, c.class != verbs.ErrPeerGone, netcall.MayPass(c.errno), "%v", c.errno)
 		if c.class == nil {
 			require.EqualError(t, class, "this host has no route to it")
 		}

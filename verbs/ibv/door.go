@@ -225,7 +225,7 @@ func (o *door) call(address string, own *endpoint, hello []byte) (*line, error) 
 			l.send(kindHello, append(own.append(payload), hello...))
 			return l, nil
 		}
-		if !proof.Ended(err) && !netcall.IsShortage(err) || calls == maxCalls || ctx.Err() != nil {
+		if !proof.Ended(err) && !netcall.MayPass(err) || calls == maxCalls || ctx.Err() != nil {
 			return nil, o.uncalled(hostPort, err)
 		}
 		select {

@@ -144,26 +144,26 @@ func (o *door) try(ctx context.Context, hostPort string, id identity, shared boo
 	return s, false, nil
 }
 
-// call dials, and again where this side is short of what that takes: some may come back.
+// call dials, and again where this side lacks what that takes: it may come back.
 func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	var dialer net.Dialer
-	var short error
+	var lack error
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		conn, err := dialer.DialContext(ctx, "tcp", hostPort)
 		switch {
 		case err == nil:
 			return conn, nil
-		case netcall.IsShortage(err):
-			short = netcall.Undialed(err)
-		case short != nil && (os.IsTimeout(err) || ctx.Err() != nil):
+		case netcall.MayPass(err):
+			lack = netcall.Undialed(err)
+		case lack != nil && (os.IsTimeout(err) || ctx.Err() != nil):
 			// It was not the peer that took the time.
-			return nil, short
+			return nil, lack
 		default:
 			return nil, netcall.Undialed(err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, short
+			return nil, lack
 		case <-time.After(pause):
 		}
 	}
