@@ -214,6 +214,7 @@ var sharedReaders = registerShared("shared lock", []int{1, 2, 3, 5}, func(s *scr
 			s.OK(win.Lock(s.Ctx, window.Exclusive, target))
 			v := make([]int64, 2)
 			s.OK(win.Get(v, target, 0))
+			s.OK(win.Flush(s.Ctx, target))
 			v[0]++
 			s.OK(win.Put(v[:1], target, 0))
 			s.OK(win.Put(v[:1], target, 1))
