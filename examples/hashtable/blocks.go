@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/onesided/rma/window"
 )
 
 // takeBlock gives a block of an owner's for an index of some level, all zero and nobody else's. line is
@@ -73,13 +75,22 @@ func (t *Table) clearBlock(ctx context.Context, owner, line, level int) error {
 
 // putWords puts words where an index may have been.
 func (t *Table) putWords(words []uint64, owner, at int) error {
-	if memory, ok := t.words.Shared(owner); ok && raced {
+	if !raced {
+		return t.words.Put(words, owner, at)
+	}
+	if memory, ok := t.words.Shared(owner); ok {
 		for i, word := range words {
 			atomic.StoreUint64(&memory[at+i], word)
 		}
 		return nil
 	}
-	return t.words.Put(words, owner, at)
+	// The window has promised SingleElement.
+	for i := range words {
+		if err := t.words.Accumulate(window.Replace, words[i:i+1], owner, at+i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storeWords stores a record, of whole words, atomically.

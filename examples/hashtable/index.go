@@ -154,8 +154,12 @@ func (b *Batch) settleViews(l *lane) {
 			continue
 		}
 		v.asked = false
+		if o.err != nil {
+			// The words may yet be written.
+			continue
+		}
 		read := view{control(v.words[0]), control(v.words[1])}
-		if o.err != nil || read == v.view {
+		if read == v.view {
 			continue
 		}
 		if !t.valid(read) {

@@ -272,6 +272,11 @@ func (b *Batch) readRecord(op *operation) error {
 func (b *Batch) writeRecord(op *operation) error {
 	record := b.memory.take(op.recordWords() * wordBytes)
 	op.encode(record)
+	if raced {
+		words := make([]uint64, op.recordWords())
+		storeWords(words, record)
+		return b.table.putWords(words, op.home.owner, b.table.recordStart()+op.own.place)
+	}
 	return b.table.bytes.Put(record, op.home.owner, (b.table.recordStart()+op.own.place)*wordBytes)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,6 +71,76 @@ func TestServedTable(t *testing.T) {
 		sum, _, err := table.Count(s.Ctx, "all")
 		s.OK(err)
 		s.Check(sum == uint64((clients+1)*(operations/8)), "%d were added", sum)
+	}))
+}
+
+// A client that knows an index only which is no more reads there while another one writes records: each in a session of its
+// own, of which the process that serves has a World each.
+func TestServedTableOutdated(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	value := []byte("value")
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 1 << 15, Clients: 2}, func(s *script, served *Table) {
+		visit := func(body func(s *script, table *Table)) error { return visitTable(s.Ctx, l.Addr().String(), body) }
+		s.OK(visit(func(s *script, writer *Table) {
+			writer.patience = await.Limit
+			made := 0
+			grow := func(generation uint64) index {
+				for ; viewIn(served.local).current.generation() < generation; made++ {
+					s.OK(writer.Put(s.Ctx, numbered(0, made), value))
+				}
+				return writer.indexOf(viewIn(served.local).current)
+			}
+			was, old := grow(3), viewIn(served.local).current
+			// Of two free blocks of a size one is for records.
+			grow(4)
+			writer.freeBlocks(s.Ctx)
+			reading, ended := make(chan struct{}), make(chan error, 1)
+			written, end := context.WithCancel(s.Ctx)
+			defer end()
+			go func() {
+				ended <- visit(func(s *script, reader *Table) {
+					batch := reader.NewBatch()
+					for look := 0; written.Err() == nil; look++ {
+						batch.Reset()
+						for i := range made {
+							batch.Get(numbered(0, i))
+						}
+						reader.known[0].store(view{old, old})
+						s.OK(batch.Run(s.Ctx))
+						for i := range made {
+							r := batch.Result(i)
+							s.Check(r.Found && bytes.Equal(r.Value, value), "key %d is %+v", i, r)
+						}
+						if look == 0 {
+							close(reading)
+						}
+					}
+				})
+			}()
+			select {
+			case <-reading:
+			case err := <-ended:
+				s.OK(err)
+			}
+			within, batch := false, writer.NewBatch()
+			for range 100 {
+				batch.Reset()
+				for i := range made {
+					batch.Put(numbered(0, i), value)
+				}
+				s.OK(batch.Run(s.Ctx))
+				x := writer.indexOf(viewIn(served.local).current)
+				for at := range x.buckets * bucketSlots {
+					record := slot(atomic.LoadUint64(&served.local[x.start+at]))
+					place := writer.recordStart() + record.place()
+					within = within || record.live() && place >= was.cursor() && place < was.cursor()+blockWords(was.buckets)
+				}
+			}
+			end()
+			s.OK(<-ended)
+			s.Check(within, "no record is where the index was")
+		}))
 	}))
 }
 
