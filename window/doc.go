@@ -36,7 +36,10 @@
 //	Complete, FlushLocal      origin buffers are the program's again, results are valid
 //	Wait                      all operations of that exposure are in window memory
 //
-// A buffer passed to an operation belongs to the library until then. Target may
+// A buffer passed to an operation belongs to the library until then. A call that returns
+// an error has completed nothing: buffers may yet be read and written. After the error of
+// a context they are the program's once the call, made again, succeeds; after another one
+// they should not be used again. Target may
 // be the own rank everywhere, and zero-length operations are legal and free.
 //
 // # Blocking and failure

@@ -89,9 +89,12 @@ func sendToHeld(ctx context.Context, win *Window[int64]) error {
 // passHeld adds to the stripes that are free, when the origin's message has come to the
 // one that is not.
 func passHeld(ctx context.Context, win *Window[int64]) error {
-	fetch := func(op Op, element int) (old int64, err error) {
-		err = errors.Join(win.FetchAndOp(op, 1, &old, owner, element), win.Flush(ctx, owner))
-		return old, err
+	fetch := func(op Op, element int) (int64, error) {
+		var old int64
+		if err := errors.Join(win.FetchAndOp(op, 1, &old, owner, element), win.Flush(ctx, owner)); err != nil {
+			return 0, err
+		}
+		return old, nil
 	}
 	for came := int64(0); came == 0; {
 		var err error

@@ -73,9 +73,17 @@ var endsWithMates = jobtest.Register("a fence ends with mates", func(ctx context
 	}
 	var got [1]int64
 	if w.Rank() == 2 {
-		err = errors.Join(win.Get(got[:], 0, 0), win.Put([]int64{8}, 0, 0))
+		err = win.Get(got[:], 0, 0)
 	}
-	err = errors.Join(err, win.Fence(ctx, NoSucceed))
+	if err = errors.Join(err, win.Fence(ctx)); err != nil {
+		return err
+	}
+	if w.Rank() == 2 {
+		err = win.Put([]int64{8}, 0, 0)
+	}
+	if err = errors.Join(err, win.Fence(ctx, NoSucceed)); err != nil {
+		return err
+	}
 	switch value := win.Local()[0]; {
 	case w.Rank() == 2 && got[0] != 7:
 		err = errors.Join(err, fmt.Errorf("got %d from a mate, want 7", got[0]))

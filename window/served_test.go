@@ -151,9 +151,11 @@ func TestAttachedAdd(t *testing.T) {
 		add := func(win *window.Window[uint64]) error {
 			for range rounds {
 				var word [1]uint64
-				err := errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Get(word[:], 0, 0), win.Flush(ctx, 0))
+				if err := errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Get(word[:], 0, 0), win.Flush(ctx, 0)); err != nil {
+					return err
+				}
 				word[0]++
-				if err = errors.Join(err, win.Put(word[:], 0, 0), win.Unlock(ctx, 0),
+				if err := errors.Join(win.Put(word[:], 0, 0), win.Unlock(ctx, 0),
 					win.Lock(ctx, window.Shared, 0), win.Accumulate(window.Sum, []uint64{1, 2}, 0, 1), win.Unlock(ctx, 0)); err != nil {
 					return err
 				}

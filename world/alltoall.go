@@ -23,7 +23,9 @@ func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	}
 	defer r.leave()
 	if w.allGatherWay(len(bytesOf(in))) == Long {
-		relocate(r, span(out, len(in), w.rank, 1), in)
+		if !r.away() {
+			relocate(r, span(out, len(in), w.rank, 1), in)
+		}
 		return r.end(r.circulate(ctx, w.rank, 0, func(i int) []byte { return bytesOf(span(out, len(in), i, 1)) }))
 	}
 	return r.end(allGather(ctx, r, in, out))
@@ -34,7 +36,9 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 	// parts are those of the ranks from this one on; each exchange doubles how
 	// many there are.
 	parts := scratch[T](r, len(out))
-	relocate(r, parts, in)
+	if !r.away() {
+		relocate(r, parts, in)
+	}
 	for have := 1; have < size; have *= 2 {
 		more := min(have, size-have)
 		to, from := (me-have+size)%size, (me+have)%size
@@ -93,14 +97,16 @@ func forward[T any](ctx context.Context, r *round, n int, in, out []T) error {
 	size, me := r.w.size, r.w.rank
 	memory := scratch[T](r, 3*size*n)
 	parts, leaving, coming := memory[:size*n], memory[size*n:][:size*n], memory[2*size*n:]
-	if !r.resumed {
+	if !r.away() {
 		ahead := relocate(r, parts, in[me*n:])
 		relocate(r, parts[ahead:], in)
 	}
 	for distance := 1; distance < size; distance *= 2 {
-		count := 0
+		count, away := 0, r.away()
 		for d := distance; d < size; d = next(d, distance) {
-			relocate(r, span(leaving, n, count, 1), span(parts, n, d, 1))
+			if !away {
+				relocate(r, span(leaving, n, count, 1), span(parts, n, d, 1))
+			}
 			count++
 		}
 		to, from := (me+distance)%size, (me-distance+size)%size

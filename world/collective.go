@@ -51,9 +51,10 @@ type round struct {
 	signature signature
 	// history is a hash of all calls, this one included; before is without it.
 	history, before uint64
-	// step counts the exchanges of this call, done those that are over.
-	step, done int
-	out, in    parcel
+	// step counts the exchanges of this call, done those that are over, and begun those that an earlier call had
+	// begun with which this one goes on.
+	step, done, begun int
+	out, in           parcel
 	// sent tells that the note of the exchange at hand was sent, carried that its parcels are over.
 	sent, carried bool
 	memory        []uint64
@@ -63,11 +64,10 @@ type round struct {
 	// parts are those of a total that is halved.
 	parts      []part
 	unfinished bool
-	// resumed tells that this call goes on with an unfinished one, ended that it
-	// came to its end.
-	resumed, ended bool
-	// begun is when it began, if that is traced.
-	begun time.Duration
+	// ended tells that this call came to its end.
+	ended bool
+	// since is when it began, if that is traced.
+	since time.Duration
 }
 
 // keptMemory bounds, in bytes, what a World keeps between calls.
@@ -103,13 +103,15 @@ func (r *round) begin(op string, element *elementType, s signature) error {
 	if err := r.w.lost(op, s.number); err != nil {
 		return r.w.post.giveUp(&r.out, err)
 	}
-	r.resumed = r.unfinished
-	if !r.resumed {
-		r.signature, r.done, r.sent, r.carried = s, 0, false, false
+	if r.unfinished {
+		// It was cut short in that exchange.
+		r.begun = r.done + 1
+	} else {
+		r.signature, r.done, r.begun, r.sent, r.carried = s, 0, 0, false, false
 		r.history = s.after(r.before)
 		r.w.publish(&s, element)
 	}
-	r.op, r.step, r.unfinished, r.ended, r.begun = op, 0, true, false, r.w.BeginSpan()
+	r.op, r.step, r.unfinished, r.ended, r.since = op, 0, true, false, r.w.BeginSpan()
 	return nil
 }
 
@@ -138,12 +140,16 @@ func (r *round) end(err error) error {
 // leave lets the next call in. A call whose combine ended it by a panic cannot go
 // on: nothing is the same call.
 func (r *round) leave() {
-	r.w.EndSpan(r.op, r.begun)
+	r.w.EndSpan(r.op, r.since)
 	if !r.ended {
 		r.signature.call = 0
 	}
 	r.w.collective.Unlock()
 }
+
+// away tells that an earlier call, with which this one goes on, has begun the next exchange or had it done: what that one
+// sends is where it belongs, and a link may read it still.
+func (r *round) away() bool { return r.step < r.begun }
 
 // nobody is the rank of an exchange in one direction only.
 const nobody = -1

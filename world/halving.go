@@ -78,7 +78,7 @@ func newSum[T any](r *round, in, out []T, by operation[T], way Algorithm) sum[T]
 	case len(in) == 0 || &in[0] == &s.total[0]:
 	case s.direct:
 		s.in = in
-	case !r.resumed:
+	case !r.away():
 		relocate(r, s.total, in)
 	}
 	return s

@@ -94,7 +94,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 		*s = splitting{begun: true, color: color, key: key}
 		bids := make([]bid, w.size)
 		if err := r.end(allGather(ctx, r, []bid{{int64(color), int64(key), w.highestContext()}}, bids)); err != nil {
-			w.EndSpan(r.op, r.begun)
+			w.EndSpan(r.op, r.since)
 			return nil, err
 		}
 		s.team, s.members, s.flaw = w.joinTeam(bids)
@@ -103,7 +103,7 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	if err := start[stand](w, "Split", callJoin, 0, 1); err != nil {
 		return nil, err
 	}
-	defer func() { w.EndSpan(r.op, r.begun) }()
+	defer func() { w.EndSpan(r.op, r.since) }()
 	stands := make([]stand, w.size)
 	if err := r.end(allGather(ctx, r, []stand{s.stand()}, stands)); err != nil {
 		return nil, err

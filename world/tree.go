@@ -130,7 +130,7 @@ func gather[T any](ctx context.Context, r *round, root int, in, out []T) error {
 	default:
 		parts = scratch[T](r, mine*n)
 	}
-	if mine > 1 || me == 0 {
+	if (mine > 1 || me == 0) && !r.away() {
 		relocate(r, parts, in)
 	}
 	for distance := 1; distance < size; distance *= 2 {
@@ -180,9 +180,10 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 	case me == 0 && root == 0:
 		parts = in
 	case me == 0:
-		parts = scratch[T](r, size*n)
-		ahead := relocate(r, parts, in[root*n:])
-		relocate(r, parts[ahead:], in[:root*n])
+		if parts = scratch[T](r, size*n); !r.away() {
+			ahead := relocate(r, parts, in[root*n:])
+			relocate(r, parts[ahead:], in[:root*n])
+		}
 	case mine > 1:
 		parts = scratch[T](r, mine*n)
 	}
@@ -281,7 +282,7 @@ func reduceInTree[T any](ctx context.Context, r *round, root int, in []T, by ope
 	size, me, n := r.w.size, r.relative(r.w.rank, root), len(in)
 	memory := scratch[T](r, 2*n)
 	total, other := memory[:n], memory[n:]
-	if !r.resumed {
+	if !r.away() {
 		relocate(r, total, in)
 	}
 	for distance := 1; distance < size; distance *= 2 {

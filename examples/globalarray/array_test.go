@@ -49,10 +49,10 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	}
 	want, got := make([]int64, length), make([]int64, length)
 	same := func(what string) error {
-		if err := errors.Join(a.Sync(ctx), a.Get(ctx, got, 0), differ(what, got, want)); err != nil {
+		if err := errors.Join(a.Sync(ctx), a.Get(ctx, got, 0)); err != nil {
 			return err
 		}
-		return a.Sync(ctx)
+		return errors.Join(differ(what, got, want), a.Sync(ctx))
 	}
 	// Each stores into its own.
 	for i, element := range a.Local() {
