@@ -119,10 +119,10 @@ func (t *Table) strangeView(owner int, v view) error {
 // A runView is what a lane knows of a rank.
 type runView struct {
 	view
-	// run is the carryOut in which it was read; asked: it is being read.
+	// run is the carryOut in which it was read, 0 if it is to be read again; asked: it is being read, into words.
 	run   uint64
 	asked bool
-	words [2]uint64
+	words *[2]uint64
 }
 
 // locate has the operation begin in its owner's current index, by what is known of it, which the round reads
@@ -134,18 +134,23 @@ func (b *Batch) locate(op *operation) error {
 	t, owner := b.table, op.home.owner
 	v := b.viewOf(op)
 	if v.run != b.runs {
-		v.run, v.view = b.runs, t.known[owner].load()
-		v.asked = true
+		known := t.known[owner].load()
+		if v.words == nil {
+			v.words = new([2]uint64)
+		}
 		if err := t.words.GetAccumulate(window.NoOp, nil, v.words[:], owner, currentWord); err != nil {
+			// It may be queued all the same.
+			v.words = nil
 			return err
 		}
+		v.run, v.view, v.asked = b.runs, known, true
 	}
 	op.view = v.view
 	op.at = t.indexOf(op.view.current)
 	return nil
 }
 
-// settleViews takes the views that the round has read.
+// settleViews takes the views that the round has read. Those that it has not got are read again by the next round that needs them.
 func (b *Batch) settleViews(l *lane) {
 	t := b.table
 	for _, rank := range l.touched {
@@ -156,6 +161,7 @@ func (b *Batch) settleViews(l *lane) {
 		v.asked = false
 		if o.err != nil {
 			// The words may yet be written.
+			v.run, v.words = 0, nil
 			continue
 		}
 		read := view{control(v.words[0]), control(v.words[1])}
@@ -163,7 +169,7 @@ func (b *Batch) settleViews(l *lane) {
 			continue
 		}
 		if !t.valid(read) {
-			o.err = t.strangeView(int(rank), read)
+			v.run, o.err = 0, t.strangeView(int(rank), read)
 			continue
 		}
 		v.view = read

@@ -1,0 +1,89 @@
+package hashtable
+
+import (
+	"testing"
+
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/window"
+)
+
+// ready has the operations of a batch begin, as Run does, for rounds that a test carries out by itself.
+func (b *Batch) ready() {
+	for i := range b.ops {
+		b.ops[i].home = b.table.home(b.ops[i].key)
+		b.active = append(b.active, int32(i))
+	}
+	b.runs++
+	b.split()
+}
+
+// finish carries out the rounds of a lane that are left.
+func (s *script) finish(b *Batch, lane int) {
+	for len(b.lanes[lane].active) > 0 {
+		b.endRound(s.Ctx, &b.lanes[lane])
+		b.beginRound(s.Ctx, lane)
+	}
+}
+
+// spareView is a view of an owner whose index is in the block that was for the next one of its size: there is no key.
+func (t *Table) spareView() view {
+	c := newControl(blockWords(t.buckets)/lineWords, 0, 0)
+	return view{c, c}
+}
+
+// A view that the window refused to read is not known by what was read before: the next operation of the round reads it.
+func TestRefusedView(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
+		const owner = 1
+		keys := elsewhere[:2]
+		for _, key := range keys {
+			s.OK(t.Put(s.Ctx, key, []byte(key)))
+		}
+		batch := t.NewBatch()
+		for _, key := range keys {
+			batch.Get(key)
+		}
+		batch.ready()
+		lane, was := &batch.lanes[0], t.spareView()
+		lane.views[owner].words = &[2]uint64{uint64(was.current), uint64(was.next)}
+		batch.load(s.Ctx, 0)
+		refused, other := &batch.ops[0], &batch.ops[1]
+		s.OK(t.words.UnlockAll(s.Ctx))
+		err := batch.issue(lane, refused)
+		s.Check(err != nil, "a window without an epoch has been read")
+		refused.lose(batch, err)
+		s.OK(t.words.LockAll(s.Ctx, window.NoCheck))
+		s.OK(batch.issue(lane, other))
+		batch.flush(lane, owner)
+		s.finish(batch, 0)
+		s.Check(other.found && other.err == nil && t.known[owner].load() == view{}, "%q is %v, %v, by the view %+v", other.key, other.found, other.err, t.known[owner].load())
+	})
+}
+
+// A view that a failed round has not got is not known: the next part of the batch reads it, into memory of its own.
+func TestViewOfFailedRound(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
+		const owner = 1
+		t.part = 1
+		for _, key := range elsewhere[:2] {
+			s.OK(t.Put(s.Ctx, key, nil))
+		}
+		batch := t.NewBatch()
+		for _, key := range elsewhere[:2] {
+			batch.Put(key, []byte(key))
+		}
+		batch.ready()
+		t.known[owner].store(t.spareView())
+		batch.beginRound(s.Ctx, 0)
+		lane := &batch.lanes[0]
+		asked := lane.views[owner].words
+		batch.flushed(lane, owner, verbs.ErrShortage)
+		batch.endRound(s.Ctx, lane)
+		failed, next := &batch.ops[0], &batch.ops[1]
+		s.Fails(failed.err, verbs.ErrShortage)
+		batch.beginRound(s.Ctx, 0)
+		s.Check(lane.views[owner].words != asked, "the view is read to where it may yet be written by the round before")
+		s.finish(batch, 0)
+		s.Check(next.found && next.err == nil, "%q is %v, %v", next.key, next.found, next.err)
+	})
+}
