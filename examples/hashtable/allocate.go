@@ -93,9 +93,10 @@ func (b *Batch) addSpace(l *lane) {
 		if o.need == 0 {
 			continue
 		}
-		if err := b.table.words.FetchAndOp(window.Sum, uint64(o.need), &o.tail, int(rank), tailWord); err != nil {
-			o.err = err
+		if o.tail == nil {
+			o.tail = new(uint64)
 		}
+		b.flushed(l, int(rank), b.table.words.FetchAndOp(window.Sum, uint64(o.need), o.tail, int(rank), tailWord))
 	}
 }
 
@@ -114,7 +115,7 @@ func (b *Batch) getSpace(op *operation) {
 func (b *Batch) dealt(op *operation) piece {
 	t, o := b.table, b.ownerOf(op)
 	if o.need > 0 {
-		tail := int(min(o.tail, uint64(t.recordWords)))
+		tail := int(min(*o.tail, uint64(t.recordWords)))
 		o.got = t.spaces[op.home.owner].added(tail, o.need, t.recordWords)
 		o.need = 0
 	}

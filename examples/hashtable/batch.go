@@ -83,9 +83,9 @@ type ownerRound struct {
 	touched bool
 	flush   window.Request
 	err     error
-	// need is how many record words the round allocates, tail the result.
+	// need is how many record words the round allocates, tail the result, which later rounds have, too, but not after an error.
 	need int
-	tail uint64
+	tail *uint64
 	got  piece
 }
 

@@ -165,19 +165,31 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	return taken, nil
 }
 
-func (t *Table) loadWord(ctx context.Context, owner, at int) (word uint64, err error) {
-	if err = t.words.FetchAndOp(window.NoOp, 0, &word, owner, at); err == nil {
+// loadWord reads a word. It and swapWord name no results: a window that was given one of them may yet write it when
+// an error returns.
+func (t *Table) loadWord(ctx context.Context, owner, at int) (uint64, error) {
+	var word uint64
+	err := t.words.FetchAndOp(window.NoOp, 0, &word, owner, at)
+	if err == nil {
 		err = t.words.Flush(ctx, owner)
 	}
-	return word, err
+	if err != nil {
+		return 0, err
+	}
+	return word, nil
 }
 
 // swapWord sets a word that is as it was known, and gives what it was.
-func (t *Table) swapWord(ctx context.Context, owner, at int, known, to uint64) (was uint64, err error) {
-	if err = t.words.CompareAndSwap(known, to, &was, owner, at); err == nil {
+func (t *Table) swapWord(ctx context.Context, owner, at int, known, to uint64) (uint64, error) {
+	var was uint64
+	err := t.words.CompareAndSwap(known, to, &was, owner, at)
+	if err == nil {
 		err = t.words.Flush(ctx, owner)
 	}
-	return was, err
+	if err != nil {
+		return 0, err
+	}
+	return was, nil
 }
 
 // holds tells whether a piece is in the record space.

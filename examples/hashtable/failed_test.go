@@ -1,6 +1,9 @@
 package hashtable
 
 import (
+	"context"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/onesided/rma/verbs"
@@ -60,8 +63,9 @@ func TestRefusedView(t *testing.T) {
 	})
 }
 
-// A view that a failed round has not got is not known: the next part of the batch reads it, into memory of its own.
-func TestViewOfFailedRound(t *testing.T) {
+// A view that a failed round has not got is not known: the next part of the batch reads it. What it reads comes to memory of
+// its own.
+func TestFailedRound(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
 		const owner = 1
 		t.part = 1
@@ -76,14 +80,51 @@ func TestViewOfFailedRound(t *testing.T) {
 		t.known[owner].store(t.spareView())
 		batch.beginRound(s.Ctx, 0)
 		lane := &batch.lanes[0]
-		asked := lane.views[owner].words
+		asked, tail := lane.views[owner].words, lane.owners[owner].tail
 		batch.flushed(lane, owner, verbs.ErrShortage)
 		batch.endRound(s.Ctx, lane)
 		failed, next := &batch.ops[0], &batch.ops[1]
 		s.Fails(failed.err, verbs.ErrShortage)
 		batch.beginRound(s.Ctx, 0)
-		s.Check(lane.views[owner].words != asked, "the view is read to where it may yet be written by the round before")
+		s.Check(lane.views[owner].words != asked && lane.owners[owner].tail != tail, "the round before may yet write what this one reads")
 		s.finish(batch, 0)
 		s.Check(next.found && next.err == nil, "%q is %v, %v", next.key, next.found, next.err)
+	})
+}
+
+// Words that a Flush has not completed are not read (the race detector looks), and no value returns with the error.
+func TestWordOfFailedFlush(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
+		const owner = 1
+		s.OK(t.Put(s.Ctx, elsewhere[0], nil))
+		from, to := t.indexOf(view{}.current), t.indexOf(t.spareView().current)
+		// All parts of the index have been begun by others.
+		s.OK(t.words.Accumulate(window.Sum, []uint64{1 << 32}, owner, to.cursor()))
+		s.OK(t.words.Flush(s.Ctx, owner))
+		flushing, over := context.WithCancel(s.Ctx)
+		var others sync.WaitGroup
+		defer others.Wait()
+		defer over()
+		others.Go(func() {
+			for flushing.Err() == nil {
+				_ = t.words.Flush(s.Ctx, owner)
+				runtime.Gosched()
+			}
+		})
+		ended, end := context.WithCancel(s.Ctx)
+		end()
+		for name, word := range map[string]func() (uint64, error){
+			"loadWord": func() (uint64, error) { return t.loadWord(ended, owner, tailWord) },
+			"swapWord": func() (uint64, error) { return t.swapWord(ended, owner, tailWord, 0, 0) },
+			"moveNext": func() (uint64, error) {
+				claimed, _, err := t.moveNext(ended, owner, from, to)
+				return uint64(claimed), err
+			},
+		} {
+			for range 1000 {
+				got, err := word()
+				s.Check((got == 0) == (err != nil), "%s gives %d, %v", name, got, err)
+			}
+		}
 	})
 }

@@ -302,7 +302,10 @@ func (t *Table) moveNext(ctx context.Context, owner int, from, to index) (claime
 	if err = t.words.FetchAndOp(window.Sum, 1, &word, owner, to.cursor()); err == nil {
 		err = t.words.Flush(ctx, owner)
 	}
-	if claimed = int(word & (1<<62 - 1)); err == nil && claimed < parts {
+	if err != nil {
+		return 0, parts, err
+	}
+	if claimed = int(word & (1<<62 - 1)); claimed < parts {
 		err = t.movePart(ctx, owner, from, to, claimed)
 	}
 	return claimed, parts, err

@@ -160,7 +160,13 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 	l.active = still
 	b.keepSpace(l)
 	for _, rank := range l.touched {
-		l.owners[rank] = ownerRound{}
+		o := &l.owners[rank]
+		next := ownerRound{tail: o.tail}
+		if o.err != nil {
+			// The window may yet write it.
+			next.tail = nil
+		}
+		*o = next
 	}
 	l.touched = l.touched[:0]
 }
@@ -197,7 +203,7 @@ func (b *Batch) flush(l *lane, rank int) {
 	b.flushed(l, rank, err)
 }
 
-// flushed notes how that has gone. A rank that fails fails its operations, not those on other ranks.
+// flushed notes how that has gone, or an operation for several others. A rank that fails fails its operations, not those on other ranks.
 func (b *Batch) flushed(l *lane, rank int, err error) {
 	if err == nil {
 		return

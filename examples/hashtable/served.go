@@ -146,13 +146,15 @@ func (t *Table) visit(ctx context.Context, name string) error {
 	if err == nil {
 		err = t.words.Flush(ctx, 0)
 	}
+	if err != nil {
+		return errors.Join(err, t.words.UnlockAll(ctx))
+	}
 	buckets, recordWords := sizes[0], sizes[1]
 	length := uint64(t.words.Len(0))
-	if err == nil && (buckets < 1 || buckets > length || recordWords < 1 || recordWords > length ||
-		headerWords+2*(lineWords+buckets*bucketSlots)+recordWords != length) {
+	if buckets < 1 || buckets > length || recordWords < 1 || recordWords > length ||
+		headerWords+2*(lineWords+buckets*bucketSlots)+recordWords != length {
 		err = fmt.Errorf("%w: %d buckets and %d record words in a window of %d words", ErrCorrupt, buckets, recordWords, length)
-	}
-	if err == nil {
+	} else {
 		t.bytes, err = window.View[byte](t.words)
 	}
 	if err != nil {
