@@ -41,7 +41,7 @@ type Batch struct {
 	// leaders is where combine looks for operations that others follow; combined counts these others, of the Run.
 	leaders  []int32
 	combined uint64
-	// spoiled: the window refused something, so that the library may still own
+	// spoiled: the window refused something in this Run, so that the library may still own
 	// buffers of operations that were not completed.
 	spoiled bool
 	// announced is the announcement of the last Run, retired what no slot refers to since.
@@ -104,10 +104,14 @@ type Result struct {
 // NewBatch makes an empty batch.
 func (t *Table) NewBatch() *Batch {
 	b := &Batch{table: t, memories: make([]runMemory, t.size), announced: int(t.entered.Add(1)) % announcements}
-	for i := range b.lanes {
-		b.lanes[i] = lane{owners: make([]ownerRound, t.size), views: make([]runView, t.size)}
-	}
+	b.makeLanes()
 	return b
+}
+
+func (b *Batch) makeLanes() {
+	for i := range b.lanes {
+		b.lanes[i] = lane{owners: make([]ownerRound, b.table.size), views: make([]runView, b.table.size)}
+	}
 }
 
 // Get queues a [Table.Get] and returns its number, for Result. So do the other
@@ -154,14 +158,26 @@ func (b *Batch) Result(i int) Result {
 
 // Reset empties the batch for new operations, keeping its memory.
 func (b *Batch) Reset() {
-	if b.spoiled {
-		*b = *b.table.NewBatch()
-		return
-	}
+	b.renew()
 	clear(b.ops)
 	b.ops = b.ops[:0]
 	b.ran, b.notes = 0, b.notes[:0]
 	b.memory.reset()
+}
+
+// renew has a spoiled batch go on in other memory, with its results.
+func (b *Batch) renew() {
+	if !b.spoiled {
+		return
+	}
+	b.spoiled = false
+	ops := make([]operation, len(b.ops))
+	for i := range b.ops {
+		op := &b.ops[i]
+		ops[i] = operation{kind: op.kind, key: op.key, found: op.found, count: op.count, record: op.record, err: op.err}
+	}
+	b.ops, b.memory = ops, arena{}
+	b.makeLanes()
 }
 
 // Run runs the operations queued since the last Run and returns when all are complete,
@@ -207,6 +223,7 @@ func (b *Batch) Run(ctx context.Context) error {
 		t.combined.Add(b.combined)
 		b.combined = 0
 	}
+	b.renew()
 	for i := first; i < len(b.ops); i++ {
 		if err := b.ops[i].err; err != nil {
 			return err

@@ -128,3 +128,54 @@ func TestWordOfFailedFlush(t *testing.T) {
 		}
 	})
 }
+
+// What is queued after a Run that failed has memory of its own: the window may yet write that of the operations before, whose
+// results stay.
+func TestRunAfterFailedRun(t *testing.T) {
+	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
+		for _, key := range elsewhere {
+			s.OK(t.Put(s.Ctx, key, []byte(key)))
+		}
+		batch := t.NewBatch()
+		check := func(from int) {
+			for i, key := range elsewhere {
+				r := batch.Result(from + i)
+				s.Check(r.Err == nil && r.Found && string(r.Value) == key, "%q is %+v", key, r)
+			}
+		}
+		get := func() (first int) {
+			first = batch.Len()
+			for _, key := range elsewhere {
+				batch.Get(key)
+			}
+			return first
+		}
+		get()
+		s.OK(batch.Run(s.Ctx))
+
+		refused := get()
+		op, lane, chunk := &batch.ops[refused], &batch.lanes[0].owners[0], &batch.memory.chunk[0]
+		s.OK(t.words.UnlockAll(s.Ctx))
+		s.Check(batch.Run(s.Ctx) != nil, "a window without an epoch has been read")
+		s.OK(t.words.LockAll(s.Ctx, window.NoCheck))
+		after := get()
+		s.OK(batch.Run(s.Ctx))
+		check(0)
+		for i := refused; i < after; i++ {
+			s.Check(batch.Result(i).Err != nil, "operation %d, which was refused, is %+v", i, batch.Result(i))
+		}
+		check(after)
+		s.Check(&batch.ops[refused] != op && &batch.lanes[0].owners[0] != lane && &batch.memory.chunk[0] != chunk, "memory that the window may yet write is used")
+
+		ended, end := context.WithCancel(s.Ctx)
+		end()
+		for range 100 {
+			batch.Reset()
+			get()
+			_ = batch.Run(ended)
+			after := get()
+			s.OK(batch.Run(s.Ctx))
+			check(after)
+		}
+	})
+}
