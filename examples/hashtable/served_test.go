@@ -95,11 +95,18 @@ func TestServedTableOutdated(t *testing.T) {
 			// Of two free blocks of a size one is for records.
 			grow(4)
 			writer.freeBlocks(s.Ctx)
-			reading, ended := make(chan struct{}), make(chan error, 1)
+			var failed error
+			reading, ended := make(chan struct{}), make(chan struct{})
 			written, end := context.WithCancel(s.Ctx)
-			defer end()
+			join := func() error {
+				end()
+				<-ended
+				return failed
+			}
+			defer func() { _ = join() }()
 			go func() {
-				ended <- visit(func(s *script, reader *Table) {
+				defer close(ended)
+				failed = visit(func(s *script, reader *Table) {
 					batch := reader.NewBatch()
 					for look := 0; written.Err() == nil; look++ {
 						batch.Reset()
@@ -120,8 +127,8 @@ func TestServedTableOutdated(t *testing.T) {
 			}()
 			select {
 			case <-reading:
-			case err := <-ended:
-				s.OK(err)
+			case <-ended:
+				s.OK(failed)
 			}
 			within, batch := false, writer.NewBatch()
 			for range 100 {
@@ -137,8 +144,7 @@ func TestServedTableOutdated(t *testing.T) {
 					within = within || record.live() && place >= was.cursor() && place < was.cursor()+blockWords(was.buckets)
 				}
 			}
-			end()
-			s.OK(<-ended)
+			s.OK(join())
 			s.Check(within, "no record is where the index was")
 		}))
 	}))
