@@ -3,6 +3,7 @@ package hashtable
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/bits"
 	"sync/atomic"
 
@@ -86,7 +87,29 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 	}
 	// The window has promised SingleElement.
 	for i := range words {
-		if err := t.words.Accumulate(window.Replace, words[i:i+1], owner, at+i); err != nil {
+		err := t.words.Accumulate(window.Replace, words[i:i+1], owner, at+i)
+		if errors.Is(err, window.ErrHint) {
+			// A window with CardAtomics has no Replace, and has refused the first word.
+			return t.addWords(words, owner, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addWords is putWords by Sum, for words that nobody else writes meanwhile.
+func (t *Table) addWords(words []uint64, owner, at int) error {
+	was := make([]uint64, len(words))
+	if err := t.words.GetAccumulate(window.NoOp, nil, was, owner, at); err != nil {
+		return err
+	}
+	if err := t.words.Flush(context.Background(), owner); err != nil {
+		return err
+	}
+	for i, word := range words {
+		if err := t.words.Accumulate(window.Sum, []uint64{word - was[i]}, owner, at+i); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
@@ -32,8 +33,8 @@ func register(name string, body func(s *script)) string {
 	return jobtest.Register(name, scripted(body))
 }
 
-func (s *script) table(config Config) *Table {
-	t, err := New(s.Ctx, s.World, config)
+func (s *script) table(config Config, options ...window.Option) *Table {
+	t, err := New(s.Ctx, s.World, config, options...)
 	s.OK(err)
 	// Some ranks divide small batches, too, and some combine nothing.
 	t.part = [...]int{1, 3, leastPart}[s.World.Rank()%3]

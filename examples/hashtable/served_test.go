@@ -19,9 +19,9 @@ import (
 )
 
 // serveTable serves a table in a World of this process alone, while body runs.
-func serveTable(ctx context.Context, l *world.Listener, config Config, body func(s *script, t *Table)) error {
+func serveTable(ctx context.Context, l *world.Listener, config Config, body func(s *script, t *Table), options ...window.Option) error {
 	return world.Run(ctx, 1, scripted(func(s *script) {
-		t := s.table(config)
+		t := s.table(config, options...)
 		served := make(chan error)
 		go func() { served <- t.Serve(s.Ctx, l, "table") }()
 		err := jobtest.Checked(func() { body(s, t) })
@@ -75,8 +75,14 @@ func TestServedTable(t *testing.T) {
 }
 
 // A client that knows an index only which is no more reads there while another one writes records: each in a session of its
-// own, of which the process that serves has a World each.
+// own, of which the process that serves has a World each. A window with CardAtomics has no Replace to write them by.
 func TestServedTableOutdated(t *testing.T) {
+	for name, options := range map[string][]window.Option{"plain": nil, "CardAtomics": {window.CardAtomics()}} {
+		t.Run(name, func(t *testing.T) { servedTableOutdated(t, options...) })
+	}
+}
+
+func servedTableOutdated(t *testing.T, options ...window.Option) {
 	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
 	value := []byte("value")
@@ -147,7 +153,7 @@ func TestServedTableOutdated(t *testing.T) {
 			s.OK(join())
 			s.Check(within, "no record is where the index was")
 		}))
-	}))
+	}, options...))
 }
 
 func TestServedTableRefused(t *testing.T) {
