@@ -2,10 +2,12 @@ package hashtable
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -78,8 +80,10 @@ func (t *Table) announcement(word int) *uint64 {
 func (t *Table) leaveLater(word int, owners []int) {
 	leave := func() {
 		for _, rank := range owners {
-			// Who cannot be flushed has failed, and so has what is under way to it.
-			_ = t.words.Flush(context.Background(), rank)
+			// Who cannot be flushed has failed, and so has what is under way to it; but a shortage of this process passes.
+			for errors.Is(t.words.Flush(context.Background(), rank), verbs.ErrShortage) {
+				breathe(breathYields)
+			}
 		}
 		t.leave(word)
 	}

@@ -83,7 +83,8 @@ type ownerRound struct {
 	touched bool
 	flush   window.Request
 	err     error
-	// need is how many record words the round allocates, tail the result, which later rounds have, too, but not after an error.
+	// need is how many record words the round allocates, tail where the result comes to be: in later rounds, too, but not
+	// after an error.
 	need int
 	tail *uint64
 	got  piece

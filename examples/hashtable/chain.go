@@ -126,7 +126,13 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	if err != nil {
 		return 0, err
 	}
-	defer t.leave(word)
+	defer func() {
+		if err != nil {
+			t.leaveLater(word, []int{owner})
+		} else {
+			t.leave(word)
+		}
+	}()
 	ctx = context.WithoutCancel(ctx)
 	at := listStart + class(words)
 	head, err := t.loadWord(ctx, owner, at)
@@ -165,8 +171,8 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	return taken, nil
 }
 
-// loadWord reads a word. It and swapWord name no results: a window that was given one of them may yet write it when
-// an error returns.
+// loadWord reads a word. Neither it nor swapWord names its results: what a window is given to write into it may write after an
+// error has been returned, too.
 func (t *Table) loadWord(ctx context.Context, owner, at int) (uint64, error) {
 	var word uint64
 	err := t.words.FetchAndOp(window.NoOp, 0, &word, owner, at)

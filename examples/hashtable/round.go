@@ -203,7 +203,8 @@ func (b *Batch) flush(l *lane, rank int) {
 	b.flushed(l, rank, err)
 }
 
-// flushed notes how that has gone, or an operation for several others. A rank that fails fails its operations, not those on other ranks.
+// flushed notes the error of what concerns all of a rank's operations in the round. A rank that fails fails its operations, not
+// those on other ranks.
 func (b *Batch) flushed(l *lane, rank int, err error) {
 	if err == nil {
 		return
