@@ -13,56 +13,73 @@ import (
 // are not looked at: what would be sent is written over in between.
 func TestCutShortLeavesAlone(t *testing.T) {
 	const n, short, long = 3, 8, 1 << 17
-	type call struct {
-		name   string
-		length int
-		// exchanges are at least over when a rank looks, and sent is where in the round's memory what the next one sends begins.
-		exchanges, sent int
-		// looks is the rank that does, and early one that takes part before it has, if it is another one.
-		looks, early int
-		make         func(ctx context.Context, w *World, in, out []uint64) error
-	}
-	for _, c := range []call{
-		{"AllToAll", short, 1, n * short, 0, 2, AllToAll[uint64]},
-		{"AllGather", short, 0, 0, 0, 0, func(ctx context.Context, w *World, in, out []uint64) error {
+	inMemory := func(w *World, _ []uint64) []uint64 { return w.round.memory[:short] }
+	for name, c := range map[string]struct {
+		algorithm Algorithm
+		length    int
+		// looks is the rank that looks once so many of its exchanges are over, and sent is what the next one sends.
+		looks, exchanges int
+		sent             func(w *World, out []uint64) []uint64
+		// early are other ranks that take part before that, until so many of theirs are over.
+		early map[int]int
+		make  func(ctx context.Context, w *World, in, out []uint64) error
+	}{
+		"AllToAll": {Short, short, 0, 1, func(w *World, _ []uint64) []uint64 { return w.round.memory[n*short:][:short] }, map[int]int{2: 0}, AllToAll[uint64]},
+		"AllGather": {Short, short, 0, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return AllGather(ctx, w, in[:short], out)
 		}},
-		{"Gather", short, 0, 0, 1, 1, func(ctx context.Context, w *World, in, out []uint64) error {
+		"Gather": {Short, short, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return Gather(ctx, w, 1, in[:short], out)
 		}},
-		{"Scatter", long, 0, 0, 1, 1, func(ctx context.Context, w *World, in, out []uint64) error {
+		"Scatter": {Short, long, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return Scatter(ctx, w, 1, in, out[:long])
 		}},
+		"AllReduce": {Plain, long, 0, 2, func(_ *World, out []uint64) []uint64 { return out }, map[int]int{1: 1, 2: 1}, func(ctx context.Context, w *World, in, out []uint64) error {
+			return AllReduceOp(ctx, w, in, out, Sum)
+		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			ended, end := context.WithCancel(t.Context())
 			end()
 			looked := make(chan struct{})
 			look := sync.OnceFunc(func() { close(looked) })
 			require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
-				in, out, r := make([]uint64, n*c.length), make([]uint64, n*c.length), &w.round
-				switch w.Rank() {
-				case c.looks:
-					defer look()
-				case c.early:
-					return c.make(ctx, w, in, out)
-				default:
-					<-looked
-					return c.make(ctx, w, in, out)
-				}
-				cut := func() {
+				in, out := make([]uint64, n*c.length), make([]uint64, n*c.length)
+				// cut makes the call with a context that has ended. It may have been about to end well.
+				cut := func() (over bool) {
 					err := c.make(ended, w, in, out)
-					require.ErrorIs(t, err, context.Canceled)
+					if err != nil {
+						require.ErrorIs(t, err, context.Canceled)
+					}
+					return err == nil
 				}
-				for cut(); r.done < c.exchanges; cut() {
+				until := func(exchanges int) (over bool) {
+					for over = cut(); !over && w.round.done < exchanges; over = cut() {
+					}
+					return over
 				}
-				away, mark := r.memory[c.sent:][:c.length], slices.Repeat([]uint64{1<<64 - 1}, c.length)
-				copy(away, mark)
-				cut()
-				require.Equal(t, mark, away)
-				look()
+				over := false
+				if w.Rank() == c.looks {
+					defer look()
+					if over = until(c.exchanges); !over {
+						sent := c.sent(w, out)
+						mark := slices.Repeat([]uint64{1<<64 - 1}, len(sent))
+						copy(sent, mark)
+						over = cut()
+						require.True(t, slices.Equal(mark, sent), "what is sent was written over")
+					}
+					look()
+				} else {
+					if exchanges, early := c.early[w.Rank()]; early {
+						over = until(exchanges)
+					}
+					<-looked
+				}
+				if over {
+					return nil
+				}
 				return c.make(ctx, w, in, out)
-			}, WithAlgorithm(Short)))
+			}, WithAlgorithm(c.algorithm)))
 		})
 	}
 }

@@ -265,7 +265,7 @@ func allReduceBy[T any](ctx context.Context, w *World, op string, in, out []T, b
 	}
 	total, err := reduceInTree(ctx, r, 0, in, by)
 	if err == nil {
-		if w.rank == 0 {
+		if w.rank == 0 && !r.away() {
 			relocate(r, out, total)
 		}
 		err = r.broadcast(ctx, 0, bytesOf(out))
