@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/onesided/rma/internal/ownfile"
@@ -153,6 +154,45 @@ func (w *World) writeAccounts(ctx context.Context) error {
 // writeStats writes the table to a file, and closes that. The reader of a pipe that is full has the time of WithPatience, and not
 // more than ctx gives.
 func (w *World) writeStats(ctx context.Context, file *os.File, text []byte) error {
+	// A file whose deadline is over is not written at all. What has room in the pipe is written even if ctx has ended.
+	text, err := writeAtOnce(file, text)
+	if err == nil && len(text) > 0 {
+		err = w.writeInTime(ctx, file, text)
+	}
+	if e := file.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// writeAtOnce writes what a file takes without waiting, and returns the rest.
+func writeAtOnce(file *os.File, text []byte) (rest []byte, err error) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return text, err
+	}
+	var n int
+	var failed error
+	err = raw.Write(func(fd uintptr) bool {
+		n, failed = syscall.Write(int(fd), text)
+		for errors.Is(failed, syscall.EINTR) {
+			n, failed = syscall.Write(int(fd), text)
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return text, err
+	case failed == nil:
+		return text[n:], nil
+	case errors.Is(failed, syscall.EAGAIN):
+		return text, nil
+	}
+	return text, &os.PathError{Op: "write", Path: file.Name(), Err: failed}
+}
+
+// writeInTime writes the rest of a table while ctx lasts, and the time of WithPatience.
+func (w *World) writeInTime(ctx context.Context, file *os.File, text []byte) error {
 	patience := w.settings.patience
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("its reader has not taken the table within %v", patience))
 	defer cancel()
@@ -162,9 +202,6 @@ func (w *World) writeStats(ctx context.Context, file *os.File, text []byte) erro
 	_, err := file.Write(text)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
-	}
-	if e := file.Close(); err == nil {
-		err = e
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,38 @@ func TestTableToReaderThatStops(t *testing.T) {
 		require.ErrorContains(t, w.writeStats(c.ctx, writer, make([]byte, 1<<20)), c.says)
 		require.NoError(t, reader.Close())
 	}
+}
+
+// A table for which a pipe has room is written, even if the context of Close has ended before.
+func TestTableAfterEndOfContext(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w := quiet(t)[0]
+	w.settings.patience = time.Hour
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	// Another write has the end of the context come before this one.
+	raw, err := writer.SyscallConn()
+	require.NoError(t, err)
+	begun, goOn, done := make(chan struct{}, 1), make(chan struct{}), make(chan error, 2)
+	go func() {
+		done <- raw.Write(func(uintptr) bool {
+			begun <- struct{}{}
+			<-goOn
+			return true
+		})
+	}()
+	await.Receive(t, "the other write to have begun", begun)
+	go func() { done <- w.writeStats(ended, writer, []byte("table")) }()
+	await.Parked(t, "world.(*World).writeStats", 1)
+	close(goOn)
+	for range 2 {
+		require.NoError(t, await.Receive(t, "a write", done))
+	}
+	text, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Equal(t, "table", string(text))
+	require.NoError(t, reader.Close())
 }
 
 // Where Close has no more time, a reader that takes nothing does not hold it up.
