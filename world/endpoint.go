@@ -103,6 +103,9 @@ type endpoint struct {
 	dialing  []*Link
 	shortage atomic.Pointer[linkError]
 
+	// shrunk are the Worlds that Shrink has made of those of this endpoint. They belong to progress.
+	shrunk []*World
+
 	// accounts are of the table at the end.
 	accountsMu sync.Mutex
 	accounts   []Account

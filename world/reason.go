@@ -184,11 +184,7 @@ func (w *World) sharesRoster() bool { return w.roster.reason == nil && w.cards[n
 
 // allShrunk returns the Worlds that Shrink has made of this one, of its teams, and of those Worlds, and that are not closed.
 func (w *World) allShrunk() (worlds []*World) {
-	for _, of := range append([]*World{w}, w.teams()...) {
-		small := of.shrunk()
-		if small == nil {
-			continue
-		}
+	for _, small := range w.madeByShrink() {
 		if !small.closed.Load() {
 			worlds = append(worlds, small)
 		}

@@ -93,6 +93,7 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 	w.post.mu.Lock()
 	defer w.post.mu.Unlock()
 	w.small = small
+	w.shrunk = append(w.shrunk, small)
 	return small, nil
 }
 
@@ -154,25 +155,36 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	return small, nil
 }
 
-// departShrunk ends the World that Shrink has made of this one, and those made of that, for a rank whose body has returned. Any of them
-// may be closed.
+// departShrunk ends the Worlds that Shrink has made of this one and its teams, and those made of them, for a rank whose body has
+// returned. Any of them may be closed. One whose Close has been cut short ends here: no other Close goes on with that.
 func (w *World) departShrunk() error {
-	small := w.shrunk()
-	if small == nil {
-		return nil
-	}
-	err := small.departShrunk()
-	if !small.closed.Load() {
-		err = errors.Join(small.depart(), err)
+	var err error
+	for _, small := range w.madeByShrink() {
+		err = errors.Join(err, small.departShrunk(), small.departUnclosed())
 	}
 	return err
 }
 
-// shrunk returns the World that Shrink has made of this one, nil if there is none.
-func (w *World) shrunk() *World {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	return w.small
+// departUnclosed is depart for a World that no Close has ended, and that no other goroutine closes.
+func (w *World) departUnclosed() error {
+	select {
+	case w.closing <- struct{}{}:
+	default:
+		return nil
+	}
+	defer func() { <-w.closing }()
+	if w.ended {
+		return nil
+	}
+	w.ended = true
+	return w.depart()
+}
+
+// madeByShrink returns the Worlds that Shrink has made of the Worlds of an endpoint.
+func (e *endpoint) madeByShrink() []*World {
+	e.progress.Lock()
+	defer e.progress.Unlock()
+	return slices.Clone(e.shrunk)
 }
 
 // closeUnshrunk closes the devices that Shrink has opened for a World that it did not

@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -73,6 +74,58 @@ func TestStatsPipeIsHeld(t *testing.T) {
 			text, ended := readPipe(t, reader)
 			require.True(t, ended)
 			require.Contains(t, text, "collective calls")
+		})
+	}
+}
+
+// A World of Shrink whose Close its context has cut short ends with the body, and lets go of its pipe.
+func TestStatsPipeOfCutClose(t *testing.T) {
+	for form, options := range pipeForms {
+		t.Run(form, func(t *testing.T) {
+			reader := statsPipe(t)
+			cut := make(chan struct{})
+			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				small, err := w.Shrink(ctx)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 1 {
+					<-cut
+					return nil
+				}
+				ended, end := context.WithCancel(ctx)
+				end()
+				defer close(cut)
+				if err := small.CloseContext(ended); !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("Close ends with %w", err)
+				}
+				return nil
+			}, options...))
+			text, ended := readPipe(t, reader)
+			require.True(t, ended, "a World holds the pipe")
+			require.Equal(t, 4, strings.Count(text, "collective calls"), "%s", text)
+		})
+	}
+}
+
+// A World that Shrink has made of a team ends with the body, whether the team is open or closed, and lets go of its pipe.
+func TestStatsPipeOfShrunkTeam(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closed %v", closes), func(t *testing.T) {
+			reader := statsPipe(t)
+			require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+				team, err := w.Split(ctx, 0, 0)
+				if err != nil {
+					return err
+				}
+				if _, err = team.Shrink(ctx); err != nil || !closes {
+					return err
+				}
+				return team.Close()
+			}))
+			text, ended := readPipe(t, reader)
+			require.True(t, ended, "a World holds the pipe")
+			require.Equal(t, 4, strings.Count(text, "collective calls"), "%s", text)
 		})
 	}
 }

@@ -367,7 +367,7 @@ func (w *World) departTeams() error {
 	var err error
 	for _, t := range w.teams() {
 		t.closed.Store(true)
-		err = errors.Join(err, t.departShrunk(), t.departTeam(false))
+		err = errors.Join(err, t.departTeam(false))
 	}
 	return err
 }

@@ -288,7 +288,8 @@ func (w *World) Close() error { return w.CloseContext(context.Background()) }
 // CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
 // ctx's and names a rank that it waits for, or the process manager. The World takes no other calls from then on. Its memory and its
 // connections stay until other ranks need them no more, and those are served as before, but this one asks nothing new of them. Another
-// Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process.
+// Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process, and that of
+// the body of Run, Main or Simulate.
 func (w *World) CloseContext(ctx context.Context) error {
 	if err := made(w, "Close"); err != nil {
 		return err
