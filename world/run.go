@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
@@ -24,7 +25,7 @@ const MaxRanks = 1 << 16
 // closed when body returns, and returns when all have ended. The context that bodies get ends when that of Run does.
 //
 // Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
-// [Init] is an error in a body, whose rank has its World already, and with the context that the body gets.
+// [Init] is an error in a body, whose rank has its World already, and until that returns with the context that the body gets.
 //
 // A rank whose body returns an error, or panics, has failed. Run returns a
 // *RankError for each rank that failed by itself, joined; failures of ranks that
@@ -120,21 +121,38 @@ func call(ctx context.Context, body func(ctx context.Context, w *World) error, w
 	return callBody(ctx, body, w)
 }
 
-// ofBody is the key of a value that only contexts of bodies have.
+// ofBody is the key of a *runningBody, which only contexts of bodies have.
 type ofBody struct{}
+
+// A runningBody is a body that has begun, within another one or within none.
+type runningBody struct {
+	outer *runningBody
+	ended atomic.Bool
+}
+
+// runs reports whether the body, or one that it is within, has not ended.
+func (b *runningBody) runs() bool { return b != nil && (!b.ended.Load() || b.outer.runs()) }
+
+// bodyOf returns the innermost body of which a context is, nil if there is none.
+func bodyOf(ctx context.Context) *runningBody {
+	b, _ := ctx.Value(ofBody{}).(*runningBody)
+	return b
+}
 
 // callBody calls the body of a rank. Its name is how withinBody knows the goroutines of bodies.
 func callBody(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) error {
-	return body(context.WithValue(ctx, ofBody{}, true), w)
+	running := &runningBody{outer: bodyOf(ctx)}
+	defer running.ended.Store(true)
+	return body(context.WithValue(ctx, ofBody{}, running), w)
 }
 
 // bodyCaller is the name of callBody.
 var bodyCaller = runtime.FuncForPC(reflect.ValueOf(callBody).Pointer()).Name()
 
-// withinBody reports whether a body calls it, or another goroutine with a context of a body. It does not see a goroutine that
+// withinBody reports whether a body calls it, or another goroutine with a context of a body that has not ended. It does not see a goroutine that
 // a body has started and that has another context.
 func withinBody(ctx context.Context) bool {
-	if ctx.Value(ofBody{}) != nil {
+	if bodyOf(ctx).runs() {
 		return true
 	}
 	callers := make([]uintptr, 64)

@@ -102,6 +102,32 @@ func TestInitInABody(t *testing.T) {
 	}
 }
 
+// The context of a body does not keep Init from joining a job after the body has returned, unless that was within another body.
+func TestInitWithContextOfBodyThatHasEnded(t *testing.T) {
+	var kept context.Context
+	inner := func(ctx context.Context, _ *world.World) error {
+		kept = ctx
+		return nil
+	}
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, _ *world.World) error {
+		if err := world.Run(ctx, 1, inner); err != nil {
+			return err
+		}
+		refused := make(chan error)
+		go func() {
+			_, err := world.Init(kept)
+			refused <- err
+		}()
+		if err := <-refused; !errors.Is(err, world.ErrInitialized) {
+			return fmt.Errorf("Init in the outer body: %w", err)
+		}
+		return nil
+	}))
+	w, err := world.Init(kept)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+}
+
 // Bodies get the context of Run, whose end ends their calls.
 func TestRunContext(t *testing.T) {
 	cause := errors.New("enough")
