@@ -35,6 +35,14 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 	if err := s.CheckJob(n); err != nil {
 		return errtext.Errorf("world: Simulate: %w: %w", ErrArgument, err)
 	}
+	pipe, err := settings.openPipe()
+	if err != nil {
+		return errtext.Errorf("world: Simulate: %w", err)
+	}
+	if pipe != nil {
+		// The ranks open it again, one after the other: a job may have more of them than the process may have descriptors.
+		defer pipe.Close()
+	}
 	worlds, cards, err := simulatedWorlds(s, n, settings)
 	if err != nil {
 		return errtext.Errorf("world: Simulate: %w", err)
@@ -49,7 +57,6 @@ func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx contex
 		})
 	}
 	err = s.Run()
-	dropPipes(worlds) // of ranks that were killed
 	for rank, w := range worlds {
 		if cards[rank].Killed() && killing(errs[rank], left[rank]) {
 			errs[rank] = errKilled
@@ -116,8 +123,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 	}
 	for _, w := range worlds {
 		w.vigil, w.vigilRank, w.vigilRanks = v, w.rank, all
-		if err := errors.Join(w.holdStats(), w.begin(j)); err != nil {
-			dropPipes(worlds)
+		if err := w.begin(j); err != nil {
 			return nil, nil, err
 		}
 	}

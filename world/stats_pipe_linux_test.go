@@ -78,6 +78,39 @@ func TestStatsPipeIsHeld(t *testing.T) {
 	}
 }
 
+// One descriptor of the pipe is for all ranks of a simulation, of which there may be more than a process may have descriptors.
+func TestSimulatedRanksShareStatsPipe(t *testing.T) {
+	statsPipe(t)
+	name := os.Getenv("RMA_STATS")
+	open := func() (n int, err error) {
+		const descriptors = "/proc/self/fd"
+		entries, err := os.ReadDir(descriptors)
+		for _, entry := range entries {
+			// That of ReadDir is closed by now.
+			if target, err := os.Readlink(filepath.Join(descriptors, entry.Name())); err == nil && target == name {
+				n++
+			}
+		}
+		return n, err
+	}
+	before, err := open()
+	require.NoError(t, err)
+	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 8, func(ctx context.Context, w *world.World) error {
+		small, err := w.Shrink(ctx)
+		if err != nil {
+			return err
+		}
+		if err := small.Barrier(ctx); err != nil {
+			return err
+		}
+		n, err := open()
+		if err == nil && n != before+1 {
+			err = fmt.Errorf("%d descriptors of the pipe are open, there were %d before", n, before)
+		}
+		return errors.Join(err, small.Close())
+	}))
+}
+
 // A World of Shrink whose Close its context has cut short ends with the body, and lets go of its pipe.
 func TestStatsPipeOfCutClose(t *testing.T) {
 	for form, options := range pipeForms {
