@@ -1,28 +1,41 @@
 package world
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
-// short is a queue pair that could not be connected, because this rank was short of something.
-type short struct{ verbs.QueuePair }
+// unconnected is a queue pair that could not be connected.
+type unconnected struct {
+	verbs.QueuePair
+	err error
+}
 
-func (short) State() verbs.State { return verbs.StateError }
-func (short) Err() error         { return verbs.ErrShortage }
+func (unconnected) State() verbs.State { return verbs.StateError }
+func (u unconnected) Err() error       { return u.err }
 
 // shorten has a rank begin a link, for which it is too short of something.
 func shorten(t *testing.T, w *World, to int) *Link {
+	t.Helper()
+	return obstruct(t, w, to, verbs.ErrShortage)
+}
+
+// obstruct has a rank begin a link whose connection cannot be made.
+func obstruct(t *testing.T, w *World, to int, why error) *Link {
 	t.Helper()
 	l, err := w.Link(to)
 	require.NoError(t, err)
 	w.Exclude(func() {
 		require.NoError(t, l.pair.Close())
-		l.pair = short{l.pair}
+		l.pair = unconnected{l.pair, why}
 	})
 	return l
 }
@@ -38,6 +51,32 @@ func TestShortTakesTheOthers(t *testing.T) {
 		w.Poll()
 		require.True(t, other.accepted, "rank %d", rank)
 		require.NoError(t, l.fault())
+	}
+}
+
+// The lower rank takes the connection that the other has made meanwhile where its own fails at its end, for want of a route for
+// example, and not where the other has refused that or gone.
+func TestCrossingAfterFailure(t *testing.T) {
+	for _, c := range []struct {
+		why   error
+		taken bool
+	}{
+		{syscall.ENETUNREACH, true}, {verbs.ErrShortage, true}, {verbs.ErrRejected, false}, {verbs.ErrPeerGone, false},
+	} {
+		t.Run(c.why.Error(), func(t *testing.T) {
+			worlds := quiet(t)
+			w := worlds[0]
+			l := obstruct(t, w, 1, fmt.Errorf("connecting: %w", c.why))
+			_, err := worlds[1].Link(0)
+			require.NoError(t, err)
+			await.True(t, "the other to have connected", func() bool {
+				w.Exclude(func() { w.pollCard(l.card) })
+				return l.crossing != nil
+			})
+			w.Exclude(func() { w.rise() })
+			require.Equal(t, c.taken, l.up)
+			require.Equal(t, !c.taken, errors.Is(l.ending, c.why))
+		})
 	}
 }
 
