@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Lock that finds words of nobody, which somebody may go on to write, ends with its context, and says
-// what it has found.
+// A Lock may find words that no rank should have written, and that some process may still change. It then waits until its context
+// ends, and says what it has found.
 func TestLockDamaged(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 1)
@@ -26,7 +26,7 @@ func TestLockDamaged(t *testing.T) {
 		err = win.Lock(ended, Exclusive, 0)
 		require.ErrorIs(t, err, enough)
 		require.EqualError(t, err, "window: Lock: context canceled: enough: a damaged word has the lock of rank 0")
-		// One whose context lasts takes the lock.
+		// A Lock whose context has not ended takes the lock.
 		return errors.Join(win.Lock(ctx, Exclusive, 0), win.Unlock(ctx, 0), win.Close())
 	}))
 }

@@ -7,18 +7,17 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A rank that closes a window because another has failed takes part in no more epochs of it, while
-// others may wait for it that have heard of nothing: it tells all that it maps, or has a link with, by a mark
-// in its word of theirs. Those that ask it for something later find no mark but the rank gone, when it has left the World.
+// A rank that closes a window because another has failed takes part in no more epochs of it. Ranks that have not heard of the
+// failure may still wait for this one. It sets a mark in its word in the memory of each rank that it maps or has a link with. A rank
+// that needs it later finds no mark, but finds that it has left the World.
 
 // closedMark is set in the word of ranks that wait for a lock, where the rank has closed the window.
 const closedMark = 1 << 31
 
-// partingPatience is how long processes are waited for that this rank has never met, before it goes on: one that is stopped
-// does not answer.
+// partingPatience is how long this rank waits for processes that it has never met: a process that is stopped does not answer.
 const partingPatience = 100 * time.Millisecond
 
-// tellParting tells the others that this rank has closed the window. Who cannot be told hears of nothing.
+// tellParting tells the other ranks that this one has closed the window, but for those that it cannot reach.
 func (c *core) tellParting() {
 	ctx, cancel := context.WithTimeout(context.Background(), partingPatience)
 	defer cancel()
@@ -57,18 +56,18 @@ func (c *core) markParting(rank int) {
 	}
 }
 
-// parted tells whether a rank has told that it has closed the window.
+// parted reports whether a rank has told this one that it has closed the window.
 func (c *core) parted(rank int) bool {
 	return c.own.control.pair(rank, waitingAt).Load()&closedMark != 0
 }
 
-// waits tells whether a rank waits until nobody has the exclusive word of this one.
+// waits reports whether a rank waits until the exclusive word of this one is free.
 func (c *core) waits(rank int) bool {
 	return c.own.control.pair(rank, waitingAt).Load()&^closedMark != 0
 }
 
-// waitedFor reports whether a rank that lives waits until nobody has the exclusive word of this one. One that dies while it
-// waits leaves its words as they are.
+// waitedFor reports whether a living rank waits until the exclusive word of this one is free. A rank that dies while it waits
+// leaves its words as they are.
 func (c *core) waitedFor() bool {
 	if c.own.control.waiters().Load() == 0 {
 		return false
@@ -81,12 +80,12 @@ func (c *core) waitedFor() bool {
 	return false
 }
 
-// lost says that what is waited for cannot come from a rank any more: see world.Waiter.Lost.
+// lost returns the error of a wait for a rank from which nothing can come any more: see world.Waiter.Lost.
 func (c *core) lost(call string, rank int, wait *world.Waiter) error {
 	return c.orParted(wait.Lost(call, rank), call, rank, wait)
 }
 
-// unserved says that a rank will not answer any more: see world.Waiter.Unserved.
+// unserved returns the error of a wait for a rank that will not answer any more: see world.Waiter.Unserved.
 func (c *core) unserved(call string, rank int, wait *world.Waiter) error {
 	return c.orParted(wait.Unserved(call, rank), call, rank, wait)
 }

@@ -23,11 +23,11 @@ type Server struct {
 	mu       sync.Mutex
 	last     uint64
 	sessions map[uint64]*attendant
-	// refusing counts the sessions that are told that there is no place for them.
+	// refusing counts the sessions that are being refused because there is no place for them.
 	refusing int
 }
 
-// mostRefusing bounds the sessions that are told at once that there is no place for them. The clients of others call again.
+// mostRefusing bounds how many sessions are refused at the same time. The clients of further sessions call again.
 const mostRefusing = 64
 
 // A Session is a client of a Server.
@@ -56,8 +56,8 @@ type Seat struct {
 var ErrSession = errors.New("no such session")
 
 // Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is
-// closed: it then returns nil, when all sessions are ended, in which calls of the clients fail by world.ErrLeft. Clients attach to windows by their names: see
-// Attach. What they do counts as what ranks do: a lock excludes ranks and clients alike, and accumulates of both are
+// closed. It then ends all sessions, where the clients' calls fail by world.ErrLeft, and returns nil. Clients attach to windows by their
+// names: see Attach. What they do counts as what ranks do: a lock excludes ranks and clients alike, and accumulates of both are
 // atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
 // dies gives back what it holds, and disturbs nobody.
 //
@@ -148,7 +148,7 @@ func (s *Server) begin(ctx context.Context, a *attendant, running *sync.WaitGrou
 	})
 }
 
-// admit gives an attendant a place, for which the oldest session that has had time for a seat and took none may have to go.
+// admit gives an attendant a place. It may end a session for that: the oldest one that has had time to take a seat and has none.
 func (s *Server) admit(a *attendant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +179,7 @@ func (s *Server) admit(a *attendant) error {
 	return nil
 }
 
-// remove takes an attendant whose session is over off the list, before Evict, which waits for that, goes on: its caller
-// finds the session no more.
+// remove takes an attendant whose session is over off the list. Evict waits for that, so that its caller finds the session no more.
 func (s *Server) remove(a *attendant) {
 	s.mu.Lock()
 	delete(s.sessions, a.id)

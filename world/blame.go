@@ -2,9 +2,9 @@ package world
 
 import "github.com/onesided/rma/world/pmi"
 
-// A blamer tells the launcher whom this rank blames: a rank that has failed, or that has left while this one needed it. If this
-// rank fails, too, that may be why. A rank blames one other at a time. That it blames none any more, since it goes on
-// without those that are gone, is what Shrink tells: the World that it gives has a blamer of its own.
+// A blamer tells the launcher which rank this one blames: a rank that has failed, or that has left while this one needed it. If
+// this rank fails, too, that may be why. A rank blames one other at a time. Shrink tells the launcher that this rank blames none
+// any more, because it goes on without those that are gone. The World that Shrink gives has a blamer of its own.
 //
 // What others do while this rank closes its World does it no harm, and a rank whose own body has failed blames no other: the
 // launcher is not told.
@@ -17,7 +17,8 @@ type blamer struct {
 	said blame
 }
 
-// A blame is how much a rank is to blame. One that has left may have done so in order: one that fails is blamed in its place.
+// A blame is how much a rank is to blame. A rank that has left may have had every right to. So a rank that fails is blamed in its
+// place.
 type blame uint8
 
 const (
@@ -26,7 +27,7 @@ const (
 	blamesFailed
 )
 
-// accuse blames a rank, unless another is blamed for as much.
+// accuse blames a rank, unless this rank blames another as much or more.
 func (b *blamer) accuse(rank int, is blame) {
 	if b == nil || is <= b.said || b.world.closed.Load() {
 		return
@@ -37,15 +38,16 @@ func (b *blamer) accuse(rank int, is blame) {
 	}
 }
 
-// blameBy has the launcher told by tell whom this rank blames, until the World is at its end. Of a rank that has failed already
-// it is told at once.
+// blameBy has tell called with the ranks that this one blames, until the World ends. If a rank has failed already, tell is called
+// at once.
 func (w *World) blameBy(tell func(rank int, left bool)) {
 	w.roster.setBlamer(&blamer{world: w, tell: tell})
 	end := w.end
 	w.end = func() { w.roster.setBlamer(nil); end() }
 }
 
-// blameIn has the launcher forget whom this rank blames in w, and told whom it blames in the World of the survivors.
+// blameIn has the launcher forget the rank that this one blames in w. From then on it is told which rank this one blames in the World
+// of the survivors.
 func (w *World) blameIn(small *World, survivors []survivor) {
 	b := w.roster.setBlamer(nil)
 	if b == nil {
@@ -62,7 +64,7 @@ func (w *World) blameIn(small *World, survivors []survivor) {
 	})
 }
 
-// blameNoMore has the launcher told no more whom this rank blames, in the Worlds that Shrink has made of w neither.
+// blameNoMore ends what blameBy has begun, in w and in the Worlds that Shrink has made of it.
 func (w *World) blameNoMore() {
 	w.roster.setBlamer(nil)
 	w.post.mu.Lock()

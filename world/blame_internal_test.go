@@ -36,8 +36,8 @@ func (l *launched) all() []blamed {
 	return l.told
 }
 
-// The first rank that has failed is blamed, also in place of one that has left, and of one that had failed before the launcher
-// could be told. A rank that has failed itself, or closes its World, blames none.
+// A rank blames the first rank that has failed, even if it has blamed one that had left, and even if the failure came before the
+// launcher could be told. A rank that has failed itself, or that closes its World, blames none.
 func TestWhomARankBlames(t *testing.T) {
 	killed := errors.New("killed")
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestWhomARankBlames(t *testing.T) {
 	}
 }
 
-// A team that a rank closes does not have it blame the members that have left.
+// A rank that closes a team does not blame the members that have left.
 func TestClosedTeamBlamesNone(t *testing.T) {
 	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 		var launcher launched
@@ -85,8 +85,8 @@ func TestClosedTeamBlamesNone(t *testing.T) {
 	}, apart()...))
 }
 
-// A rank that goes on by Shrink takes back whom it has blamed, and blames those that fail in the World that it has then, by their
-// numbers in the job.
+// A rank that goes on by Shrink blames the earlier rank no more. It blames the ranks that fail in its new World, by their numbers in
+// the job.
 func TestShrinkTakesBlameBack(t *testing.T) {
 	var launchers [3]launched
 	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/world/root"
 )
 
-// What a rank declines for arrives whole, or cut where an Exchange takes no more.
+// The reason why a rank declines arrives whole, or is cut to the length that an Exchange takes.
 func TestDeclinedTexts(t *testing.T) {
 	for _, why := range []string{"", "x", "no device", "a;b=c%d+e\nf", "λόγος", strings.Repeat("y", 880), strings.Repeat("y", 5000), strings.Repeat("ό z", 5000)} {
 		text := declinedText(errors.New(why))
@@ -56,8 +56,8 @@ func TestApart(t *testing.T) {
 	require.Equal(t, `its RMA_HOST is unset (automatic choice), this rank's "a"`, named.apart(&here))
 }
 
-// Ranks of one machine that are in name spaces of their own are told once why they share no memory, and not where the user wants
-// hosts of different names. A limit of the host is told once, too.
+// The log says once why ranks of one machine share no memory: they are in different name spaces, or the host has a limit. It says
+// nothing if the user has given the hosts different names.
 func TestUnsharedIsToldOnce(t *testing.T) {
 	at := func(pid, name string) introduction {
 		return introduction{machine: "linux/1", net: "net:[1]", host: strings.Join([]string{"linux/1", "net:[1]", pid, name}, "/")}
@@ -89,7 +89,7 @@ func TestUnsharedIsToldOnce(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	// As user 65534 of a user name space a process has no system call that fails.
+	// No system call fails in a process that is user 65534 of a user name space.
 	limited := introduction{machine: "linux/1", unshared: &verbs.CapabilityError{Device: "shm", Capability: "tell users apart", Reason: "of the name space"}}
 	ranks := []introduction{limited, limited}
 	var log recorder

@@ -50,7 +50,7 @@ func managedBy(t *testing.T, server *pmi.Server, rank int, name string, stderr *
 	return child, bufio.NewReader(printed)
 }
 
-// requireLine fails the test with all that a process prints if that does not begin with a line.
+// requireLine fails the test if the output of a process does not begin with a line, and shows that output.
 func requireLine(t *testing.T, want string, printed *bufio.Reader) {
 	t.Helper()
 	if line, err := printed.ReadString('\n'); line != want+"\n" {
@@ -93,8 +93,8 @@ func (l lateLogger) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A program has SIGTERM before its logger has the reason, and lives until its handler is done, also where standard error was
-// the launcher's.
+// A program gets SIGTERM before its logger gets the reason. It lives until its own handler of the signal is done, even if its
+// standard error was a pipe to the launcher.
 func TestManagerGoneCaught(t *testing.T) {
 	if os.Getenv(managedVariable) != "" {
 		terminated := make(chan os.Signal, 1)
@@ -140,7 +140,7 @@ func TestInitAfterTheEnd(t *testing.T) {
 	require.NoError(t, child.Wait())
 }
 
-// A process whose Init has failed is told what to do, and why, and so is its manager.
+// A process whose Init has failed gets an error that says why, and what to do. Its manager is told, too.
 func TestInitAfterFailure(t *testing.T) {
 	if os.Getenv(managedVariable) != "" {
 		_, err := world.Init(t.Context(), world.WithDevice("nonsense"))
@@ -165,8 +165,8 @@ func TestInitAfterFailure(t *testing.T) {
 	require.Zero(t, <-blames)
 }
 
-// A rank tells its manager of the first that has failed, or has left while it was needed, before its own calls fail of that. One
-// that closes its World tells of none.
+// A rank tells its manager which rank was the first to fail, or to leave while it was needed, before its own calls fail for that
+// reason. A rank that closes its World tells its manager of no rank.
 func TestBlame(t *testing.T) {
 	const variable = "WORLD_TEST_BLAMED"
 	if os.Getenv(managedVariable) != "" {

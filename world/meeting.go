@@ -25,14 +25,13 @@ import (
 // log2(size) rounds it has heard, transitively, of all. Each flag is stored after
 // everything this rank did or heard of.
 //
-// With more ranks than cores what counts is that each rank runs only once: all add
-// to one counter of rank 0 and sleep; the last to come releases those that rank 0 does, if it maps them all, and
-// then rank 0, and each rank some others: so the one that runs wakes several, and yet they do
-// not all run at once.
+// With more ranks than cores each rank should run only once. All add to one counter of rank 0, and sleep. The last
+// to come releases the ranks that rank 0 has to release, if it maps them all, and then rank 0. Each rank that is
+// released releases some others. So a rank that runs wakes several, and yet they do not all run at once.
 //
-// A Meet that was cancelled may be repeated, and so may one that has ended. It tells each rank once, however often it is
-// repeated: so when Meet has returned without an error, nobody writes to this rank's block again for that number, and the
-// block may be freed after the last one.
+// A Meet that was cancelled may be repeated, and so may one that has ended. However often it is repeated, it tells each rank
+// once. So after Meet has returned without an error no rank writes to this rank's block for that number, and after the last
+// Meet the block may be freed.
 type Meeting struct {
 	world *World
 	// number is the same on every rank, and no other meeting's.
@@ -43,8 +42,7 @@ type Meeting struct {
 	// looked at.
 	bytes  int
 	blocks []atomic.Pointer[meetingBlock]
-	// last is the meeting of ranks that leave: that a rank has left is no reason
-	// there not to wait for it.
+	// last is the meeting of ranks that leave: it waits also for ranks that have left.
 	last bool
 	// since and reported are those of its waits, if it is that.
 	since    time.Duration
@@ -62,12 +60,11 @@ type Meeting struct {
 	said [][2]uint64
 	// told are the last numbers that this rank has told: one of each round, or at the root of each rank that it releases.
 	told []uint32
-	// unlike tells rank 0 that the last to come, by a message, made a sum of
-	// histories that shows that they are not the same.
+	// unlike tells rank 0 that the histories are not the same: the sum shows it that the last to come, by a message, has made.
 	unlike atomic.Bool
 	tally  tally
-	// leaver is a rank that has left the job, of those of which this rank was told; gaveUp the one because of which
-	// it gave up itself: see missing.
+	// leaver is a rank that has left the job, as this rank was told. gaveUp is the rank because of which this one gave
+	// up: see missing.
 	leaver, gaveUp atomic.Uint64
 }
 
@@ -113,17 +110,17 @@ func (m *Meeting) Close() {
 func reached(count *atomic.Uint32, number uint32) bool { return int32(count.Load()-number) >= 0 }
 
 // Meet returns when every rank has called it with this number, which is one more
-// than the last. op names the call in errors. call, less than MostCalls, tells it from others by which ranks may come by
-// mistake: where not all have come by the same, every rank has a *MeetingError, and the meeting is of no use any more.
-// Where it is 0 it is so on all ranks, and nothing is compared.
+// than the last. op names the call in errors. call, less than MostCalls, is the number of the call that meets. If ranks have come by
+// different calls, by mistake, every rank gets a *MeetingError, and the meeting cannot be used any more. If call is 0 it is 0
+// on all ranks, and nothing is compared.
 func (m *Meeting) Meet(ctx context.Context, op string, call uint8, number uint32) error {
 	m.mine = calledBy(call, m.world.rank)
 	return m.meet(ctx, op, number, 0)
 }
 
 // meet is Meet that returns an error if the ranks' histories are not the same. In
-// the dissemination a rank that hears of another history tells nobody further, so
-// that nobody passes who would have heard of it through others; at the root the
+// the dissemination a rank that hears of another history tells no more ranks, so
+// that none passes that would have heard of it through others. At the root the
 // last to come compares the sum.
 func (m *Meeting) meet(ctx context.Context, op string, number uint32, history uint64) error {
 	if m.world.rooted {
@@ -286,9 +283,9 @@ const fromMates = -2
 const fromReaders = -3
 
 // hear waits until word has come to number. It comes from rank from, or if that is
-// less than 0 from the last of some, -1 of all. Who has left has done its part of every meeting that it
-// called, so what has not come from it never will; and at the root nothing will come from anyone
-// if one has left that has not come.
+// less than 0 from the last of some, -1 of all. A rank that has left has done its part of every meeting that it
+// called, so what has not come from it never will. At the root nothing will come from any rank
+// if one has left without coming.
 func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, number uint32, from int) error {
 	wait := m.world.NewWaiter()
 	defer wait.Finish()
@@ -361,7 +358,7 @@ func (m *Meeting) awaited(number uint32, wait *Waiter) []int {
 	return nil
 }
 
-// missing is whom a call waits for that its context has cut short, as far as this rank can see: those which have not
+// missing says which ranks a call waited for when its context cut it short, as far as this rank can see: those which have not
 // come to the meeting, or the one that it has found.
 func (m *Meeting) missing(number uint32, found straggler) string {
 	late := m.late(number)
@@ -386,8 +383,8 @@ func (m *Meeting) missing(number uint32, found straggler) string {
 	return text
 }
 
-// late are the ranks that have not come to a number to which this one has, as far as they tell it so, or it has looked at
-// memory of theirs before. To do that for the first time takes long where one does not answer.
+// late are the ranks that have not come to a number to which this one has come. It looks only at ranks that tell it, or at whose
+// memory it has looked before: the first look takes long if a rank does not answer.
 func (m *Meeting) late(number uint32) (late []int) {
 	if m.own.come().Load() != number {
 		// This rank waits for something else.
@@ -500,7 +497,7 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	if err != nil || !left && state < recordPassed {
 		return err
 	}
-	// What one that has left, is ahead, or shrinks, has told is here now.
+	// Whatever a rank that has left, is ahead or shrinks has told this one is here now.
 	w.catchUp()
 	switch {
 	case reached(word, number):
@@ -560,7 +557,7 @@ func (m *Meeting) release(ctx context.Context, op string, rank int, number uint3
 
 // releaseRoot releases the root behind those that it releases, if they are all mapped: for the last to come.
 // The root may leave as soon as it is released, and knows before that others may.
-// It cannot fail, since it has been counted: where this rank cannot map some of those now the root releases them.
+// It cannot fail, since it has been counted: if this rank cannot map some of those now, the root releases them.
 func (m *Meeting) releaseRoot(ctx context.Context, op string, root *meetingBlock, number uint32, differing called) error {
 	w, mapped := m.world, true
 	child, to := w.children(0)

@@ -32,7 +32,7 @@ func endWithin(t *testing.T, w *World, why error) {
 	sent.running.Wait()
 }
 
-// Ranks hear why one of their host has failed from itself, whether they have met it or not, in the words of its body and once.
+// A rank that fails tells the ranks of its host why, once and in the words of its body, whether they have met it or not.
 func TestFailedRankSaysWhy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks of several devices share memory on Linux only")
@@ -65,8 +65,8 @@ func each(worlds []*World, call func(w *World) error) []error {
 	return errs
 }
 
-// A rank that fails in a World that Shrink has made says why there, whatever becomes of the Worlds before. It says so in that of the
-// job, too, where another rank has failed first.
+// A rank that fails in a World that Shrink has made says why in that World, whatever becomes of the earlier ones. It also says so in
+// the World of the job, in which another rank has failed first.
 func TestFailedRankSaysWhyAfterShrink(t *testing.T) {
 	forms := map[string]func(t *testing.T) []*World{
 		"mapped": func(t *testing.T) []*World { return localJob(t, 4) },
@@ -96,7 +96,7 @@ func TestFailedRankSaysWhyAfterShrink(t *testing.T) {
 			endWithin(t, worlds[1], errBoom)
 			require.True(t, smaller[1].departing.Load(), "it departs, though the World between is closed")
 			require.EqualError(t, smaller[0].Barrier(t.Context()), "world: Barrier: rank 1 has failed: boom")
-			// Rank 0 may have heard of these from another rank first, which the text says then.
+			// Rank 0 may have heard of these from another rank first. The text says so then.
 			require.ErrorContains(t, small[0].Failure(2), "world: rank 2 has failed: the second")
 			require.ErrorContains(t, worlds[0].Failure(3), "world: rank 3 has failed: the first")
 			require.NoError(t, errors.Join(worlds[0].departShrunk(), worlds[0].depart()))
@@ -114,7 +114,7 @@ func localJob(t *testing.T, n int, options ...Option) []*World {
 	return worlds
 }
 
-// A rank that fails waits until its reason is received over its links before it ends them, though nothing else makes progress for it.
+// A rank that fails ends its links only when its reason has been received over them, although nothing else makes progress for it.
 func TestFailedRankSaysWhyOverLinks(t *testing.T) {
 	for name, options := range map[string][]Option{"tcp": {WithDevice("tcp")}, "fabric": apart()} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestFailedRankSaysWhySimulated(t *testing.T) {
 	require.EqualError(t, heard, "world: Barrier: rank 1 has failed: boom")
 }
 
-// A rank that fails waits for a peer that takes nothing no longer than the limit, also while others keep it busy.
+// A rank that fails waits no longer than the limit for a peer that takes nothing, even while other ranks keep it busy.
 func TestFailedRankWaitsNotForever(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("busy %v", busy), func(t *testing.T) {
@@ -177,7 +177,7 @@ func (d *calledDevice) PollConnections(into []verbs.ConnectionRequest) int {
 	return d.Device.PollConnections(into)
 }
 
-// Ranks end their connections with one that has failed, which then finds them gone. It records that, and tells others of it no more.
+// Other ranks end their connections with a rank that has failed. It finds them gone and records that, but tells no rank of it.
 func TestFailedRankTellsOfNoOther(t *testing.T) {
 	worlds := meetWith(t, apart(), "one", "two", "three")
 	connect(t, worlds[0], 1)
@@ -192,7 +192,7 @@ func TestFailedRankTellsOfNoOther(t *testing.T) {
 	}
 }
 
-// A rank that ends because of another tells nobody of itself: what counts is why the first has failed.
+// A rank that ends because another has failed gives no reason of its own: the reason of the first counts.
 func TestFollowerSaysNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks of several devices share memory on Linux only")
@@ -223,7 +223,7 @@ var reasons = map[string]struct{ text, shown string }{
 	"cut within a rune": {"a" + strings.Repeat("ä", maxReason), "a" + strings.Repeat("ä", maxReason/2-1)},
 }
 
-// Of a reason there is one clean line of bounded length, whatever was written, and of that all.
+// A reason is shown as one clean line of bounded length, whatever was written. Nothing that fits is left out.
 func TestCleanReason(t *testing.T) {
 	for name, c := range reasons {
 		shown := cleanReason(c.text)
@@ -307,8 +307,8 @@ func TestEmptyReason(t *testing.T) {
 	require.Equal(t, &verdict{number: 1, leaver: 1, text: noReason}, v)
 }
 
-// A rank reads its block for why another has failed, whatever tells it of the failure. A block that is damaged says nothing, or shows
-// what can be shown.
+// A rank looks in its block for the reason of a failure, however it has heard of that. From a damaged block it takes what can be
+// shown, or nothing.
 func TestReasonInBlock(t *testing.T) {
 	const size, me, failed = 3, 0, 2
 	found := map[string]error{
@@ -354,7 +354,7 @@ func TestReasonInBlock(t *testing.T) {
 	require.EqualError(t, w.Failure(me), "world: rank 0 has failed: boom")
 }
 
-// flagged is as much of a World as reads its failure flags.
+// flagged returns a World that has what it needs to read its failure flags, and nothing else.
 func flagged(rank, size int) *World {
 	w := &World{rank: rank, size: size, roster: newRoster(size), obituaries: make([]atomic.Uint64, obituaryWords(size))}
 	w.roster.reason = w.reason

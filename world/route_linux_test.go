@@ -21,11 +21,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A routeless device connects to an address that this host has no route to, whichever it is asked for.
+// A routeless device ignores the address that it is asked for, and connects to one to which this host has no route.
 type routeless struct{ verbs.Device }
 
 func (d routeless) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
-	// A group of hosts: nobody connects to one.
+	// The address is that of a multicast group, to which TCP cannot connect.
 	_, id, _ := strings.Cut(address, "/")
 	return d.Device.Connect("224.0.0.1:7/"+id, hello, config)
 }
@@ -42,7 +42,7 @@ func (l *logged) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// A rank without a route to another has lost that: whatever it called ends with an error that says so, and so does the World.
+// For a rank that has no route to another, that other rank has failed. Its call ends with an error that says so, and its World closes.
 func TestNoRoute(t *testing.T) {
 	for name, wanting := range map[string]func(ctx context.Context, w *world.World) error{
 		"Barrier": func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },

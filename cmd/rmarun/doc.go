@@ -54,10 +54,15 @@
 // Where the terminal stops background jobs that write to it (stty tostop) a rank that reads it stops the job whenever
 // rmarun has something to print: set stty -tostop for such a job.
 //
-// The exit status is that of the rank that failed first by itself, 128 + the signal's number
-// if a signal ended it; 128 + its number if a signal that ends the job came to rmarun before any rank had failed, however
-// the ranks end then; if a rank aborted the job, the status that it gave, or 1 if that was 0; 1 if the job could not be started, or if what the ranks print could not be
-// written (a full disk, which is said once); 2 for wrong usage.
+// The exit status is 0 if all has gone well. Otherwise it is
+//
+//   - the exit status of the first rank that failed by itself, or 128 + the number of the signal that ended that rank
+//   - 128 + the number of the signal, if rmarun got a signal that ends the job before any rank had failed, whatever the
+//     statuses of the ranks are then
+//   - the status that a rank gave when it aborted the job, or 1 if that was 0
+//   - 1 if the job could not be started, or if the output of the ranks could not be written, because a disk is full for
+//     example, which rmarun says once
+//   - 2 for wrong usage
 //
 // # States and invariants
 //

@@ -119,7 +119,7 @@ func (p placement) routes(rank int) string {
 	return sayRoutes(rank, to)
 }
 
-// routesWords tell what ranks say of their routes from what else they say.
+// routesWords mark the lines in which ranks say what their routes are.
 const routesWords = " reaches the others by: "
 
 func sayRoutes(rank int, to []string) string {
@@ -156,9 +156,9 @@ func countedAlone(t *testing.T, program, top string) string {
 	return string(out)
 }
 
-// counts has a launcher start the job in one of the placements, whose turn it is, or in more where tests are to try more:
-// it counts and verifies what one process does, and ranks reach each other as they are to. The ranks are this binary, which
-// says how they do; in one placement, or in more, they are the program as well.
+// counts has a launcher start the job in the placement whose turn it is, or in several if tests are to try more. The job has to
+// count and verify what one process does, and its ranks have to reach each other by the expected routes. The ranks are this
+// binary, which says what their routes are. In one placement, or in several, they are the program as well.
 func counts(t *testing.T, turn int, start starter, placements ...placement) {
 	t.Helper()
 	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 30)
@@ -204,8 +204,8 @@ func TestUnderSlurm(t *testing.T) {
 	counts(t, 2, bySlurm, overTCP, oneHost, slurmNodes)
 }
 
-// A rank is killed while all write to all. Where the launcher lets the others live, they
-// name it and go on with each other, and the launcher tells that not all is well. A plain run has a placement for each
+// A rank is killed while all write to all. If the launcher lets the other ranks live, they
+// name the dead rank and go on without it, and the launcher reports a failure. A plain run has one placement for each
 // launcher.
 func TestKilledUnderLaunchers(t *testing.T) {
 	for turn, c := range []struct {
@@ -239,8 +239,8 @@ func TestKilledUnderLaunchers(t *testing.T) {
 	}
 }
 
-// refuses has a launcher start the job so that it cannot come about: it fails and nothing
-// is counted. It returns what ranks and launcher say.
+// refuses has a launcher start a job whose ranks cannot join: the job fails, and nothing
+// is counted. It returns what ranks and launcher print.
 func refuses(t *testing.T, start starter, environment []string, each string) string {
 	t.Helper()
 	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1)
@@ -250,14 +250,14 @@ func refuses(t *testing.T, start starter, environment []string, each string) str
 	command.Stdout, command.Stderr = &out, &errout
 	var exit *exec.ExitError
 	require.ErrorAs(t, command.Run(), &exit)
-	// The totals name the words; a launcher may print of its own.
+	// A total is a number of words. The launcher may print lines of its own.
 	require.NotContains(t, out.String(), "words\n")
 	return errout.String()
 }
 
-// A device or an address that cannot be had is an error, whatever there is besides. Hydra
-// kills all ranks as soon as one takes leave without a word to it, so that they may not
-// get to say why: it has one of the cases in a plain run.
+// A device or an address that is not there is an error, even if others are. Hydra kills all
+// ranks as soon as one ends without telling it, perhaps before they have said why: it has
+// only one of the cases in a plain run.
 func TestUnusable(t *testing.T) {
 	cases := []struct {
 		name        string
@@ -286,7 +286,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// A process that nobody started is told as well.
+// A process that no launcher started gets an error, too.
 func TestUnusableAlone(t *testing.T) {
 	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1)
 	command := exec.CommandContext(t.Context(), program, top)
