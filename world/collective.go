@@ -147,8 +147,8 @@ func (r *round) leave() {
 	r.w.collective.Unlock()
 }
 
-// away tells that an earlier call, with which this one goes on, has begun the next exchange or had it done: what that one
-// sends is where it belongs, and a link may read it still.
+// away tells that an earlier call, with which this one goes on, has begun the next exchange or had it done. What that exchange
+// sends must not be written any more: a link may still read it.
 func (r *round) away() bool { return r.step < r.begun }
 
 // nobody is the rank of an exchange in one direction only.

@@ -41,45 +41,49 @@ func TestCutShortLeavesAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ended, end := context.WithCancel(t.Context())
 			end()
-			looked := make(chan struct{})
-			look := sync.OnceFunc(func() { close(looked) })
-			require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
-				in, out := make([]uint64, n*c.length), make([]uint64, n*c.length)
-				// cut makes the call with a context that has ended. It may have been about to end well.
-				cut := func() (over bool) {
-					err := c.make(ended, w, in, out)
-					if err != nil {
-						require.ErrorIs(t, err, context.Canceled)
+			// A job in which all was over before a rank could look is followed by another one.
+			for seen := false; !seen; {
+				looked := make(chan struct{})
+				look := sync.OnceFunc(func() { close(looked) })
+				require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
+					in, out := make([]uint64, n*c.length), make([]uint64, n*c.length)
+					// cut makes the call with a context that has ended. It may have been about to end well.
+					cut := func() (over bool) {
+						err := c.make(ended, w, in, out)
+						if err != nil {
+							require.ErrorIs(t, err, context.Canceled)
+						}
+						return err == nil
 					}
-					return err == nil
-				}
-				until := func(exchanges int) (over bool) {
-					for over = cut(); !over && w.round.done < exchanges; over = cut() {
+					until := func(exchanges int) (over bool) {
+						for over = cut(); !over && w.round.done < exchanges; over = cut() {
+						}
+						return over
 					}
-					return over
-				}
-				over := false
-				if w.Rank() == c.looks {
-					defer look()
-					if over = until(c.exchanges); !over {
-						sent := c.sent(w, out)
-						mark := slices.Repeat([]uint64{1<<64 - 1}, len(sent))
-						copy(sent, mark)
-						over = cut()
-						require.True(t, slices.Equal(mark, sent), "what is sent was written over")
+					over := false
+					if w.Rank() == c.looks {
+						defer look()
+						if over = until(c.exchanges); !over {
+							sent := c.sent(w, out)
+							mark := slices.Repeat([]uint64{1<<64 - 1}, len(sent))
+							copy(sent, mark)
+							over = cut()
+							require.True(t, slices.Equal(mark, sent), "what is sent was written over")
+							seen = true
+						}
+						look()
+					} else {
+						if exchanges, early := c.early[w.Rank()]; early {
+							over = until(exchanges)
+						}
+						<-looked
 					}
-					look()
-				} else {
-					if exchanges, early := c.early[w.Rank()]; early {
-						over = until(exchanges)
+					if over {
+						return nil
 					}
-					<-looked
-				}
-				if over {
-					return nil
-				}
-				return c.make(ctx, w, in, out)
-			}, WithAlgorithm(c.algorithm)))
+					return c.make(ctx, w, in, out)
+				}, WithAlgorithm(c.algorithm)))
+			}
 		})
 	}
 }

@@ -37,12 +37,13 @@ func WithPatience(d time.Duration) Option { return func(s *settings) { s.patienc
 //
 // [WithKey] says which key the job has.
 //
-// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. So it does in the body of Run,
-// Main or Simulate, and until that returns in any goroutine with the context that the body gets, or one made from that. After Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or
-// meet at RMA_ROOT. There a rank that calls it before all have left the last job waits for them. Hydra and Slurm serve one
-// job a process. A process whose Init or Close has failed under a manager joins no further job: it must be started again. If
-// ctx has ended before the call Init does nothing, and may be called again. Otherwise it takes PMI_FD and PMI_PORT out of the
-// environment: a process that a rank starts is no rank.
+// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. It does so, too, in the body of
+// Run, Main or Simulate, and in other goroutines that have the context of a body which still runs, or one made from that. After
+// Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT. There a
+// rank that calls it before all have left the last job waits for them. Hydra and Slurm serve one job a process. A process whose Init
+// or Close has failed under a manager joins no further job: it must be started again. If ctx has ended before the call Init does
+// nothing, and may be called again. Otherwise it takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is
+// no rank.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, nilArgument("Init", "context")

@@ -80,8 +80,9 @@ func (t *Table) announcement(word int) *uint64 {
 func (t *Table) leaveLater(word int, owners []int) {
 	leave := func() {
 		for _, rank := range owners {
-			// Who cannot be flushed has failed, and so has what is under way to it; but a shortage of this process passes.
-			for errors.Is(t.words.Flush(context.Background(), rank), verbs.ErrShortage) {
+			// Who cannot be flushed has failed, and so has what is under way to it; but a shortage of this process passes. A
+			// table that is being closed has no use for its announcements.
+			for errors.Is(t.words.Flush(context.Background(), rank), verbs.ErrShortage) && !t.closed.Load() {
 				breathe(breathYields)
 			}
 		}
