@@ -64,7 +64,7 @@ type round struct {
 	// parts are those of a total that is halved.
 	parts      []part
 	unfinished bool
-	// ended tells that this call came to its end.
+	// ended: the call has returned, and not panicked.
 	ended bool
 	// since is when it began, if that is traced.
 	since time.Duration
@@ -147,8 +147,8 @@ func (r *round) leave() {
 	r.w.collective.Unlock()
 }
 
-// away tells that an earlier call, with which this one goes on, has begun the next exchange or had it done. What that exchange
-// sends must not be written any more: a link may still read it.
+// away reports whether an earlier call, which was cut short and is continued by this one, has begun the next exchange. The
+// buffer which that exchange sends must not be written any more: a link may still read it.
 func (r *round) away() bool { return r.step < r.begun }
 
 // nobody is the rank of an exchange in one direction only.

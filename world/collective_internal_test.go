@@ -17,10 +17,10 @@ func TestCutShortLeavesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		algorithm Algorithm
 		length    int
-		// looks is the rank that looks once so many of its exchanges are over, and sent is what the next one sends.
+		// The rank looks checks the buffer sent after so many exchanges: the next one sends it.
 		looks, exchanges int
 		sent             func(w *World, out []uint64) []uint64
-		// early are other ranks that take part before that, until so many of theirs are over.
+		// early are the ranks that take part before that, each until so many of its exchanges are over.
 		early map[int]int
 		make  func(ctx context.Context, w *World, in, out []uint64) error
 	}{

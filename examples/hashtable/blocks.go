@@ -99,7 +99,7 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 	return nil
 }
 
-// addWords is putWords by Sum, for words that nobody else writes meanwhile.
+// addWords puts words by Sum: it adds what they differ by from those that are there. Nobody else writes these meanwhile.
 func (t *Table) addWords(words []uint64, owner, at int) error {
 	was := make([]uint64, len(words))
 	if err := t.words.GetAccumulate(window.NoOp, nil, was, owner, at); err != nil {

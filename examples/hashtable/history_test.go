@@ -165,7 +165,7 @@ func histories(t *testing.T, directory string) (all []porcupine.Operation) {
 		var waiting []porcupine.Operation
 		for line := range bytes.Lines(text) {
 			if !bytes.HasSuffix(line, []byte("\n")) {
-				// The rank was killed while it wrote: the call was not made, or nobody knows how it has returned.
+				// The rank was killed while it wrote this line. So the call was not made, or its result is unknown.
 				break
 			}
 			var what string
