@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/netcall"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp/logqueue"
 	"github.com/onesided/rma/verbs/tcp/proof"
@@ -51,6 +52,9 @@ type door struct {
 // Address of the device.
 func (o *door) Address() string { return o.address }
 
+// acceptPause is between attempts to take what this process has no descriptor for.
+const acceptPause = 10 * time.Millisecond
+
 // open begins to accept.
 func (o *door) open() {
 	o.makers.Go(func() {
@@ -61,9 +65,9 @@ func (o *door) open() {
 				return
 			case err != nil:
 				// Out of descriptors, most likely: some may come back.
-				o.log.Warn("accepting", "accepting", "", err)
+				o.log.Warn("accepting", "accepting", "", netcall.Limited(err))
 				o.unproven.MakeRoom()
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(acceptPause)
 			case !o.unproven.Enter(conn):
 				if !o.device.closed.Load() {
 					o.log.Warn("connection refused", proof.ErrCrowded.Error(), conn.RemoteAddr().String(), proof.ErrCrowded)
@@ -146,6 +150,7 @@ func (o *door) receive(conn net.Conn) {
 
 // hear is the handshake of the side that was called.
 func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err error) {
+	begun := time.Now()
 	w, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
 		if err := conn.SetDeadline(time.Now().Add(o.limit)); err != nil {
 			return nil, err
@@ -159,11 +164,23 @@ func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err err
 	if err != nil {
 		return nil, id, nil, err
 	}
-	second, err := takeSocket(conn)
+	second, err := takeHeard(conn, begun.Add(o.limit))
 	if err != nil {
 		return nil, id, nil, err
 	}
 	return o.take(second, conn, w), identity(payload), payload[len(id):], nil
+}
+
+// takeHeard is takeSocket, called again until a time while this process is short of descriptors. A peer that has sent its hello takes
+// the end of the connection for the end of this process.
+func takeHeard(conn net.Conn, until time.Time) (*socket, error) {
+	for {
+		s, err := takeSocket(conn)
+		if err == nil || !netcall.IsShortage(err) || time.Now().After(until) {
+			return s, err
+		}
+		time.Sleep(acceptPause)
+	}
 }
 
 // readHello reads the hello of a peer that has proved the key.

@@ -54,6 +54,42 @@ func TestShortForAWhile(t *testing.T) {
 	accept(t, p, far)
 }
 
+// A side that was called, and has no descriptor to take the connection over by when the hello has come, takes it when it has one. The
+// end of the connection, or of the time for it, ends that.
+func TestShortAfterTheHello(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	caller, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, caller.Close()) }()
+	called, err := listener.Accept()
+	require.NoError(t, err)
+	taken := make(chan error, 1)
+	take := func(until time.Time) {
+		s, err := takeHeard(called, until)
+		if err == nil {
+			s.close()
+		}
+		taken <- err
+	}
+	forever := time.Now().Add(time.Hour)
+	end := shorten(t, 0)
+	go take(forever)
+	testlimit.Parked(t, "tcp.takeHeard", 1)
+	end()
+	require.NoError(t, testlimit.Receive(t, "the connection", taken))
+
+	end = shorten(t, 0)
+	take(time.Time{})
+	require.ErrorIs(t, <-taken, syscall.EMFILE)
+	go take(forever)
+	testlimit.Parked(t, "tcp.takeHeard", 1)
+	require.NoError(t, called.Close())
+	require.ErrorIs(t, testlimit.Receive(t, "the end of the connection", taken), net.ErrClosed)
+	end()
+}
+
 // A lateContext has no deadline before expire.
 type lateContext struct {
 	context.Context
