@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/internal/descriptors"
 )
 
 const (
@@ -74,7 +76,7 @@ func (r *Room) Enter(conn io.Closer) bool {
 // free reports whether there is a seat, and a descriptor for who takes it.
 func (r *Room) free() bool {
 	return len(r.waiting) < min(r.seats, reserved) ||
-		len(r.waiting) < r.seats && unproven.Load() < descriptors()/descriptorShare
+		len(r.waiting) < r.seats && unproven.Load() < int64(descriptors.Limit())/descriptorShare
 }
 
 // MakeRoom ends the oldest connection, if it has had its share of time. Call it where no descriptor is left to accept
