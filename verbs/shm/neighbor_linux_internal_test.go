@@ -20,8 +20,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// descriptors counts what files this process has open.
-func descriptors(t *testing.T) int {
+// openDescriptors counts what files this process has open.
+func openDescriptors(t *testing.T) int {
 	t.Helper()
 	files, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
@@ -49,11 +49,11 @@ func TestCloseWhileConnecting(t *testing.T) {
 		require.Empty(t, device.form.(*process).peers)
 	}
 	once()
-	before := descriptors(t)
+	before := openDescriptors(t)
 	for range testsize.N(50) {
 		once()
 	}
-	settled(t, descriptors, before)
+	settled(t, openDescriptors, before)
 }
 
 // TestPeersComeAndGo meets many peers, one after the other, and looks that no socket and
@@ -75,11 +75,11 @@ func TestPeersComeAndGo(t *testing.T) {
 		require.Same(t, neighbor, again)
 	}
 	once()
-	before := descriptors(t)
+	before := openDescriptors(t)
 	for range 20 {
 		once()
 	}
-	settled(t, descriptors, before)
+	settled(t, openDescriptors, before)
 	p := near.device.form.(*process)
 	p.watcher.mu.Lock()
 	defer p.watcher.mu.Unlock()
@@ -92,10 +92,10 @@ func TestLinkAfterClose(t *testing.T) {
 	device, err := Open(Options{})
 	require.NoError(t, err)
 	require.NoError(t, device.Close())
-	before := descriptors(t)
+	before := openDescriptors(t)
 	_, err = device.form.(*process).neighbor(target.device.Address())
 	require.ErrorIs(t, err, verbs.ErrClosed)
-	settled(t, descriptors, before)
+	settled(t, openDescriptors, before)
 }
 
 // TestCloseOpensNothing closes a device with the request of a peer that it never opened,
@@ -267,11 +267,11 @@ func TestBadAnswers(t *testing.T) {
 				require.ErrorContains(t, err, test.message)
 			}
 			ask()
-			before := descriptors(t)
+			before := openDescriptors(t)
 			for range 10 {
 				ask()
 			}
-			settled(t, descriptors, before)
+			settled(t, openDescriptors, before)
 		})
 	}
 }

@@ -11,6 +11,9 @@ import (
 // SetKey is for Linux only.
 func (d *Device) SetKey([]byte) {}
 
+// Descriptors is for Linux only.
+func Descriptors(int) int { return 0 }
+
 // Open is for Linux only.
 func Open(Options) (*Device, error) {
 	return nil, &verbs.CapabilityError{Device: deviceName, Capability: "share memory between processes", Reason: "that needs Linux, this is " + runtime.GOOS + "; ranks of one process work (NewFabric)"}

@@ -42,6 +42,9 @@ func (p *process) unreached(address string, err error) error {
 	if errors.As(err, &called) {
 		doing, err = doing+": "+called.Op, called.Err
 	}
+	if errors.Is(err, unix.EMFILE) {
+		err = fmt.Errorf("%w: %s", err, limitBehind(err))
+	}
 	if isShortage(err) {
 		return fmt.Errorf("shm: %w: %w", verbs.ErrShortage, err)
 	}
