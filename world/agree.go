@@ -13,7 +13,7 @@ import (
 
 // protocol is the version of all that ranks say to each other. It rises with every change of that, and begins each
 // introduction, in every version.
-const protocol = "rma11"
+const protocol = "rma12"
 
 // terms lists what all ranks of a job must have in common. Two ranks that differ in any of it both return an error that
 // names it, before they reach each other over a device. A later version may change the list, but for how it begins.
@@ -31,7 +31,7 @@ func (s *settings) terms(size int) root.Terms {
 		either(s.network != nil, "WithNetwork"),
 		either(s.tls != nil, "WithTLS"),
 		keyTerm(s.key),
-		errtext.Count(max(1, len(s.listen)), "address") + " (RMA_ADDRESS)",
+		errtext.Count(s.addresses(), "address") + " (RMA_ADDRESS)",
 	}, ";"))
 }
 

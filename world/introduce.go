@@ -16,6 +16,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/onesided/rma/internal/descriptors"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
@@ -38,20 +39,23 @@ type introduction struct {
 	bound      string
 	// rdma is over how many RDMA cards the rank may be reached.
 	rdma int
+	// descriptors is how many file descriptors this rank can open beside those of its device for shared memory. It counts no more
+	// than it may need.
+	descriptors int
 	// key is the job's, hexadecimal; that of rank 0 counts.
 	key string
-	// unshared is why this rank could share no memory. It is not told.
+	// unshared is why this rank shares no memory, if a limit of the host is the reason. It is not told.
 	unshared error
 }
 
 func (i *introduction) text() string {
-	return strings.Join([]string{protocol, strconv.Itoa(i.rank), url.QueryEscape(string(i.terms)), i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.Itoa(i.rdma), i.key, i.bound, strconv.Itoa(i.all)}, ";")
+	return strings.Join([]string{protocol, strconv.Itoa(i.rank), url.QueryEscape(string(i.terms)), i.machine, i.net, i.host, strconv.Itoa(i.cores), strconv.Itoa(i.rdma), i.key, i.bound, strconv.Itoa(i.all), strconv.Itoa(i.descriptors)}, ";")
 }
 
 // parseIntroduction reads what text has written, but for the version.
 func parseIntroduction(text string) (introduction, error) {
 	fields := strings.Split(text, ";")
-	if len(fields) != 10 {
+	if len(fields) != 11 {
 		return introduction{}, fmt.Errorf("%w of %s: %.80q", errContact, errtext.Count(len(fields), "field"), text)
 	}
 	i := introduction{machine: fields[2], net: fields[3], host: fields[4], key: fields[7], bound: fields[8]}
@@ -65,6 +69,7 @@ func parseIntroduction(text string) (introduction, error) {
 		{"cores", fields[5], 1, &i.cores},
 		{"RDMA cards", fields[6], 0, &i.rdma},
 		{"cores of a machine", fields[9], 0, &i.all},
+		{"file descriptors", fields[10], 0, &i.descriptors},
 	} {
 		var err error
 		if *field.into, err = strconv.Atoi(field.text); err != nil || *field.into < field.least {
@@ -81,7 +86,7 @@ func parseIntroduction(text string) (introduction, error) {
 
 // introduce tells of this rank, and opens its device for shared memory if it can be
 // wanted.
-func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
+func introduce(rank, size int, s settings) (introduction, *shm.Device, error) {
 	me := introduction{rank: rank, terms: s.terms(size), cores: s.cores}
 	me.machine, me.net, me.host = whereabouts(s.host)
 	me.bound, me.all = allowed()
@@ -112,6 +117,7 @@ func introduce(rank, size int, s settings) (introduction, verbs.Device, error) {
 	if err != nil {
 		return me, nil, err
 	}
+	me.descriptors = descriptors.Free(sharingDescriptors(size-1, size-1, max(me.rdma, s.addresses())))
 	return me, device, nil
 }
 
@@ -147,7 +153,7 @@ func (i *introduction) findRDMA(s settings) error {
 }
 
 // openShared opens the device for ranks that share memory.
-func (s *settings) openShared(size int, key []byte) (verbs.Device, error) {
+func (s *settings) openShared(size int, key []byte) (*shm.Device, error) {
 	return shm.Open(shm.Options{Ranks: size, Key: key, SmallPages: s.smallPages, HandshakeLimit: max(s.silence, DefaultSilence)})
 }
 
@@ -174,6 +180,44 @@ func introductions(ctx context.Context, exchange Exchange, size int, mine introd
 		}
 	}
 	return ranks, nil
+}
+
+// limitSharing has the ranks of a host share no memory where one of them has too few file descriptors for that: the others would
+// wait for connections that it cannot accept. Every rank finds the same. The network has as many devices as each rank has addresses,
+// or RDMA cards.
+func limitSharing(ranks []introduction, device string, addresses int) {
+	devices := addresses
+	if networkOf(ranks, device) == ibvDevice {
+		// agreeOnCards refuses ranks that have not equally many.
+		devices = min(ranks[0].rdma, mostCounted)
+	}
+	type group struct {
+		size int
+		// fewest is the first of the ranks that can open the fewest descriptors.
+		fewest int
+	}
+	groups := make(map[string]group)
+	for rank := range ranks {
+		g, known := groups[ranks[rank].host]
+		if !known || ranks[rank].descriptors < ranks[g.fewest].descriptors {
+			g.fewest = rank
+		}
+		g.size++
+		groups[ranks[rank].host] = g
+	}
+	for host, g := range groups {
+		left, needed := ranks[g.fewest].descriptors, sharingDescriptors(g.size-1, len(ranks)-g.size, devices)
+		if host == "" || g.size == 1 || left >= needed {
+			continue
+		}
+		short := &verbs.CapabilityError{Device: shmDevice, Capability: fmt.Sprintf("share memory among %d ranks", g.size),
+			Reason: fmt.Sprintf("rank %d needs %d more file descriptors, and can open %d: raise RLIMIT_NOFILE (ulimit -n) by %d", g.fewest, needed, left, needed-left)}
+		for rank := range ranks {
+			if ranks[rank].host == host {
+				ranks[rank].host, ranks[rank].unshared = "", short
+			}
+		}
+	}
 }
 
 // logUnshared tells the logger why this rank shares no memory. It warns, by the first of the ranks of the
@@ -260,6 +304,9 @@ func cardsOf(ranks []introduction, me int, device string) (wanted [cardKinds]boo
 		other := &ranks[rank]
 		switch {
 		case mine.host == "" || other.host != mine.host:
+			if device == shmDevice && mine.unshared != nil {
+				return wanted, mine.unshared
+			}
 			if device == shmDevice {
 				return wanted, &verbs.CapabilityError{Device: device, Capability: fmt.Sprintf("reach rank %d", rank), Reason: mine.apart(other) + ", and RMA_DEVICE allows shared memory only"}
 			}
@@ -328,4 +375,31 @@ type opening struct {
 	near bool
 	// key is the job's, as rank 0 has told it.
 	key string
+	// host is that of this rank, and others are the other ranks: see introduction.
+	host   string
+	others []introduction
+}
+
+// neighbors is how many of the other ranks share memory with this one.
+func (o *opening) neighbors() int {
+	n := 0
+	for i := range o.others {
+		if o.host != "" && o.others[i].host == o.host {
+			n++
+		}
+	}
+	return n
+}
+
+// toShare is how many descriptors this rank needs to share memory.
+func (o *opening) toShare() int {
+	if n := o.neighbors(); n > 0 {
+		return shm.Descriptors(n)
+	}
+	return 0
+}
+
+// toConnect is how many descriptors the devices of a network need to reach the ranks with which this rank shares no memory.
+func (o *opening) toConnect(devices int) int {
+	return connectDescriptors(len(o.others)-o.neighbors(), devices)
 }

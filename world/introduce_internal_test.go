@@ -2,6 +2,8 @@ package world
 
 import (
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -81,5 +83,56 @@ func TestNetworkOfRanks(t *testing.T) {
 		{"told not to", tcpDevice, []introduction{{}, {}}, tcpDevice},
 	} {
 		require.Equal(t, c.want, networkOf(c.ranks, c.device), c.name)
+	}
+}
+
+// Ranks of a host share memory if each of them has descriptors for that. If not, all of them say which has too few.
+func TestLimitSharing(t *testing.T) {
+	two, three := sharingDescriptors(1, 0, 1), sharingDescriptors(2, 0, 1)
+	far := func(devices int) int { return sharingDescriptors(1, 2, devices) }
+	at := func(host string, descriptors int) introduction {
+		return introduction{machine: "m", host: host, descriptors: descriptors}
+	}
+	with := func(i introduction, cards int) introduction {
+		i.rdma = cards
+		return i
+	}
+	for _, c := range []struct {
+		name      string
+		ranks     []introduction
+		addresses int
+		shares    []bool
+		says      string
+	}{
+		{"all have enough", []introduction{at("a", three), at("a", three), at("a", 1<<14)}, 1, []bool{true, true, true}, ""},
+		{"the last is short", []introduction{at("a", three), at("a", three), at("a", three-1)}, 1, []bool{false, false, false}, fmt.Sprintf("share memory among 3 ranks: rank 2 needs %d more file descriptors, and can open %d: raise RLIMIT_NOFILE (ulimit -n) by 1", three, three-1)},
+		{"two are short", []introduction{at("a", three), at("a", 0), at("a", 0)}, 1, []bool{false, false, false}, "rank 1 needs"},
+		{"they need none of a network", []introduction{at("a", two), at("a", two)}, 3, []bool{true, true}, ""},
+		{"one host of two is short", []introduction{at("a", far(1)), at("b", far(1)-1), at("a", far(1)), at("b", far(1))}, 1, []bool{true, false, true, false}, "share memory among 2 ranks: rank 1 needs"},
+		{"for two addresses", []introduction{at("a", far(2)), at("b", far(2)-1), at("a", far(2)), at("b", far(2))}, 2, []bool{true, false, true, false}, "share memory among 2 ranks: rank 1 needs"},
+		{"for three cards", []introduction{with(at("a", far(3)), 3), with(at("b", far(3)-1), 3), with(at("a", far(3)), 3), with(at("b", far(3)), 3)}, 1, []bool{true, false, true, false}, "share memory among 2 ranks: rank 1 needs"},
+		{"cards that one has not", []introduction{with(at("a", far(1)), 3), at("b", far(1)), at("a", far(1)), at("b", far(1))}, 1, []bool{true, true, true, true}, ""},
+		{"one rank", []introduction{at("a", 0)}, 1, []bool{true}, ""},
+		{"a rank to a host", []introduction{at("a", 0), at("b", 0)}, 1, []bool{true, true}, ""},
+		{"ranks that share none anyway", []introduction{at("", 0), at("a", far(1)), at("", 0), at("a", far(1))}, 1, []bool{false, true, false, true}, ""},
+		{"more than are counted", slices.Repeat([]introduction{at("a", mostCounted)}, mostCounted), 1, slices.Repeat([]bool{true}, mostCounted), ""},
+	} {
+		before := slices.Clone(c.ranks)
+		limitSharing(c.ranks, "", c.addresses)
+		for rank := range c.ranks {
+			one := &c.ranks[rank]
+			require.Equal(t, c.shares[rank], one.host != "", "%s: rank %d", c.name, rank)
+			if one.host == before[rank].host {
+				require.NoError(t, one.unshared, c.name)
+				continue
+			}
+			require.ErrorIs(t, one.unshared, errors.ErrUnsupported, c.name)
+			require.ErrorContains(t, one.unshared, c.says, c.name)
+			_, err := cardsOf(c.ranks, rank, shmDevice)
+			require.Equal(t, one.unshared, err, c.name)
+			wanted, err := cardsOf(c.ranks, rank, "")
+			require.NoError(t, err, c.name)
+			require.Equal(t, [cardKinds]bool{networkCard: true}, wanted, c.name)
+		}
 	}
 }

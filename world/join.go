@@ -11,7 +11,6 @@ import (
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
 )
 
@@ -80,17 +79,22 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if err != nil {
 		return nil, decline(ctx, exchange, rank, s, err)
 	}
-	devices[sharedCard] = shared
+	if shared != nil {
+		devices[sharedCard] = shared
+	}
 	ranks, err := introductions(ctx, exchange, size, mine)
 	if err != nil {
 		return nil, err
 	}
-	mine.logUnshared(s.logger, ranks)
+	ranks[rank].unshared = mine.unshared
+	limitSharing(ranks, s.device, s.addresses())
 	wanted, err := cardsOf(ranks, rank, s.device)
 	if err != nil {
 		return nil, err
 	}
-	network := opening{rank: rank, device: networkOf(ranks, s.device), near: near(ranks), key: ranks[0].key}
+	ranks[rank].logUnshared(s.logger, ranks)
+	network := opening{rank: rank, device: networkOf(ranks, s.device), near: near(ranks), key: ranks[0].key,
+		host: ranks[rank].host, others: slices.Delete(slices.Clone(ranks), rank, rank+1)}
 	if network.device == ibvDevice {
 		if err := agreeOnCards(ranks, rank); err != nil {
 			return nil, err
@@ -106,8 +110,8 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	if err != nil {
 		return nil, err
 	}
-	if device, ok := devices[sharedCard].(*shm.Device); ok {
-		device.SetKey(key)
+	if devices[sharedCard] != nil {
+		shared.SetKey(key)
 	}
 	if err = s.checkFiles(wanted[networkCard]); err == nil {
 		pipe, err = s.openPipe()
@@ -141,11 +145,18 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	}
 	w.apart, w.networkName = true, network.device
 	w.roster.reason = w.reason
-	w.reopen = func(ctx context.Context) (again [cardKinds]verbs.Device, err error) {
+	w.reopen = func(ctx context.Context, others []introduction) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
-			if again[sharedCard], err = s.openShared(size, key); err != nil {
+			shared, err := s.openShared(size, key)
+			if err != nil {
 				return again, err
 			}
+			again[sharedCard] = shared
+		}
+		network := network
+		network.others = others
+		if err := checkDescriptors(network.toShare()); err != nil {
+			return again, err
 		}
 		if wanted[networkCard] {
 			again[networkCard], err = openNetwork(ctx, network, s)

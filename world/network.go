@@ -8,13 +8,50 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/onesided/rma/internal/descriptors"
 	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/rails"
+	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/world/address"
 )
+
+const (
+	// rankDescriptors is how many descriptors a device takes for each rank that it reaches, while both ranks make a connection: one of
+	// the two is closed.
+	rankDescriptors = 2
+	// moreDescriptors is how many a device takes beside them: one that this rank sleeps on, and two while sockets are duplicated, one
+	// that this rank has connected and one that it has accepted.
+	moreDescriptors = 3
+	// mostConnections bounds the connections for which a rank must have descriptors when it joins: it may not reach all ranks.
+	mostConnections = 64
+	// openDescriptors is how many a device takes that reaches no rank yet.
+	openDescriptors = 8
+	// fileDescriptors is how many a rank may have open beside its devices: the files of RMA_STATS and of a trace.
+	fileDescriptors = 4
+	// mostCounted bounds the descriptors that a rank counts: they are enough for some five thousand ranks of a host.
+	mostCounted = 1 << 14
+)
+
+// connectDescriptors is how many descriptors the devices of a network need to reach others, beside those that they take themselves.
+func connectDescriptors(others, devices int) int {
+	if others == 0 {
+		return 0
+	}
+	return devices*moreDescriptors + rankDescriptors*min(devices*others, max(devices, mostConnections))
+}
+
+// sharingDescriptors is how many descriptors a rank needs that shares memory with neighbors, and reaches others over devices of a
+// network, before it opens those.
+func sharingDescriptors(neighbors, others, devices int) int {
+	needed := shm.Descriptors(neighbors) + fileDescriptors
+	if others > 0 {
+		needed += devices*openDescriptors + connectDescriptors(others, devices)
+	}
+	return min(needed, mostCounted)
+}
 
 // openNetwork opens the device that reaches every rank.
 func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, error) {
@@ -52,7 +89,20 @@ func openNetwork(ctx context.Context, o opening, s settings) (verbs.Device, erro
 		}
 		return nil, err
 	}
+	if err := checkDescriptors(o.toShare() + o.toConnect(len(cards))); err != nil {
+		return nil, errors.Join(err, device.Close())
+	}
 	return s.withTrace(device), nil
+}
+
+// checkDescriptors returns a verbs.ErrShortage if this process cannot open as many descriptors as its devices need to reach other
+// ranks. The others would wait for connections that this one cannot accept.
+func checkDescriptors(needed int) error {
+	if free := descriptors.Free(needed); free < needed {
+		return fmt.Errorf("world: %w: %d file descriptors are needed, %d are left: raise RLIMIT_NOFILE (ulimit -n), which is %d",
+			verbs.ErrShortage, needed, free, descriptors.Limit())
+	}
+	return nil
 }
 
 // jobKey is the key by which the ranks know each other: the one that all have, or what rank 0 has told.
@@ -102,6 +152,9 @@ func joinCards(cards []verbs.Device, without rails.Optimization) (verbs.Device, 
 	}
 	return rails.NewWithout(without, cards...)
 }
+
+// addresses is at how many addresses each rank listens.
+func (s *settings) addresses() int { return max(1, len(s.listen)) }
 
 // listenAt is the addresses at which a rank listens: what the user says, the loopback
 // address where all ranks see the same one, or else one that others can reach.

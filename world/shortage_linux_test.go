@@ -2,9 +2,12 @@ package world_test
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/shortage"
@@ -103,6 +106,35 @@ func TestShortOfDescriptors(t *testing.T) {
 	for rank, err := range job.Wait() {
 		if err != nil {
 			t.Errorf("rank %d: %v", rank, err)
+		}
+	}
+}
+
+// shortShrinking has rank 0 lack the descriptors for the World that Shrink makes, but for its device, and shrink again when it has them.
+var shortShrinking = register("short of descriptors, and shrinking", func(s *script) {
+	s.OK(s.World.Barrier(s.Ctx))
+	if s.me == 0 {
+		end, err := shortage.Descriptors(10)
+		s.OK(err)
+		_, err = s.World.Shrink(s.Ctx)
+		s.OK(end())
+		s.Fails(err, verbs.ErrShortage)
+		s.Check(strings.Contains(err.Error(), "raise RLIMIT_NOFILE (ulimit -n)"), "error is %v", err)
+	}
+	small, err := s.World.Shrink(s.Ctx)
+	s.OK(err)
+	s.OK(small.Barrier(s.Ctx))
+	s.OK(s.World.Close())
+	s.OK(small.Close())
+})
+
+// A rank that is short of descriptors says so before the others count on it in the World that they make.
+func TestShrinkShortOfDescriptors(t *testing.T) {
+	for i, device := range []string{"shm", "tcp"} {
+		// Over TCP a device takes about three of the ten.
+		n := []int{4, 5}[i]
+		for rank, err := range jobtest.StartWith(t, n, shortShrinking, func(int) []string { return []string{"RMA_DEVICE=" + device} }).Wait() {
+			require.NoError(t, err, "%s: rank %d", device, rank)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/jobtest"
@@ -60,12 +61,25 @@ func unsharedBody(limit string) func(s *script) {
 
 var (
 	unsharedSpace = jobtest.RegisterWith("no address space to share", limitedTo(addressSpace), scripted(unsharedBody("RLIMIT_AS (ulimit -v) is 17179869184 bytes")))
+	unsharedFiles = jobtest.RegisterWith("no descriptors to share", limitedTo(fewFiles), scripted(unsharedBody("needs 19 more file descriptors, and can open 1")))
 	unsharedMemfd = jobtest.RegisterWith("no memfd to share", limitedTo(func() error { return jobtest.Refuse(unix.SYS_MEMFD_CREATE) }), scripted(unsharedBody("seccomp")))
 )
 
 // TestUnshared has ranks whose hosts do not let them share memory reach each other over TCP, and one of them warn.
 func TestUnshared(t *testing.T) {
 	t.Run("address space", func(t *testing.T) { jobtest.Processes(t, 2, unsharedSpace) })
+	t.Run("descriptors", func(t *testing.T) {
+		job := jobtest.StartWith(t, 3, unsharedFiles, func(rank int) []string {
+			if rank == 0 {
+				return nil
+			}
+			// Of these a device for shared memory takes about five.
+			return []string{descriptorsVariable + "=17"}
+		})
+		for rank, err := range job.Wait() {
+			require.NoError(t, err, "rank %d", rank)
+		}
+	})
 	t.Run("memfd", func(t *testing.T) { jobtest.Processes(t, 3, unsharedMemfd) })
 }
 
