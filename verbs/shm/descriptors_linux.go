@@ -8,7 +8,7 @@ const (
 	// finds no descriptor is made again.
 	requestDescriptors = 4
 	// mostRequests bounds the requests of others for which descriptors are counted, one for each: those beyond may wait.
-	mostRequests = 16
+	mostRequests = 32
 )
 
 // Descriptors returns how many descriptors a process needs to share memory with others, beside those of its open device.
