@@ -58,7 +58,7 @@ func TestNoRoute(t *testing.T) {
 			defer cancel()
 			var log logged
 			network := func(int) (verbs.Device, error) {
-				device, err := tcp.Open(tcp.Options{HandshakeLimit: 100 * time.Millisecond})
+				device, err := tcp.Open(tcp.Options{HandshakeLimit: 2 * time.Second})
 				return routeless{device}, err
 			}
 			err := world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
