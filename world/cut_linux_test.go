@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/nettest"
@@ -32,7 +31,7 @@ func nothingMore(int) []string { return nil }
 
 // sides has the ranks of each of two hosts shrink their World after they have been cut
 // off from the other. This rank's side is who it shares memory with.
-var sides = registerWithSilence("cut off and shrinking", 3*time.Second, func(s *script) {
+var sides = registerWithSilence("cut off and shrinking", silenceOfStopped, func(s *script) {
 	var mine []int
 	for rank := range s.n {
 		if s.World.Mapped(rank) {

@@ -17,6 +17,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// silenceOfStopped is the time in which a rank that lives must have a processor, beside other tests, or is taken for dead.
+const silenceOfStopped = 5 * time.Second
+
 // registerWithSilence is register for ranks that take others for dead after a silence.
 func registerWithSilence(name string, silence time.Duration, body func(s *script)) string {
 	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(silence)}, nil }
@@ -25,11 +28,11 @@ func registerWithSilence(name string, silence time.Duration, body func(s *script
 
 func init() {
 	for name, call := range waits {
-		registerWithSilence("stopped: "+name, 3*time.Second, func(s *script) {
+		registerWithSilence("stopped: "+name, silenceOfStopped, func(s *script) {
 			s.OK(s.World.Barrier(s.Ctx))
 			stopping(s, call)
 		})
-		registerWithSilence("stopped at first: "+name, 3*time.Second, func(s *script) { stopping(s, call) })
+		registerWithSilence("stopped at first: "+name, silenceOfStopped, func(s *script) { stopping(s, call) })
 	}
 }
 
