@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,10 +85,20 @@ func newJoined(t *testing.T, program string) {
 					want = fmt.Sprintf("rank %d reaches rank 0 by: %s\n", rank, c.routes[rank-1])
 				}
 				require.Equal(t, want, r.out.String())
-				require.Empty(t, r.errout.String())
+				require.Empty(t, withoutWaits(r.errout.String()))
 			}
 		})
 	}
+}
+
+// withoutWaits is a log without the lines of ranks that wait for others to join, which on a busy machine may start seconds later.
+func withoutWaits(log string) (other string) {
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, "waits for the other ranks") {
+			other += line
+		}
+	}
+	return other
 }
 
 // newDeclined checks that a rank that cannot join has all others hear why, through the exchange that they have.

@@ -50,7 +50,7 @@ func unsharedBody(limit string) func(s *script) {
 		s.OK(s.World.Barrier(s.Ctx))
 		startLog.Lock()
 		defer startLog.Unlock()
-		log, warnings := startLog.String(), 0
+		log, warnings := withoutWaits(startLog.String()), 0
 		if s.me == 0 {
 			warnings = 1
 		}
