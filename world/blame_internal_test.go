@@ -89,18 +89,34 @@ func TestClosedTeamBlamesNone(t *testing.T) {
 // the job.
 func TestShrinkTakesBlameBack(t *testing.T) {
 	var launchers [3]launched
+	// A rank ends when the others have come out of the Barrier before: the failure would end that, too.
+	var met, metAgain sync.WaitGroup
+	met.Add(2)
+	metAgain.Add(1)
 	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
 		w.blameBy(launchers[w.rank].tell)
-		if err := w.Barrier(ctx); err != nil || w.rank == 1 {
+		err := w.Barrier(ctx)
+		if w.rank == 1 {
+			met.Wait()
 			return errors.Join(err, errors.New("rank 1 ends"))
+		}
+		met.Done()
+		if err != nil {
+			return err
 		}
 		assert.Error(t, w.Barrier(ctx))
 		small, err := w.Shrink(ctx)
 		if err != nil {
 			return err
 		}
-		if err := small.Barrier(ctx); err != nil || w.rank == 2 {
+		err = small.Barrier(ctx)
+		if w.rank == 2 {
+			metAgain.Wait()
 			return errors.Join(err, errors.New("rank 2 ends"))
+		}
+		metAgain.Done()
+		if err != nil {
+			return err
 		}
 		assert.Error(t, small.Barrier(ctx))
 		return nil

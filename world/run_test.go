@@ -132,12 +132,15 @@ func TestInitWithContextOfBodyThatHasEnded(t *testing.T) {
 func TestRunContext(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	heard := make(chan struct{})
 	err := world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
 		if w.Rank() == 1 {
 			cancel(cause)
-			<-ctx.Done()
+			// The Barrier would end by the error of a rank that has left, if rank 0 looked at that first.
+			<-heard
 			return nil
 		}
+		defer close(heard)
 		err := w.Barrier(ctx)
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 			return fmt.Errorf("error is %w, want that of the context and its cause", err)
