@@ -32,7 +32,7 @@ var initAgain = register("init again", func(s *script) {
 // Ranks that leave a job call the root for the next while others are still leaving the last.
 var initOften = register("init often", func(s *script) {
 	w := s.World
-	for range testsize.N(20) {
+	for range testsize.N(8) {
 		s.OK(w.Close())
 		var err error
 		w, err = world.Init(s.Ctx)
@@ -42,24 +42,26 @@ var initOften = register("init often", func(s *script) {
 })
 
 func TestInitAgain(t *testing.T) {
+	t.Parallel()
 	for _, form := range jobtest.ProcessForms(3) {
 		t.Run(form.Name, func(t *testing.T) { form.Run(t, 3, initAgain) })
 	}
 	t.Run("root", func(t *testing.T) {
 		jobtest.StartWith(t, 4, initOften, rootJob(t, launchtest.RootAddress(), 4)).Succeeds()
 	})
-	t.Run("alone", func(t *testing.T) {
-		environment(t, nil)
-		w, err := world.Init(t.Context())
-		require.NoError(t, err)
-		_, err = world.Init(t.Context())
-		require.ErrorIs(t, err, world.ErrInitialized)
-		require.NoError(t, w.Barrier(t.Context()))
-		require.NoError(t, w.Close())
-		_, err = world.Init(t.Context(), world.WithAddress("240.0.0.1"))
-		require.ErrorIs(t, err, world.ErrEnvironment)
-		w, err = world.Init(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, w.Close())
-	})
+}
+
+func TestInitAgainAlone(t *testing.T) {
+	environment(t, nil)
+	w, err := world.Init(t.Context())
+	require.NoError(t, err)
+	_, err = world.Init(t.Context())
+	require.ErrorIs(t, err, world.ErrInitialized)
+	require.NoError(t, w.Barrier(t.Context()))
+	require.NoError(t, w.Close())
+	_, err = world.Init(t.Context(), world.WithAddress("240.0.0.1"))
+	require.ErrorIs(t, err, world.ErrEnvironment)
+	w, err = world.Init(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
 }

@@ -44,6 +44,7 @@ func (l *logged) Write(b []byte) (int, error) {
 
 // For a rank that has no route to another, that other rank has failed. Its call ends with an error that says so, and its World closes.
 func TestNoRoute(t *testing.T) {
+	t.Parallel()
 	for name, wanting := range map[string]func(ctx context.Context, w *world.World) error{
 		"Barrier": func(ctx context.Context, w *world.World) error { return w.Barrier(ctx) },
 		"Allocate": func(ctx context.Context, w *world.World) error {

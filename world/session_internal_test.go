@@ -89,6 +89,7 @@ func sessionHere(t *testing.T) (server *Session, client *World) {
 
 // A connection of the client's that fails while its line is well is the failure of the server for the reason that it has.
 func TestConnectionFailsAlone(t *testing.T) {
+	t.Parallel()
 	_, client := sessionHere(t)
 	l, err := client.Link(0)
 	require.NoError(t, err)
@@ -112,6 +113,7 @@ func lineHere(t *testing.T) (near, far net.Conn) {
 
 // What progress finds of the other side while a session begins, it finds in a World that is that of the session.
 func TestFailureWhileJoining(t *testing.T) {
+	t.Parallel()
 	near, far := lineHere(t)
 	s, _, err := sessionSettings([]Option{WithoutKey()}, false)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 // Holders of the key that fall silent after the proof, as many as the Listener has places for them and more, keep no other
 // client out.
 func TestSilentKeyHolders(t *testing.T) {
+	t.Parallel()
 	const silent = 80
 	key := proof.NewKey()
 	// The patience of the whole session does not end what this test waits for.

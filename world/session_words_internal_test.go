@@ -52,6 +52,7 @@ func TestPartingWords(t *testing.T) {
 
 // A place is the oldest client's for its share of time, and no longer when others come.
 func TestJoining(t *testing.T) {
+	t.Parallel()
 	j := newJoining(2, 1, time.Hour)
 	first, leave, err := j.enter(t.Context())
 	require.NoError(t, err)

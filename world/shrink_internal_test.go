@@ -82,6 +82,7 @@ func TestShrinkAbandonsSplit(t *testing.T) {
 // A rank whose Split has come as far as others need it to, and was cut short then, shrinks. The others have the team, and a call of
 // it does not wait for that rank.
 func TestShrinkAfterOthersSplit(t *testing.T) {
+	t.Parallel()
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for name, options := range forms {

@@ -132,41 +132,44 @@ func TestShrinkEndsCollectives(t *testing.T) {
 			return world.AllReduceOp(ctx, w, []int{w.Rank()}, make([]int, 1), world.Sum)
 		},
 	}
-	for _, device := range []string{"shm", "tcp"} {
-		for _, apart := range []bool{false, true} {
-			for name, call := range calls {
-				for _, begun := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/a core for each %v/%s begun %v", device, apart, name, begun), func(t *testing.T) {
-						if apart {
-							spread(t)
-						}
-						cut := make(chan struct{})
-						require.NoError(t, runSoon(t, 3, device, func(s *script) {
-							s.all(0)
-							if s.me == 1 {
-								if begun {
-									s.Fails(call(ended, s.World), context.Canceled)
+	for _, apart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a core for each %v", apart), func(t *testing.T) {
+			if apart {
+				spread(t)
+			}
+			for _, device := range []string{"shm", "tcp"} {
+				for name, call := range calls {
+					for _, begun := range []bool{false, true} {
+						t.Run(fmt.Sprintf("%s/%s begun %v", device, name, begun), func(t *testing.T) {
+							t.Parallel()
+							cut := make(chan struct{})
+							require.NoError(t, runSoon(t, 3, device, func(s *script) {
+								s.all(0)
+								if s.me == 1 {
+									if begun {
+										s.Fails(call(ended, s.World), context.Canceled)
+									}
+									close(cut)
+								} else {
+									s.wait("rank 1 to be cut short", cut)
+									// What rank 1 has done of the call may be all that one of the others needs.
+									if err := call(s.Ctx, s.World); err != nil || !begun {
+										s.gaveUp(err, 1, shrinkToo)
+									}
 								}
-								close(cut)
-							} else {
-								s.wait("rank 1 to be cut short", cut)
-								// What rank 1 has done of the call may be all that one of the others needs.
-								if err := call(s.Ctx, s.World); err != nil || !begun {
-									s.gaveUp(err, 1, shrinkToo)
-								}
-							}
-							w, err := s.World.Shrink(s.Ctx)
-							s.OK(err)
-							small := scriptOf(s.Ctx, w)
-							s.Check(small.n == s.n, "%d ranks are left", small.n)
-							s.gaveUp(s.World.Barrier(s.Ctx), 1, goOn)
-							small.all(0)
-							s.OK(w.Close())
-						}))
-					})
+								w, err := s.World.Shrink(s.Ctx)
+								s.OK(err)
+								small := scriptOf(s.Ctx, w)
+								s.Check(small.n == s.n, "%d ranks are left", small.n)
+								s.gaveUp(s.World.Barrier(s.Ctx), 1, goOn)
+								small.all(0)
+								s.OK(w.Close())
+							}))
+						})
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -217,40 +220,43 @@ func TestShrinkAllAlive(t *testing.T) {
 
 // A rank whose Shrink was cut short after others have given up a collective because of it comes to no end of that, nor do they.
 func TestShrinkCutShort(t *testing.T) {
-	for _, device := range []string{"shm", "tcp"} {
-		for _, apart := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/a core for each %v", device, apart), func(t *testing.T) {
-				if apart {
-					spread(t)
-				}
-				var failed atomic.Int32
-				again := make(chan struct{})
-				require.NoError(t, runSoon(t, 3, device, func(s *script) {
-					s.all(0)
-					if s.me == 1 {
-						short, cut := context.WithCancel(s.Ctx)
-						waited := make(chan error, 1)
-						go func() {
-							defer cut()
-							waited <- await.Until(s.Ctx, "the others to give up", func() bool { return failed.Load() == 2 })
-						}()
-						_, err := s.World.Shrink(short)
-						s.Fails(err, context.Canceled)
-						s.OK(<-waited)
-						s.gaveUp(s.World.Barrier(s.Ctx), 1, "call Shrink again, or close this World")
-						close(again)
-					} else {
-						s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
-						failed.Add(1)
-						s.wait("rank 1 to be cut short", again)
-						s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
-					}
-					w, err := s.World.Shrink(s.Ctx)
-					s.OK(err)
-					s.Check(w.Size() == s.n, "%d ranks are left", w.Size())
-					s.OK(w.Close())
-				}))
-			})
-		}
+	for _, apart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a core for each %v", apart), func(t *testing.T) {
+			if apart {
+				spread(t)
+			}
+			for _, device := range []string{"shm", "tcp"} {
+				t.Run(device, func(t *testing.T) {
+					t.Parallel()
+					var failed atomic.Int32
+					again := make(chan struct{})
+					require.NoError(t, runSoon(t, 3, device, func(s *script) {
+						s.all(0)
+						if s.me == 1 {
+							short, cut := context.WithCancel(s.Ctx)
+							waited := make(chan error, 1)
+							go func() {
+								defer cut()
+								waited <- await.Until(s.Ctx, "the others to give up", func() bool { return failed.Load() == 2 })
+							}()
+							_, err := s.World.Shrink(short)
+							s.Fails(err, context.Canceled)
+							s.OK(<-waited)
+							s.gaveUp(s.World.Barrier(s.Ctx), 1, "call Shrink again, or close this World")
+							close(again)
+						} else {
+							s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
+							failed.Add(1)
+							s.wait("rank 1 to be cut short", again)
+							s.gaveUp(s.World.Barrier(s.Ctx), 1, shrinkToo)
+						}
+						w, err := s.World.Shrink(s.Ctx)
+						s.OK(err)
+						s.Check(w.Size() == s.n, "%d ranks are left", w.Size())
+						s.OK(w.Close())
+					}))
+				})
+			}
+		})
 	}
 }

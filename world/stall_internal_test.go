@@ -212,6 +212,7 @@ func TestDeadlockNamesCallsAfterShrink(t *testing.T) {
 
 // A report says of a rank that gives no answer that it does not.
 func TestStallUnanswered(t *testing.T) {
+	t.Parallel()
 	worlds := quiet(t)
 	w := worlds[0]
 	ended := make(chan []string)
@@ -280,6 +281,7 @@ func TestCallNames(t *testing.T) {
 
 // A Close that its context cuts short names a rank that has not come, and another goes on where it stopped.
 func TestCloseContext(t *testing.T) {
+	t.Parallel()
 	for name, options := range forms {
 		for _, team := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " team"}[team], func(t *testing.T) {
@@ -314,6 +316,7 @@ func TestCloseContext(t *testing.T) {
 
 // A Close says of a team, too, that it waits, though it looks again and again whether somebody deserts it.
 func TestStallInClose(t *testing.T) {
+	t.Parallel()
 	for _, team := range []bool{false, true} {
 		var log recorder
 		require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {

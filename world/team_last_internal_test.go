@@ -25,6 +25,7 @@ func (c *laterContext) Err() error {
 // A context that ends while a Close looks for who deserts the last meeting of its team cuts Close short, which is then not one that goes without
 // the others: another meets them, and gives the memory of the team back.
 func TestCutBetweenLastMeetings(t *testing.T) {
+	t.Parallel()
 	for name, options := range forms {
 		t.Run(name, func(t *testing.T) {
 			cut := make(chan struct{})
