@@ -257,8 +257,9 @@ func TestByCostIsFaster(t *testing.T) {
 		call     string
 		n, bytes int
 	}{
-		{"AllReduce", 2, 8}, {"AllReduce", 16, 8}, {"AllReduce", 16, 8 << 10}, {"AllReduce", 4, 1 << 20},
-		{"Reduce", 16, 1 << 20}, {"Broadcast", 16, 4 << 20}, {"AllGather", 4, 1 << 20}, {"AllToAll", 16, 8},
+		{"AllReduce", 2, 8}, {"AllReduce", 16, 8}, {"AllReduce", 16, 8 << 10}, {"AllReduce", 4, plainOrLarge(256<<10, 1<<20)},
+		{"Reduce", plainOrLarge(8, 16), 1 << 20}, {"Broadcast", plainOrLarge(8, 16), 4 << 20}, {"AllGather", 4, plainOrLarge(256<<10, 1<<20)},
+		{"AllToAll", 16, 8},
 	} {
 		t.Run(fmt.Sprintf("%s/%d ranks/%d bytes", c.call, c.n, c.bytes), func(t *testing.T) {
 			plain, byCost := timeInVirtualTime(t, c.n, c.bytes/8, c.call, world.Plain), timeInVirtualTime(t, c.n, c.bytes/8, c.call, world.ByCost)

@@ -15,7 +15,6 @@ import (
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/jobtest"
-	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
 
@@ -111,11 +110,7 @@ func TestMismatch(t *testing.T) {
 	for i, d := range disputes {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", d.name, n), func(t *testing.T) {
-				in := forms(i/3, n)
-				if !testsize.Turn(i+k, 6) {
-					in = in[:2]
-				}
-				inForms(t, in, n, "dispute: "+d.name)
+				inForms(t, formsByTurn(i, k, n), n, "dispute: "+d.name)
 			})
 		}
 	}

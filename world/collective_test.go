@@ -244,7 +244,7 @@ func TestEveryCall(t *testing.T) {
 		if n == 8 && testsize.Race {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(2*i+2, n, 2), n, everyCall) })
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) { inForms(t, someForms(i+2, n, 1), n, everyCall) })
 	}
 }
 
@@ -276,7 +276,7 @@ func program(s *script, steps, longest int, seed uint64) {
 func stepsOf(n int) int { return max(testsize.N(n)/partOfThem, 1) }
 
 var (
-	longProgram  = register("program", func(s *script) { program(s, stepsOf(400), 5000, 1) })
+	longProgram  = register("program", func(s *script) { program(s, stepsOf(250), 5000, 1) })
 	shortProgram = register("short program", func(s *script) { program(s, stepsOf(100), 500, 2) })
 	hastyProgram = register("hasty program", func(s *script) {
 		s.hasty = true

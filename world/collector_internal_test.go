@@ -399,7 +399,7 @@ func TestCollectorUnderTraffic(t *testing.T) {
 			var c checks
 			// On a busy machine it takes longer until there was what is looked for.
 			end := time.Now().Add(await.Limit)
-			uses := int64(testsize.N(800))
+			uses := int64(testsize.N(400))
 			s := stress{over: func() bool { return c.used.Load() >= uses && c.met() || time.Now().After(end) }}
 			s.run(t, &c, WithTransfers(set), WithKept(32<<20, 200))
 			require.Empty(t, c.stale)

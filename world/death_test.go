@@ -77,11 +77,7 @@ func TestLeft(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(waits)) {
 		for k, n := range []int{2, 3, 6} {
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				in := forms(i/3, n)
-				if !testsize.Turn(i+k, 6) {
-					in = in[:2]
-				}
-				inForms(t, in, n, "left: "+name)
+				inForms(t, formsByTurn(i, k, n), n, "left: "+name)
 			})
 		}
 	}

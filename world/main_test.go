@@ -89,6 +89,19 @@ func run(t *testing.T, n int, body func(s *script)) error {
 // forms are goroutines that share memory, those that do not, and oneForm.
 func forms(i, n int) []jobtest.Form { return append(jobtest.Forms(n)[:2:2], oneForm(i, n)...) }
 
+// formsByTurn are the forms for the i-th case with the k-th of three numbers of ranks. In a plain run a number has one of both
+// forms of goroutines, but one in six has both and one of processes, as all have in a larger size.
+func formsByTurn(i, k, n int) (chosen []jobtest.Form) {
+	all := forms(i/3, n)
+	if testsize.Turn(i+k, 6) {
+		return all
+	}
+	for _, k := range testsize.Turns(i+k, 2, 1) {
+		chosen = append(chosen, all[k])
+	}
+	return chosen
+}
+
 // oneForm is a form of n processes, which take turns by i. In a larger size it is all of them.
 func oneForm(i, n int) (chosen []jobtest.Form) {
 	all := jobtest.ProcessForms(n)

@@ -31,7 +31,7 @@ func TestUnknownAllocatesNothing(t *testing.T) {
 				tries := 20
 				for _, bytes := range []int{200, 8 << 10, 1 << 20} {
 					moves := func(memory []byte) float64 {
-						return testing.AllocsPerRun(100, func() {
+						return testing.AllocsPerRun(40, func() {
 							l.Use(memory, true)
 							err = errors.Join(err, l.Write(ctx, memory, to, 0), l.Read(ctx, memory, to, 0), l.Flush(ctx))
 						})

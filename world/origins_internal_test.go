@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
@@ -56,11 +57,13 @@ func patterned(memory []byte, seed int) {
 // What the card does not know is moved by each protocol, in all lengths, to where it belongs.
 func TestSimulatedTransfers(t *testing.T) {
 	const most = 3 << 20
-	for _, set := range []transfer.Set{
+	profiles := []string{"graphene-ddr", "lioncub-2006"}
+	for i, set := range []transfer.Set{
 		transfer.All, transfer.Of(transfer.Copy), transfer.Of(transfer.CopyPipeline), transfer.Of(transfer.Superpipeline),
 		transfer.Of(transfer.Register), transfer.Of(transfer.Pipeline), transfer.Of(transfer.CachingPipeline), transfer.Of(transfer.Cache), 0,
 	} {
-		for _, profile := range []string{"graphene-ddr", "lioncub-2006"} {
+		for _, k := range testsize.Turns(i, len(profiles), 1) {
+			profile := profiles[k]
 			t.Run(fmt.Sprintf("%v/%s", set, profile), func(t *testing.T) {
 				withUnknown(t, profile, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
 					for round, bytes := range []int{1, 64, 127, 128, 1000, 4096, 5000, 32 << 10, 100_001, 256 << 10, 256<<10 + 1, 1 << 20, most - 5} {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/testsize"
 )
 
 // counting is a Service that checks the order of what comes, and answers questions.
@@ -118,10 +119,11 @@ func talk(t *testing.T, profile string, ranks, messages int, rings bool) (took t
 
 // Messages come once, in order, whether by ring or not.
 func TestRings(t *testing.T) {
+	messages := testsize.N(200)
 	for _, profile := range []string{"infinihost-2003", "ndr-2024"} {
 		for _, ranks := range []int{2, 5} {
-			without, none := talk(t, profile, ranks, 400, false)
-			with, looked := talk(t, profile, ranks, 400, true)
+			without, none := talk(t, profile, ranks, messages, false)
+			with, looked := talk(t, profile, ranks, messages, true)
 			t.Logf("%s, %d ranks: %v by letters, %v with %d rings", profile, ranks, without, with, looked)
 			require.Zero(t, none)
 			require.Positive(t, looked)

@@ -16,7 +16,7 @@ import (
 // longer than all that a rank stages at once. The number of ranks decides which a plain run has.
 func longOnes(s *script) {
 	lengths := []int{4095, 8192, 4096, 8193 * s.n, 4097, 40_001}
-	for _, i := range testsize.Turns(s.n, len(lengths), 4) {
+	for _, i := range testsize.Turns(s.n, len(lengths), 2) {
 		k := lengths[i]
 		for _, call := range longs.calls(s, k%s.n, k) {
 			call()
@@ -32,7 +32,7 @@ func longOnes(s *script) {
 		return
 	}
 	longest := []int{1, 5, 6, 8, 9}
-	for _, i := range testsize.Turns(s.n, len(longest), 2) {
+	for _, i := range testsize.Turns(s.n, len(longest), 1) {
 		longs.calls(s, 0, 140_001)[longest[i]]()
 	}
 }
