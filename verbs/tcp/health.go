@@ -10,14 +10,29 @@ import (
 // health reports whether the peer still lives. Hearing and moving only set a flag; the
 // tick, which knows the time, turns it into one.
 type health struct {
-	heard, moved, pinged       bool
-	heardAt, movedAt, pingedAt time.Time
+	heard, moved, pinged                 bool
+	heardAt, movedAt, pingedAt, tickedAt time.Time
 }
 
-// ticks is how often in Options.Silence the device looks at its clock.
-const ticks = 10
+const (
+	// ticks is how often in Options.Silence the device looks at its clock.
+	ticks = 10
+	// pauseShare is the share of Options.Silence that a time without a look counts for at most. It is above what lies
+	// between two ticks of a rank that polls all the time. It is not zero, for a rank that seldom polls must judge at
+	// last, too.
+	pauseShare = 5
+)
 
-func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now} }
+func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now, tickedAt: now} }
+
+// pass takes from the time that the peer had what a pause of this side was longer than most. This process was stopped
+// then, or a machine that the peer may be on, too.
+func (h *health) pass(now time.Time, most time.Duration) {
+	if more := now.Sub(h.tickedAt) - most; more > 0 {
+		h.movedAt, h.pingedAt = h.movedAt.Add(more), h.pingedAt.Add(more)
+	}
+	h.tickedAt = now
+}
 
 // tick judges the peer. A rank that did not look for long itself asks first, and gives
 // the answer time.
@@ -34,6 +49,7 @@ func (c *connection) tick(now time.Time) {
 		}
 		return
 	}
+	h.pass(now, silence/pauseShare)
 	if h.heard {
 		h.heard, h.pinged, h.heardAt = false, false, now
 	}
@@ -45,7 +61,10 @@ func (c *connection) tick(now time.Time) {
 	case h.pinged && quiet >= silence && now.Sub(h.pingedAt) >= silence/2:
 		c.giveUp("nothing heard", quiet)
 	case now.Sub(h.movedAt) >= silence:
-		c.giveUp("it has read nothing", now.Sub(h.movedAt))
+		// The peer may have read since this side last tried.
+		if c.transmit(); !h.moved && c.stuck() {
+			c.giveUp("it has read nothing", now.Sub(h.movedAt))
+		}
 	case !h.pinged && quiet >= silence/3:
 		h.pinged, h.pingedAt = true, now
 		c.out.ping = true

@@ -12,6 +12,14 @@ import (
 
 // The clock of these tests is the test's: a device of an hour's silence.
 
+// tickUntil looks at the peer every six minutes from one time after the connection was made to another.
+func (s *stage) tickUntil(begun time.Time, from, to int) {
+	for minutes := from; minutes < to; minutes += 6 {
+		s.tickAt(begun, minutes)
+	}
+	s.tickAt(begun, to)
+}
+
 // tickAt looks at the peer as if it was so long after the connection was made.
 func (s *stage) tickAt(begun time.Time, minutes int) {
 	s.tick(begun.Add(time.Duration(minutes) * time.Minute))
@@ -32,7 +40,7 @@ func TestSilence(t *testing.T) {
 	require.Equal(t, verbs.StateReady, s.pair.State())
 	s.tickAt(begun, 90)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
-	s.tickAt(begun, 122)
+	s.tickUntil(begun, 90, 122)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "given up before an hour of silence")
 	s.tickAt(begun, 124)
 	require.Equal(t, verbs.StateError, s.pair.State())
@@ -57,6 +65,75 @@ func TestSilenceOfThisSide(t *testing.T) {
 	s.hear(s.script, message(frame{kind: kindPong}, ""))
 	s.tickAt(begun, 340)
 	require.Equal(t, verbs.StateReady, s.pair.State())
+}
+
+// A pause of this side, in which the peer may have stood still as well, counts for 12 minutes of the half hour that the
+// peer has for its answer.
+func TestPauseAfterAPing(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.tickUntil(begun, 0, 36)
+	require.Equal(t, kindPing, s.said(t)[0].kind)
+	s.tickAt(begun, 300)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "given up for a pause of this side")
+	s.tickUntil(begun, 300, 305)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
+	s.tickAt(begun, 306)
+	require.ErrorContains(t, s.pair.Err(), "nothing heard for 5h6m")
+}
+
+// So does it of the hour in which the peer must have read.
+func TestPauseOfAWriter(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.full = true
+	at := func(minutes int) {
+		s.hear(s.script, message(frame{kind: kindPing}, ""))
+		s.tickAt(begun, minutes)
+	}
+	at(0)
+	for minutes := 6; minutes <= 36; minutes += 6 {
+		at(minutes)
+	}
+	at(300)
+	at(306)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "given up for a pause of this side")
+	at(311)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "given up too soon")
+	at(312)
+	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
+}
+
+// A rank that polls once in an hour judges, too.
+func TestPeerOfARankThatSeldomPolls(t *testing.T) {
+	for what, judged := range map[string]int{"nothing heard": 4, "it has read nothing": 5} {
+		s := newStage(t)
+		begun := s.health.heardAt
+		s.full = true
+		for hour := range judged + 1 {
+			require.Equal(t, verbs.StateReady, s.pair.State(), "before hour %d", hour)
+			if what == "it has read nothing" {
+				s.hear(s.script, message(frame{kind: kindPing}, ""))
+			}
+			s.tickAt(begun, 60*hour)
+		}
+		require.ErrorContains(t, s.pair.Err(), what)
+	}
+}
+
+// What the peer has read while this side was stopped is found out before it is judged.
+func TestRoomAfterAPause(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.full = true
+	s.hear(s.script, message(frame{kind: kindPing}, ""))
+	for minutes := 6; minutes <= 54; minutes += 6 {
+		s.hear(s.script, message(frame{kind: kindPing}, ""))
+		s.tickAt(begun, minutes)
+	}
+	s.full = false
+	s.tickAt(begun, 300)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "not asked whether there is room: %v", s.pair.Err())
 }
 
 // A peer that talks but reads nothing is given up too.

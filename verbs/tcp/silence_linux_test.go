@@ -21,7 +21,7 @@ func (d *device) age(by time.Duration) {
 	for _, c := range *d.table.Load() {
 		if c != nil {
 			c.mu.Lock()
-			for _, at := range []*time.Time{&c.health.heardAt, &c.health.movedAt, &c.health.pingedAt} {
+			for _, at := range []*time.Time{&c.health.heardAt, &c.health.movedAt, &c.health.pingedAt, &c.health.tickedAt} {
 				*at = at.Add(-by)
 			}
 			c.mu.Unlock()
