@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
@@ -28,9 +27,7 @@ const (
 // passes is how often the other adds to an element of the stripes that are free.
 const passes = 20
 
-var stripeHeld = jobtest.RegisterWith("a stripe held for long", func() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(3 * time.Second)}, nil
-}, func(ctx context.Context, w *world.World) error {
+var stripeHeld = jobtest.Register("a stripe held for long", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 3*perStripe)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 // stoppedLast has a rank stop when all have told each other of what they have sent, before its
 // mates are at the end of the Fence, which those elsewhere have come to.
 var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(3 * time.Second)}, nil
+	return []world.Option{world.WithSilence(5 * time.Second)}, nil
 }, func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err != nil {

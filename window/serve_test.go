@@ -125,7 +125,8 @@ func TestStallingBeforeAttach(t *testing.T) {
 
 // A session that issues nothing ends, one that does stays.
 func TestIdleSession(t *testing.T) {
-	server := &window.Server{Limits: window.Limits{IdleTime: 3 * time.Second}}
+	t.Parallel()
+	server := &window.Server{Limits: window.Limits{IdleTime: 6 * time.Second}}
 	limited(t, server, func(ctx context.Context, address string, _ *window.Window[uint64]) {
 		idle, _ := attached(t, ctx, address, "words")
 		w, works := attached(t, ctx, address, "words")
@@ -134,7 +135,7 @@ func TestIdleSession(t *testing.T) {
 			require.NoError(t, errors.Join(works.Put([]uint64{1}, 0, 0), works.Flush(ctx, 0)))
 			time.Sleep(10 * time.Millisecond) // computes
 		}
-		evicted(t, idle.Failure(0), "the session issued no operation for 3s (Limits.IdleTime)")
+		evicted(t, idle.Failure(0), "the session issued no operation for 6s (Limits.IdleTime)")
 		require.NoError(t, errors.Join(works.UnlockAll(ctx), works.Close(), w.Close(), idle.Close()))
 	})
 }

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -69,6 +71,17 @@ func (s *script) lack(f func(another *world.Link)) {
 	s.OK(end())
 }
 
+// soonShort has rank 0 give up a connection soon that it cannot make. Nobody is taken for dead.
+func soonShort() ([]world.Option, error) {
+	return []world.Option{world.WithSilence(never), world.WithNetwork(func(rank int) (verbs.Device, error) {
+		options := tcp.Options{Listen: "127.0.0.1:0", Silence: never, HandshakeLimit: await.Limit}
+		if rank == 0 {
+			options.HandshakeLimit = 3 * time.Second
+		}
+		return tcp.Open(options)
+	})}, nil
+}
+
 // manyElements are of more messages than may be on the way at once, and someElements of several.
 const manyElements, someElements = 1 << 20, 1 << 14
 
@@ -76,8 +89,7 @@ const manyElements, someElements = 1 << 20, 1 << 14
 // one for busyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
 // rank 1, and unlocks it.
 func registerShort(name string, count int, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
-	options := func() ([]world.Option, error) { return []world.Option{world.WithSilence(3 * time.Second)}, nil }
-	return jobtest.RegisterWith(name, options, scripted(func(s *script) {
+	return jobtest.RegisterWith(name, soonShort, scripted(func(s *script) {
 		later, now := new(delaying), new(delaying)
 		now.Store(true)
 		defer s.World.Serve(busyService, later)()
@@ -182,8 +194,11 @@ var shortUnlock = registerShort("short in an unlock", someElements, idle, func(s
 	s.OK(<-done)
 })
 
+// shortages is for tests that wait until a rank has given up a connection, for the greater part of their time.
+var shortages = jobtest.NewLimit(2)
+
 func runShort(t *testing.T, name string) {
-	jobtest.Silent.Acquire(t)
+	shortages.Acquire(t)
 	job := jobtest.StartWith(t, shortRanks, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 	for rank := 2; rank < shortRanks; rank++ {
 		job.Await(rank, "idle")

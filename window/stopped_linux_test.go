@@ -18,7 +18,7 @@ import (
 // silence is after how long a rank that is stopped is taken for dead. silenceVariable
 // sets it for one rank.
 const (
-	silence         = 3 * time.Second
+	silence         = 5 * time.Second
 	silenceVariable = "RMA_WINDOWTEST_SILENCE"
 )
 
