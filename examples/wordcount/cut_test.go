@@ -91,7 +91,7 @@ func TestSharedMemoryAcrossHosts(t *testing.T) {
 
 const (
 	// short is the silence after which ranks that are cut off are taken for dead.
-	short = 2 * time.Second
+	short = 5 * time.Second
 	// never is one that no rank waits for: what is noticed then is noticed otherwise.
 	never = time.Hour
 )
