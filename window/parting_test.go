@@ -141,22 +141,31 @@ func TestStartOfTheDead(t *testing.T) {
 
 // An exposure to one that has died is none that is open: the window can be closed.
 func TestCloseExposed(t *testing.T) {
-	died := errors.New("died")
+	died, looked := errors.New("died"), make(chan struct{})
+	var rest error
 	require.ErrorIs(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		return scripted(func(s *script) {
+		err := scripted(func(s *script) {
 			win := allocate[int64](s, 1)
 			other, err := win.Group(1 - s.World.Rank())
 			s.OK(err)
 			s.OK(win.Post(s.Ctx, other))
 			s.OK(s.World.Barrier(s.Ctx))
 			if s.World.Rank() == 0 {
+				<-looked
 				s.OK(died)
 			}
-			s.Fails(win.Close(), epoch.ErrEpochOpen)
+			err = win.Close()
+			close(looked)
+			s.Fails(err, epoch.ErrEpochOpen)
 			for s.World.Failure(0) == nil {
 				s.World.Poll()
 			}
 			s.OK(win.Close())
 		})(ctx, w)
+		if w.Rank() == 1 {
+			rest = err
+		}
+		return err
 	}), died)
+	require.NoError(t, rest)
 }
