@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -30,7 +31,7 @@ var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode"
 		err = errors.Join(err, failed, r.Wait(ctx), win.Unlock(ctx, 1))
 	} else {
 		// It rides as a rule. A Complete that does not waits for the Post.
-		for begun := time.Now(); !win.core.server.waiting.Load() && time.Since(begun) < time.Second; runtime.Gosched() { // computes
+		for begun := time.Now(); !win.core.server.waiting.Load() && time.Since(begun) < await.Limit; runtime.Gosched() { // computes
 			w.Poll()
 		}
 		err = errors.Join(err, win.Post(ctx, group), w.Barrier(ctx), win.Wait(ctx))
