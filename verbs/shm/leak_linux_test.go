@@ -69,10 +69,4 @@ func TestNothingIsLeft(t *testing.T) {
 		after = holds(t)
 		return after.files <= before.files && after.goroutines <= before.goroutines && after.pages <= before.pages+slack
 	})
-	shared, err := os.ReadDir("/dev/shm")
-	if err == nil {
-		for _, entry := range shared {
-			require.False(t, strings.Contains(entry.Name(), "rma"), "%s is left in /dev/shm", entry.Name())
-		}
-	}
 }
