@@ -3,6 +3,7 @@ package window_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -228,13 +229,17 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 		turn()
 	}
 	s.OK(s.World.Barrier(s.Ctx))
-	// The runtime allocates now and then, and a wait that has been quiet for long asks why.
-	start := heapObjects()
-	for range turns {
-		turn()
+	// The runtime allocates now and then, and a wait that has been quiet for long asks why. A machine that stands still
+	// makes many of them long, but not in each of several tries.
+	allocated := uint64(math.MaxUint64)
+	for range 3 {
+		start := heapObjects()
+		for range turns {
+			turn()
+		}
+		allocated = min(allocated, heapObjects()-start)
+		s.OK(s.World.Barrier(s.Ctx))
 	}
-	allocated := heapObjects() - start
-	s.OK(s.World.Barrier(s.Ctx))
 	s.Check(allocated < turns, "%d objects were allocated in %d turns", allocated, turns)
 	s.OK(single.Close())
 	s.OK(win.Close())
