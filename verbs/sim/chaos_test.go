@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
@@ -305,13 +306,7 @@ func TestSurvivorsEnd(t *testing.T) {
 	require.Len(t, struck, 10)
 	require.Greater(t, well, all/10)
 	require.Less(t, well, all*9/10)
-	for range 100 {
-		if runtime.NumGoroutine() <= before {
-			break
-		}
-		runtime.Gosched()
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	await.True(t, "the goroutines of all plans to end", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // A plan that was written and read again is the same run, to the byte. Each has a fault that strikes, though it may heal.
