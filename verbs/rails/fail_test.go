@@ -74,6 +74,7 @@ func TestSilentRailIsToBlame(t *testing.T) {
 
 // The same over TCP, where the silence of a peer looks like any other end of it.
 func TestSilentLinkIsToBlame(t *testing.T) {
+	t.Parallel()
 	open := func(silence time.Duration) (*node, []verbs.CompletionQueue) {
 		var links []verbs.Device
 		var queues []verbs.CompletionQueue
@@ -89,8 +90,9 @@ func TestSilentLinkIsToBlame(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, device.Close()) })
 		return newNode(t, device, 8), queues
 	}
-	// The far side answers until it is connected. The near one gives up the second link soon, perhaps before that.
-	near, drive := open(50 * time.Millisecond)
+	// The far side answers until it is connected, which takes less than the silence after which the near one gives up
+	// the second link.
+	near, drive := open(2 * time.Second)
 	far, _ := open(time.Hour)
 	var err error
 	near.pair, err = near.Connect(far.Address(), nil, near.config())

@@ -123,7 +123,8 @@ func TestCalledNoMore(t *testing.T) {
 
 // One whose time runs out in a later call says also how the peer ended the one before.
 func TestTimeRunsOutInALaterCall(t *testing.T) {
-	const limit = 20 * minLimit
+	t.Parallel()
+	const limit = 40 * minLimit
 	address := listening(t, "0123456789abcdef", func(conn *net.TCPConn, call int) {
 		if call > 1 {
 			_, _ = io.Copy(io.Discard, conn)
@@ -139,8 +140,9 @@ func TestTimeRunsOutInALaterCall(t *testing.T) {
 
 // The error of a call that the network ends has the address of the peer once, and says that the peer is gone only where that may be.
 func TestWhyADialFails(t *testing.T) {
+	t.Parallel()
 	// A route may come back within the limit.
-	device := openWith(t, Options{HandshakeLimit: minLimit})
+	device := openWith(t, Options{HandshakeLimit: 40 * minLimit})
 	for address, c := range map[string]struct {
 		class error
 		says  string

@@ -31,7 +31,7 @@ func shorten(t *testing.T, left int) (end func()) {
 // the peer hears nothing of it.
 func TestShortOfDescriptors(t *testing.T) {
 	key := proof.NewKey()
-	near, far := openWith(t, Options{Key: key, HandshakeLimit: minLimit}), openWith(t, Options{Key: key})
+	near, far := openWith(t, Options{Key: key, HandshakeLimit: 20 * minLimit}), openWith(t, Options{Key: key})
 	end := shorten(t, 0)
 	err := failure(t, connect(t, near, far.Address()))
 	require.ErrorIs(t, err, verbs.ErrShortage)

@@ -66,8 +66,11 @@ func TestPeerThatIsSilent(t *testing.T) {
 
 // A rank that sleeps until it is rung learns of the silence, too.
 func TestSilenceWakes(t *testing.T) {
-	near, far := openWith(t, Options{Silence: minLimit}), openWith(t, Options{})
+	near, far := openWith(t, Options{}), openWith(t, Options{})
 	p, _ := join(t, near, far)
+	// Only now, for what takes long to be joined may be silent meanwhile.
+	near.silence = minLimit
+	near.nextTick.Store(0)
 	given := make(chan struct{})
 	go func() {
 		defer close(given)
