@@ -159,9 +159,13 @@ func TestBeside(t *testing.T) {
 func TestSlurmDoesNotStart(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(Directory(t), "daemon")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho refused; exit 4\n"), 0o755))
+	// A process that another test starts meanwhile would have the file open for writing: it could not be run.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(script, []byte("#!/bin/sh\necho refused; exit 4\n"), 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	c := &Cluster{t: t, sinfo: "false", nodes: 2, log: &log{}}
-	err := c.start(script, "sleep")
+	err = c.start(script, "sleep")
 	require.ErrorContains(t, err, "launchtest: a daemon has ended: exit status ")
 	require.NoDirExists(t, c.dir)
 	err = c.start("/no/such/daemon", "sleep")
