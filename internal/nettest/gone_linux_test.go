@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -45,10 +46,11 @@ func leave(t *testing.T, n *nettest.Network, host int) (lines []string) {
 	return lines
 }
 
-// watched is a process that is looked at, and the namespace that it was in.
+// watched is a process that is looked at, and the namespace that it was in, both held open: no other gets their numbers
+// meanwhile.
 type watched struct {
-	file  int
-	space string
+	file, held int
+	space      string
 }
 
 func watch(t *testing.T, lines []string) (found []watched) {
@@ -60,13 +62,15 @@ func watch(t *testing.T, lines []string) (found []watched) {
 		require.NoError(t, err, "%q", line)
 		w.file, err = unix.PidfdOpen(pid, 0)
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = unix.Close(w.file) })
+		w.held, err = unix.Open(fmt.Sprintf("/proc/%d/ns/net", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		require.NoError(t, err)
 		found = append(found, w)
 	}
 	return found
 }
 
-// requireEnd waits for the end of processes, and checks that no process is where they were.
+// requireEnd waits for the end of processes, and checks that no process is where they were. They are not looked at any
+// more.
 func requireEnd(t *testing.T, all []watched) {
 	t.Helper()
 	for _, w := range all {
@@ -89,7 +93,14 @@ func requireEnd(t *testing.T, all []watched) {
 			require.NotEqual(t, w.space, in, "%s", space)
 		}
 	}
+	for _, w := range all {
+		require.NoError(t, unix.Close(w.held))
+		require.NoError(t, unix.Close(w.file))
+	}
 }
+
+// lifetime is how long an address is still valid, which is less at each look.
+var lifetime = regexp.MustCompile(`(?m)\s+valid_lft .*$`)
 
 // machine is what there is of networks on this machine outside of namespaces, and what this
 // process has of them.
@@ -99,7 +110,7 @@ func machine(t *testing.T) string {
 	for _, arguments := range [][]string{{"netns", "list"}, {"-o", "link"}, {"-o", "address"}, {"route"}} {
 		output, err := exec.CommandContext(t.Context(), "ip", arguments...).Output()
 		require.NoError(t, err)
-		all.Write(output)
+		all.Write(lifetime.ReplaceAll(output, nil))
 	}
 	files, err := filepath.Glob("/proc/self/fd/*")
 	require.NoError(t, err)
@@ -128,24 +139,17 @@ func TestNothingIsLeft(t *testing.T) {
 	for range 2 {
 		t.Run("network", func(t *testing.T) {
 			n := nettest.New(t, 2)
+			var left []string
 			for host := range 2 {
-				all = append(all, watch(t, leave(t, n, host))...)
+				left = append(left, leave(t, n, host)...)
 			}
 			require.NoError(t, n.Do(1, func() error { return nil }))
 			require.NotEqual(t, before, machine(t), "this process has the namespaces open")
-			for i := range all {
-				file, err := unix.Dup(all[i].file)
-				require.NoError(t, err)
-				all[i].file = file
-			}
+			all = watch(t, left)
 		})
 		require.Len(t, all, 6)
 		requireEnd(t, all)
 		require.Equal(t, before, machine(t))
-		for _, w := range all {
-			require.NoError(t, unix.Close(w.file))
-		}
-		all = nil
 	}
 }
 
