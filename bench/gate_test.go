@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -281,7 +282,12 @@ func TestAnInterruptedGateLeavesNothing(t *testing.T) {
 	tree.commit("first")
 	began := filepath.Join(t.TempDir(), "began")
 	hook := filepath.Join(".git", "hooks", "post-checkout")
-	tree.write(hook, "#!/bin/sh\nexec >/dev/null 2>&1\n: >'"+began+"'\nwhile [ -e '"+began+"' ]; do sleep 0.05; done\n")
+	// A process that another test starts meanwhile would have the hook open for writing: git could not run it.
+	func() {
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		tree.write(hook, "#!/bin/sh\nexec >/dev/null 2>&1\n: >'"+began+"'\nwhile [ -e '"+began+"' ]; do sleep 0.05; done\n")
+	}()
 	require.NoError(t, os.Chmod(filepath.Join(tree.dir, hook), 0o755))
 	// The hook ends when the test's directory is removed, if the gate has not ended it.
 

@@ -144,17 +144,21 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 		assert.Regexp(t, `(?m)^`+name+`(_pscw|_fence)? +\d+  (Mop|MB|MFlop)/s +[\d.]+ `, stdout.String())
 	}
 	for _, p := range found {
-		if slices.Contains(names, "stencil") {
+		stands := false
+		for _, cell := range []string{"gups 10", "stencil_pscw 40", "stencil_fence 40"} {
+			if _, why, lacks := strings.Cut(stdout.String(), cell+", "+p.name+": "); lacks {
+				// Now and then a peer stands still, or begins late. Anything else is a fault of ours.
+				assert.True(t, strings.HasPrefix(why, errTimeout.Error()), stdout.String())
+				stands = stands || cell != "gups 10"
+			}
+		}
+		if slices.Contains(names, "stencil") && !stands {
 			assert.Regexp(t, `(?m)^stencil_(pscw|fence) +40  MFlop/s +[\d.]+ .*\b240\.0 +.*\d\.\d\d$`, stdout.String())
 		}
 		if slices.Contains(names, "transpose") {
 			assert.Contains(t, stdout.String(), "transpose 40, "+p.name+": there is no transpose."+p.name+" in "+dir)
 		}
 		assert.Contains(t, stdout.String(), p.title+" "+p.version+" over TCP")
-		if _, why, lacks := strings.Cut(stdout.String(), "gups 10, "+p.name+": "); lacks {
-			// Now and then a peer stands still. Anything else is a fault of ours.
-			assert.True(t, strings.HasPrefix(why, errTimeout.Error()), stdout.String())
-		}
 	}
 	for _, one := range missing {
 		assert.Contains(t, stdout.String(), one+".\n")
