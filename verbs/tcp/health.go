@@ -17,16 +17,15 @@ type health struct {
 const (
 	// ticks is how often in Options.Silence the device looks at its clock.
 	ticks = 10
-	// pauseShare is the share of Options.Silence that a time without a look counts for at most. It is above what lies
-	// between two ticks of a rank that polls all the time. It is not zero, for a rank that seldom polls must judge at
-	// last, too.
+	// A time without a tick counts for at most Options.Silence/pauseShare. That is more than lies between two ticks of a
+	// rank that polls all the time, and not zero, for a rank that seldom polls must judge at last, too.
 	pauseShare = 5
 )
 
 func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now, tickedAt: now} }
 
-// pass takes from the time that the peer had what a pause of this side was longer than most. This process was stopped
-// then, or a machine that the peer may be on, too.
+// pass takes the part of a pause of this side that exceeds most off the time that the peer has had. This process was
+// stopped then, or the machine was, which the peer may be on, too.
 func (h *health) pass(now time.Time, most time.Duration) {
 	if more := now.Sub(h.tickedAt) - most; more > 0 {
 		h.movedAt, h.pingedAt = h.movedAt.Add(more), h.pingedAt.Add(more)
