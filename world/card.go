@@ -299,8 +299,8 @@ func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
 		var err error
 		if w != w.root {
 			n, err = w.root.Neighbor(w.inJob[rank])
-		} else {
-			n, err = w.home.mapper.Neighbor(w.addressOf(rank))
+		} else if n, err = w.home.mapper.Neighbor(w.addressOf(rank)); err == nil {
+			w.keepFlags(rank, n)
 		}
 		if err != nil {
 			return nil, w.blame(rank, err)
@@ -345,6 +345,11 @@ func (w *World) blockOf(rank int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.mapBlock(rank, n)
+}
+
+// mapBlock is blockOf by the rank's device.
+func (w *World) mapBlock(rank int, n verbs.Neighbor) ([]byte, error) {
 	block, err := n.Map(w.Place(rank, &w.job.contacts[rank].block))
 	if err != nil {
 		// The process may have ended since it was met.

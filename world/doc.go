@@ -95,7 +95,7 @@
 // a call says that a rank has failed, the ranks that this one has a [Link] with are told.
 // But over a network a rank that only begins to wait for another, as that exits for its
 // first error, may have no link with it yet, has heard of nothing else, and names that one. So may
-// a rank of one host that comes to see two processes ended at once.
+// a rank of one host that finds a process gone which it had not met.
 //
 // A silent rank may be only stopped, or cut off. Who takes it for dead ends all
 // connections with it before any call says so, and takes no new ones: when it comes

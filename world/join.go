@@ -189,13 +189,14 @@ func (w *World) begin(j *job) error {
 		return err
 	}
 	w.setCrowded(j.crowds(w.rank), j.rooted)
-	stopSevering, stopListening := w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
-	w.end = func() { stopSevering(); stopListening() }
+	stopNoting, stopSevering, stopListening := w.roster.beforehand(w.noteFirst), w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
+	w.end = func() { stopNoting(); stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
 		teller := new(bulletin)
 		teller.f = func(rank int) { w.tellHere(teller, rank) }
 		stopTelling := w.roster.relayTo(teller.add)
 		w.end = func() {
+			stopNoting()
 			stopSevering()
 			stopListening()
 			stopTelling()
@@ -221,7 +222,7 @@ func (w *World) watch() error {
 		if !ok || rank == w.rank || !w.maps(rank) {
 			continue
 		}
-		if _, err := watcher.Watch(w.addressOf(rank), func(cause error) { w.roster.fail(rank, cause) }); err != nil {
+		if _, err := watcher.Watch(w.addressOf(rank), func(cause error) { w.failed(rank, cause) }); err != nil {
 			return fmt.Errorf("watching rank %d: %w", rank, err)
 		}
 	}

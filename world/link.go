@@ -260,11 +260,13 @@ func (w *World) seeLost() {
 	}
 }
 
-// failed has a rank fail whose connection has ended.
+// failed has a rank fail that is gone, or whose connection has ended, after the ranks because of which it may have ended: see
+// recordCauses.
 func (w *World) failed(rank int, cause error) {
 	if w.session != nil && w.Dialed() && w.Failure(rank) == nil {
 		cause = w.session.lastWord(cause)
 	}
+	w.root.recordCauses(w.InJob(rank))
 	w.roster.fail(rank, cause)
 }
 

@@ -3,12 +3,16 @@ package world
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/verbs"
 )
 
 // meetApart makes the Worlds of ranks that know of failures by themselves, each on the
@@ -104,4 +108,117 @@ func TestObituaryOfEach(t *testing.T) {
 		require.EqualValues(t, count+1, w.obituariesRead)
 	}
 	require.EqualValues(t, 4, w.Failures())
+}
+
+// Rank 0 ends because rank 2 has failed. Rank 1 has heard nothing of that when it finds rank 0 gone, and names rank 2. It gives the
+// reason that rank 2 has written for rank 0, if there is one.
+func TestGoneAfterAnother(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks of several devices share memory on Linux only")
+	}
+	for reason, shown := range map[string]string{"": errObituary.Error(), "boom\nbang": "boom"} {
+		worlds := meetApart(t, "here", "here", "here")
+		_, err := worlds[1].Neighbor(0)
+		require.NoError(t, err)
+		if reason != "" {
+			worlds[2].writeReason(0, worlds[0].block, reason)
+		}
+		worlds[0].roster.fail(2, errors.New("this test says so"))
+		require.NoError(t, worlds[0].depart())
+		for worlds[1].Failure(0) == nil {
+			runtime.Gosched()
+		}
+		first, err := worlds[1].FirstFailure()
+		require.Equal(t, 2, first)
+		require.EqualError(t, err, "world: rank 2 has failed: "+shown+" (told by rank 0)")
+		require.ErrorContains(t, worlds[1].Failure(0), ", after rank 2 had failed: ")
+		for _, w := range worlds[1:] {
+			require.NoError(t, w.depart())
+		}
+	}
+}
+
+// Along a chain of ranks that end, each names the rank at its beginning. What a rank finds after its own failure is no part of one.
+func TestGoneInAChain(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks of several devices share memory on Linux only")
+	}
+	worlds := meetApart(t, "here", "here", "here", "here")
+	for rank, met := range map[int]int{0: 1, 2: 0, 3: 2} {
+		_, err := worlds[rank].Neighbor(met)
+		require.NoError(t, err)
+	}
+	var noted uint64
+	worlds[1].OnFailureAtOnce(func(int) { noted = firstOf(worlds[1].obituaries).Load() })
+	worlds[1].roster.fail(3, errors.New("this test says so"))
+	require.EqualValues(t, 3+1, noted, "before any call of the rank knows of the failure")
+	worlds[0].failed(1, verbs.ErrPeerGone)
+	worlds[2].failed(0, verbs.ErrPeerGone)
+	for _, w := range worlds[:3] {
+		first, err := w.FirstFailure()
+		require.Equal(t, 3, first, "rank %d: %v", w.rank, err)
+	}
+	// A rank does not believe that it has failed itself.
+	worlds[3].failed(2, verbs.ErrPeerGone)
+	require.EqualValues(t, 1, worlds[3].Failures())
+
+	others := meetApart(t, "here", "here", "here")
+	_, err := others[1].Neighbor(0)
+	require.NoError(t, err)
+	others[0].failLast(errBoom)
+	others[0].roster.fail(2, verbs.ErrPeerGone)
+	others[1].failed(0, verbs.ErrPeerGone)
+	require.EqualValues(t, 1, others[1].Failures())
+	for _, w := range append(worlds, others...) {
+		require.NoError(t, w.depart())
+	}
+}
+
+// It makes no difference if a collective finds the rank gone first.
+func TestGoneInACollective(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks of several devices share memory on Linux only")
+	}
+	for _, found := range []error{&linkageError{1, verbs.ErrPeerGone}, &boxError{1, verbs.ErrPeerGone}} {
+		worlds := meetApart(t, "here", "here", "here")
+		_, err := worlds[0].Neighbor(1)
+		require.NoError(t, err)
+		worlds[1].roster.fail(2, errors.New("this test says so"))
+		err = worlds[0].post.failed("Barrier", 1, found)
+		require.EqualError(t, err, "world: Barrier: rank 2 has failed: "+errObituary.Error()+" (told by rank 1)")
+		for _, w := range worlds {
+			require.NoError(t, w.depart())
+		}
+	}
+}
+
+// A rank takes from the block of one that is gone, or from its own, only ranks of the job other than both.
+func TestCausesOfAnEnd(t *testing.T) {
+	const size, gone, me, other = 70, 3, 4, 65
+	for _, c := range []struct {
+		first uint64
+		told  int
+		want  int
+	}{
+		{0, -1, gone}, {gone + 1, -1, gone}, {me + 1, -1, gone}, {size + 1, -1, gone}, {size + 2, -1, gone},
+		{1 << 63, -1, gone}, {math.MaxUint64, -1, gone}, {1 << 32, -1, gone}, {0, me, gone},
+		{1, -1, 0}, {other + 1, -1, other}, {size, -1, size - 1}, {0, other, other}, {0, 0, 0},
+	} {
+		w, flags := flagged(me, size), flagged(gone, size).obituaries
+		w.root, w.flags = w, make([]atomic.Pointer[[]atomic.Uint64], size)
+		w.flags[gone].Store(&flags)
+		firstOf(flags).Store(c.first)
+		if c.told >= 0 {
+			w.obituaries[1+c.told/64].Or(1 << (c.told % 64))
+		}
+		w.failed(gone, verbs.ErrPeerGone)
+		first, err := w.FirstFailure()
+		require.Equal(t, c.want, first, "%+v: %v", c, err)
+		require.ErrorIs(t, w.Failure(gone), verbs.ErrPeerGone)
+		want := uint32(1)
+		if c.want != gone {
+			want = 2
+		}
+		require.Equal(t, want, w.Failures(), "%+v", c)
+	}
 }

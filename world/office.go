@@ -254,7 +254,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 		if err := w.lost(op, number); err != nil {
 			return err
 		}
-		w.roster.fail(broken.rank, broken.cause)
+		w.failed(broken.rank, broken.cause)
 		return w.lost(op, number)
 	case errors.As(err, &unreached):
 		w.catchUp()
@@ -265,7 +265,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 			return w.gone(op, number, unreached.rank)
 		}
 		if errors.Is(err, verbs.ErrPeerGone) {
-			w.roster.fail(unreached.rank, unreached.cause)
+			w.failed(unreached.rank, unreached.cause)
 			return w.lost(op, number)
 		}
 	}

@@ -99,15 +99,19 @@ func (e *reasonError) Unwrap() error { return e.found }
 
 // reason returns the reason of a rank that has failed, if the rank has written one here, and else how this rank has found out.
 func (w *World) reason(rank int, found error) error {
-	reason := w.obituaries[len(w.obituaries)-reasonWords:]
-	if rank == w.rank || reason[0].Load() != uint64(rank+1) {
-		return found
+	if text := reasonIn(w.obituaries, rank); text != "" && rank != w.rank {
+		return &reasonError{cleanReason(text), found}
 	}
-	text := loadText(reason[1:])
-	if text == "" {
-		return found
+	return found
+}
+
+// reasonIn returns the reason that a rank has written in a block, as it is there, or nothing if there is none of that rank.
+func reasonIn(flags []atomic.Uint64, rank int) string {
+	reason := flags[len(flags)-reasonWords:]
+	if reason[0].Load() != uint64(rank+1) {
+		return ""
 	}
-	return &reasonError{cleanReason(text), found}
+	return loadText(reason[1:])
 }
 
 // A reasonSending is what a rank that has failed still sends.

@@ -99,7 +99,9 @@ type World struct {
 	// obituaries are this rank's; obituariesRead is how many progress has read.
 	obituaries     []atomic.Uint64
 	obituariesRead uint64
-	lines          lines
+	// flags are the obituaries of the ranks that this one has met. They are of the World of a job.
+	flags []atomic.Pointer[[]atomic.Uint64]
+	lines lines
 
 	attached attachments
 	// session is what the World of one has, nil in others.
@@ -127,7 +129,7 @@ func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
 	w := newMembership(e, rank, size, b.block, roster)
 	w.root, w.reports = w, newReports()
 	w.waitingCalls.shown = w.ledger
-	w.obituaries = obituariesOver(b.block, size)
+	w.obituaries, w.flags = obituariesOver(b.block, size), make([]atomic.Pointer[[]atomic.Uint64], size)
 	e.worlds.Store(&[]*World{w})
 	return w
 }
