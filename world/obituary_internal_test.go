@@ -121,7 +121,7 @@ func TestGoneAfterAnother(t *testing.T) {
 		_, err := worlds[1].Neighbor(0)
 		require.NoError(t, err)
 		if reason != "" {
-			worlds[2].writeReason(0, worlds[0].block, reason)
+			require.True(t, worlds[2].writeReason(worlds[0].block, reason))
 		}
 		worlds[0].roster.fail(2, errors.New("this test says so"))
 		require.NoError(t, worlds[0].depart())

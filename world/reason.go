@@ -32,6 +32,9 @@ import (
 //     question. So it has the whole text, which no other rank writes any more.
 //   - The writer then sets its failure flag, raises the count, and departs. The reader looks for a reason when it records the failure. It
 //     has learned of that by the flag, by the end of the writer's device, or later. So the text is there.
+//   - The writer sets the flag in all blocks before it raises any count. A rank whose count is raised may end at once. Another rank that
+//     finds it gone has the flag in its own block then, and records that first: see recordCauses. The writer does not wait longer than
+//     its limit to map the block of a rank. Such a rank has no flag.
 //
 // Of a link the writer sends the notice after its other messages, and waits until it is received before it ends the connection. The
 // reader serves what has come before it records the end of a connection: see endLinks.
@@ -117,13 +120,21 @@ func reasonIn(flags []atomic.Uint64, rank int) string {
 // A reasonSending is what a rank that has failed still sends.
 type reasonSending struct {
 	links []unsent
-	// running are the goroutines that write to peers which are not mapped yet, left how many of them have not written.
+	// running are the goroutines that map blocks of peers which are not mapped yet, left how many of them have not.
 	running sync.WaitGroup
 	left    atomic.Int32
 
 	mu sync.Mutex
-	// ended: nothing is written any more.
-	ended bool
+	// unwritten are the blocks that are mapped, and into which the reason is not written yet.
+	unwritten []unwritten
+}
+
+// An unwritten is the block of a rank, and the reason to be written there.
+type unwritten struct {
+	world *World
+	rank  int
+	block []byte
+	text  string
 }
 
 // An unsent is a link, and what is to be received over it.
@@ -166,9 +177,7 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 			of.Poll()
 		}
 	}
-	s.mu.Lock()
-	s.ended = true
-	s.mu.Unlock()
+	s.write()
 	return s
 }
 
@@ -223,13 +232,11 @@ func (s *reasonSending) begin(w *World) {
 		return
 	}
 	text := reasonOf(failed.Cause)
-	write := func(rank int) {
+	add := func(rank int) {
 		if block, err := w.blockOf(rank); err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if !s.ended {
-				w.writeReason(rank, block, text)
-			}
+			s.unwritten = append(s.unwritten, unwritten{w, rank, block, text})
 		}
 	}
 	for rank := range w.size {
@@ -239,18 +246,39 @@ func (s *reasonSending) begin(w *World) {
 			// Mapping a peer needs its reply; a stopped peer never replies.
 			s.left.Add(1)
 			s.running.Go(func() {
-				write(rank)
+				add(rank)
 				s.left.Add(-1)
 				w.channel.Ring()
 			})
 		default:
-			write(rank)
+			add(rank)
 		}
 	}
 }
 
+// write writes the reason into all blocks that are mapped, and wakes their ranks.
+func (s *reasonSending) write() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	written := s.unwritten[:0]
+	for _, u := range s.unwritten {
+		if u.world.writeReason(u.block, u.text) {
+			written = append(written, u)
+		}
+	}
+	for _, u := range written {
+		obituariesOver(u.block, u.world.size)[0].Add(1)
+		u.world.Ring(u.rank)
+	}
+	s.unwritten = nil
+}
+
 // done reports whether all ranks have the reason, or cannot get it.
 func (s *reasonSending) done() bool {
+	mapped := s.left.Load() == 0
+	if mapped {
+		s.write()
+	}
 	for len(s.links) > 0 {
 		l := s.links[0].link
 		if l.stuck.Load() {
@@ -261,19 +289,18 @@ func (s *reasonSending) done() bool {
 		}
 		s.links = s.links[1:]
 	}
-	return s.left.Load() == 0
+	return mapped
 }
 
-// writeReason writes into the block of a rank why this one has failed, unless another rank has.
-func (w *World) writeReason(rank int, block []byte, text string) {
+// writeReason writes into the block of a rank why this one has failed, and its flag, and returns true, unless another rank has.
+func (w *World) writeReason(block []byte, text string) bool {
 	flags := obituariesOver(block, w.size)
 	reason := flags[len(flags)-reasonWords:]
 	if !reason[0].CompareAndSwap(0, uint64(w.rank+1)|reasonUnfinished) {
-		return
+		return false
 	}
 	storeText(reason[1:], text)
 	reason[0].Store(uint64(w.rank + 1))
 	flags[1+w.rank/64].Or(1 << (w.rank % 64))
-	flags[0].Add(1)
-	w.Ring(rank)
+	return true
 }

@@ -207,6 +207,45 @@ func TestFollowerSaysNothing(t *testing.T) {
 	}
 }
 
+// A heldMapper tells that a rank is asked for its memory, and passes that on when it is released.
+type heldMapper struct {
+	verbs.Mapper
+	asked, released chan struct{}
+}
+
+func (m *heldMapper) Neighbor(address string) (verbs.Neighbor, error) {
+	m.asked <- struct{}{}
+	<-m.released
+	return m.Mapper.Neighbor(address)
+}
+
+// A rank that fails tells no rank of its host before the flags of all are set: the first that hears of it may end, and be found gone by
+// another. That one then finds the failure in its own block, although it has not been woken for that.
+func TestFailedRankTellsAllAtOnce(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks of several devices share memory on Linux only")
+	}
+	worlds := meetApart(t, "here", "here", "here")
+	_, err := worlds[2].Neighbor(0)
+	require.NoError(t, err)
+	held := &heldMapper{worlds[2].home.mapper, make(chan struct{}, 1), make(chan struct{})}
+	worlds[2].home.mapper = held
+	sent := make(chan *reasonSending, 1)
+	go func() { sent <- worlds[2].sendReason(errBoom, await.Limit) }()
+	await.Receive(t, "rank 1 to be asked", held.asked)
+	require.Zero(t, worlds[0].obituaries[0].Load())
+	close(held.released)
+	require.Zero(t, await.Receive(t, "the reason to be sent", sent).left.Load())
+	for _, w := range worlds[:2] {
+		require.EqualValues(t, 1, w.obituaries[0].Load())
+	}
+	worlds[1].failed(0, verbs.ErrPeerGone)
+	require.ErrorContains(t, worlds[1].Failure(0), ", after rank 2 had failed: boom")
+	for _, w := range worlds {
+		require.NoError(t, w.depart())
+	}
+}
+
 // reasons are texts, and what is shown of them.
 var reasons = map[string]struct{ text, shown string }{
 	"plain":             {"boom", "boom"},
