@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,9 +143,13 @@ func TestStartOfTheDead(t *testing.T) {
 // An exposure to one that has died is none that is open: the window can be closed.
 func TestCloseExposed(t *testing.T) {
 	died, looked := errors.New("died"), make(chan struct{})
+	look := sync.OnceFunc(func() { close(looked) })
 	var rest error
 	require.ErrorIs(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		err := scripted(func(s *script) {
+			if s.World.Rank() == 1 {
+				defer look()
+			}
 			win := allocate[int64](s, 1)
 			other, err := win.Group(1 - s.World.Rank())
 			s.OK(err)
@@ -155,7 +160,7 @@ func TestCloseExposed(t *testing.T) {
 				s.OK(died)
 			}
 			err = win.Close()
-			close(looked)
+			look()
 			s.Fails(err, epoch.ErrEpochOpen)
 			for s.World.Failure(0) == nil {
 				s.World.Poll()

@@ -93,8 +93,12 @@ func TestShrinkTakesBlameBack(t *testing.T) {
 	var met, metAgain sync.WaitGroup
 	met.Add(2)
 	metAgain.Add(1)
+	doneAgain := sync.OnceFunc(metAgain.Done)
 	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
 		w.blameBy(launchers[w.rank].tell)
+		if w.rank == 0 {
+			defer doneAgain()
+		}
 		err := w.Barrier(ctx)
 		if w.rank == 1 {
 			met.Wait()
@@ -114,7 +118,7 @@ func TestShrinkTakesBlameBack(t *testing.T) {
 			metAgain.Wait()
 			return errors.Join(err, errors.New("rank 2 ends"))
 		}
-		metAgain.Done()
+		doneAgain()
 		if err != nil {
 			return err
 		}

@@ -37,9 +37,9 @@ type endpoint struct {
 	home    *card
 	channel verbs.CompletionChannel
 	logger  *slog.Logger
-	// settings and reopen are for the World that Shrink makes. others are the introductions of the other ranks that may be in it.
+	// settings and reopen are for the World that Shrink makes. reopen opens its devices, for the ranks that may be in it.
 	settings settings
-	reopen   func(ctx context.Context, others []introduction) ([cardKinds]verbs.Device, error)
+	reopen   func(ctx context.Context, r rankCounts) ([cardKinds]verbs.Device, error)
 
 	// apart tells that ranks need not be of this process, sharing that this one maps the
 	// memory of those on its host.

@@ -211,7 +211,7 @@ func limitSharing(ranks []introduction, device string, addresses int) {
 			continue
 		}
 		short := &verbs.CapabilityError{Device: shmDevice, Capability: fmt.Sprintf("share memory among %d ranks", g.size),
-			Reason: fmt.Sprintf("rank %d needs %d more file descriptors, and can open %d: raise RLIMIT_NOFILE (ulimit -n) by %d", g.fewest, needed, left, needed-left)}
+			Reason: fmt.Sprintf("rank %d needs %d free file descriptors and has %d: raise RLIMIT_NOFILE (ulimit -n) by %d", g.fewest, needed, left, needed-left)}
 		for rank := range ranks {
 			if ranks[rank].host == host {
 				ranks[rank].host, ranks[rank].unshared = "", short
@@ -375,31 +375,36 @@ type opening struct {
 	near bool
 	// key is the job's, as rank 0 has told it.
 	key string
-	// host is that of this rank, and others are the other ranks: see introduction.
-	host   string
-	others []introduction
+	// counts is of the other ranks.
+	counts rankCounts
 }
 
-// neighbors is how many of the other ranks share memory with this one.
-func (o *opening) neighbors() int {
-	n := 0
-	for i := range o.others {
-		if o.host != "" && o.others[i].host == o.host {
-			n++
+// rankCounts counts the ranks that a rank may reach: neighbors share memory with it, the others need a network.
+type rankCounts struct{ neighbors, others int }
+
+// countRanks counts the ranks other than me that are not gone.
+func countRanks(ranks []introduction, me int, gone func(rank int) bool) (r rankCounts) {
+	for rank := range ranks {
+		switch {
+		case rank == me || gone(rank):
+		case ranks[me].host != "" && ranks[rank].host == ranks[me].host:
+			r.neighbors++
+		default:
+			r.others++
 		}
 	}
-	return n
+	return r
 }
 
 // toShare is how many descriptors this rank needs to share memory.
 func (o *opening) toShare() int {
-	if n := o.neighbors(); n > 0 {
-		return shm.Descriptors(n)
+	if o.counts.neighbors == 0 {
+		return 0
 	}
-	return 0
+	return shm.Descriptors(o.counts.neighbors)
 }
 
 // toConnect is how many descriptors the devices of a network need to reach the ranks with which this rank shares no memory.
 func (o *opening) toConnect(devices int) int {
-	return connectDescriptors(len(o.others)-o.neighbors(), devices)
+	return connectDescriptors(o.counts.others, devices)
 }

@@ -105,7 +105,7 @@ func TestLimitSharing(t *testing.T) {
 		says      string
 	}{
 		{"all have enough", []introduction{at("a", three), at("a", three), at("a", 1<<14)}, 1, []bool{true, true, true}, ""},
-		{"the last is short", []introduction{at("a", three), at("a", three), at("a", three-1)}, 1, []bool{false, false, false}, fmt.Sprintf("share memory among 3 ranks: rank 2 needs %d more file descriptors, and can open %d: raise RLIMIT_NOFILE (ulimit -n) by 1", three, three-1)},
+		{"the last is short", []introduction{at("a", three), at("a", three), at("a", three-1)}, 1, []bool{false, false, false}, fmt.Sprintf("share memory among 3 ranks: rank 2 needs %d free file descriptors and has %d: raise RLIMIT_NOFILE (ulimit -n) by 1", three, three-1)},
 		{"two are short", []introduction{at("a", three), at("a", 0), at("a", 0)}, 1, []bool{false, false, false}, "rank 1 needs"},
 		{"they need none of a network", []introduction{at("a", two), at("a", two)}, 3, []bool{true, true}, ""},
 		{"one host of two is short", []introduction{at("a", far(1)), at("b", far(1)-1), at("a", far(1)), at("b", far(1))}, 1, []bool{true, false, true, false}, "share memory among 2 ranks: rank 1 needs"},
@@ -134,5 +134,23 @@ func TestLimitSharing(t *testing.T) {
 			require.NoError(t, err, c.name)
 			require.Equal(t, [cardKinds]bool{networkCard: true}, wanted, c.name)
 		}
+	}
+}
+
+// A rank's neighbors are the living ranks of its host, unless that shares no memory.
+func TestCountRanks(t *testing.T) {
+	here, there, nowhere := introduction{host: "a"}, introduction{host: "b"}, introduction{}
+	for _, c := range []struct {
+		ranks []introduction
+		gone  int
+		want  rankCounts
+	}{
+		{[]introduction{here}, -1, rankCounts{}},
+		{[]introduction{here, here, there, here}, -1, rankCounts{2, 1}},
+		{[]introduction{here, here, there, here}, 1, rankCounts{1, 1}},
+		{[]introduction{here, here, there, here}, 2, rankCounts{2, 0}},
+		{[]introduction{nowhere, nowhere, there}, -1, rankCounts{0, 2}},
+	} {
+		require.Equal(t, c.want, countRanks(c.ranks, 0, func(rank int) bool { return rank == c.gone }), "%+v", c)
 	}
 }

@@ -94,7 +94,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	}
 	ranks[rank].logUnshared(s.logger, ranks)
 	network := opening{rank: rank, device: networkOf(ranks, s.device), near: near(ranks), key: ranks[0].key,
-		host: ranks[rank].host, others: slices.Delete(slices.Clone(ranks), rank, rank+1)}
+		counts: countRanks(ranks, rank, func(int) bool { return false })}
 	if network.device == ibvDevice {
 		if err := agreeOnCards(ranks, rank); err != nil {
 			return nil, err
@@ -145,7 +145,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 	}
 	w.apart, w.networkName = true, network.device
 	w.roster.reason = w.reason
-	w.reopen = func(ctx context.Context, others []introduction) (again [cardKinds]verbs.Device, err error) {
+	w.reopen = func(ctx context.Context, r rankCounts) (again [cardKinds]verbs.Device, err error) {
 		if wanted[sharedCard] {
 			shared, err := s.openShared(size, key)
 			if err != nil {
@@ -154,7 +154,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s settings) (w
 			again[sharedCard] = shared
 		}
 		network := network
-		network.others = others
+		network.counts = r
 		if err := checkDescriptors(network.toShare()); err != nil {
 			return again, err
 		}

@@ -89,10 +89,11 @@ func run(t *testing.T, n int, body func(s *script)) error {
 // forms are goroutines that share memory, those that do not, and oneForm.
 func forms(i, n int) []jobtest.Form { return append(jobtest.Forms(n)[:2:2], oneForm(i, n)...) }
 
-// formsByTurn are the forms for the i-th case with the k-th of three numbers of ranks. In a plain run a number has one of both
-// forms of goroutines, but one in six has both and one of processes, as all have in a larger size.
+// formsByTurn are the forms for the i-th case with the k-th of three numbers of ranks. In a plain run most numbers of ranks run in one of
+// the two forms of goroutines. One in six runs in both and in one of processes, which is another one for each sixth seed. In a larger size all
+// numbers run in all.
 func formsByTurn(i, k, n int) (chosen []jobtest.Form) {
-	all := forms(i/3, n)
+	all := forms(i/3+int(testsize.Seed()/6%6), n)
 	if testsize.Turn(i+k, 6) {
 		return all
 	}

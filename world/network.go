@@ -153,7 +153,7 @@ func joinCards(cards []verbs.Device, without rails.Optimization) (verbs.Device, 
 	return rails.NewWithout(without, cards...)
 }
 
-// addresses is at how many addresses each rank listens.
+// addresses returns the number of addresses at which each rank listens.
 func (s *settings) addresses() int { return max(1, len(s.listen)) }
 
 // listenAt is the addresses at which a rank listens: what the user says, the loopback

@@ -5,7 +5,6 @@ package world
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,24 +20,21 @@ func TestNetworkDescriptors(t *testing.T) {
 	require.NoError(t, err)
 	two, err := newSettings([]Option{WithAddress("127.0.0.1,127.0.0.1")})
 	require.NoError(t, err)
-	here, there := introduction{host: "a"}, introduction{host: "b"}
 	for _, c := range []struct {
 		name   string
 		rails  settings
-		host   string
-		others []introduction
+		counts rankCounts
 		needed int
 	}{
-		{"no other rank", one, "a", nil, 0},
-		{"another rank", one, "a", []introduction{there}, 5},
-		{"another rank, over two rails", two, "a", []introduction{there}, 10},
-		{"seven", one, "a", slices.Repeat([]introduction{there}, 7), 17},
-		{"a thousand", one, "a", slices.Repeat([]introduction{there}, 1000), 131},
-		{"a thousand, over two rails", two, "a", slices.Repeat([]introduction{there}, 1000), 134},
-		{"one, and two of this host", one, "a", []introduction{here, there, here}, shm.Descriptors(2) + 5},
-		{"two, and none shares memory", one, "", []introduction{{}, {}}, 7},
+		{"no other rank", one, rankCounts{}, 0},
+		{"another rank", one, rankCounts{others: 1}, 5},
+		{"another rank, over two rails", two, rankCounts{others: 1}, 10},
+		{"seven", one, rankCounts{others: 7}, 17},
+		{"a thousand", one, rankCounts{others: 1000}, 131},
+		{"a thousand, over two rails", two, rankCounts{others: 1000}, 134},
+		{"one, and two of this host", one, rankCounts{neighbors: 2, others: 1}, shm.Descriptors(2) + 5},
 	} {
-		taken, o := 0, opening{device: tcpDevice, host: c.host, others: c.others}
+		taken, o := 0, opening{device: tcpDevice, counts: c.counts}
 		open := func() error {
 			device, err := openNetwork(t.Context(), o, c.rails)
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 // finds the count raised finds the bit. All raise it, also where the bit is set already:
 // who set that may have ended before it raised the count.
 
-// Behind the bits is the first failure that the owner knows of, and then the reason of one rank: see reason.go.
+// After the bits come the first failure that the owner knows of, and the reason of one rank: see reason.go.
 //
 // # The first failure
 //
@@ -27,7 +27,8 @@ import (
 // names the rank at the beginning of the chain.
 //
 //   - The owner stores the word in roster.fail, by noteFirst, before it records the failure. So no call of the owner has returned an
-//     error for the failure before, and the owner has not ended because of it. A reader loads the word, in recordCauses, after it has
+//     error for the failure before, and the owner has not ended because of it. A rank that ends because another has left stores nothing,
+//     and is named itself. A reader loads the word, in recordCauses, after it has
 //     found the owner gone: by the end of the owner's process or connection, or by its closed device. So it finds the failure for which
 //     the owner has ended.
 //   - The reader records that failure before the end of the owner, and stores it as its own first one. So along a chain of ranks that
@@ -36,8 +37,8 @@ import (
 //     ended because of that. Of failures before it the owner tells all ranks that it can. So the word fails no rank that the owner
 //     would not have failed by a message, whether it is right or not. A rank that closes its World in order is gone for the owner after
 //     the last meeting, and for the reader, too.
-//   - The reader maps the words when it meets the owner: those of a rank that is gone cannot be mapped any more. It names a rank that
-//     it has not met itself, unless it has been told in its own block of the failure before: see reason.go. While the reader closes its
+//   - The reader maps the words when it meets the owner: those of a rank that is gone cannot be mapped any more. If the reader has not
+//     met the owner it names the owner, unless it has been told in its own block of an earlier failure: see reason.go. While the reader closes its
 //     device it finds what was there, or zeros.
 //   - Any rank that maps the block can have written the word. It counts only if it names a rank of the job other than the owner and
 //     the reader.
@@ -59,23 +60,29 @@ func (w *World) keepFlags(rank int, n verbs.Neighbor) {
 	}
 }
 
-// recordCauses records the failures for which a rank that is gone may have ended: those that this rank has been told of in its own
-// block, and the first that the rank knew of.
+// recordCauses records the failures for which a rank that is gone may have ended: the first that the rank knew of, and those that this
+// rank has been told of in its own block.
 func (w *World) recordCauses(gone int) {
-	w.recordTold()
-	flags := w.flags[gone].Load()
-	if flags == nil {
-		return
+	if flags := w.flags[gone].Load(); flags != nil {
+		w.recordFirst(*flags, gone)
 	}
-	word := firstOf(*flags).Load()
+	w.recordTold()
+}
+
+// recordFirst records the first failure that a rank which is gone knew of.
+func (w *World) recordFirst(flags []atomic.Uint64, gone int) {
+	word := firstOf(flags).Load()
 	if word == 0 || word > uint64(w.size) {
 		return
 	}
 	if first := int(word) - 1; first != gone && first != w.rank {
-		text := cmp.Or(reasonIn(*flags, first), errObituary.Error())
+		text := cmp.Or(reasonIn(flags, first), unexplained)
 		w.roster.fail(first, &toldError{first, gone, cleanReason(text)})
 	}
 }
+
+// unexplained is in the place of the reason of a rank that the first failure of another names.
+const unexplained = "no reason is known"
 
 // errObituary is why a rank has failed, to one that was told so in its block.
 var errObituary = errors.New("another rank of this host has found that it has failed")

@@ -254,7 +254,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 		if err := w.lost(op, number); err != nil {
 			return err
 		}
-		w.failed(broken.rank, broken.cause)
+		w.roster.fail(broken.rank, broken.cause)
 		return w.lost(op, number)
 	case errors.As(err, &unreached):
 		w.catchUp()

@@ -298,7 +298,7 @@ const DefaultSilence = 10 * time.Second
 
 // WithSilence sets after how long without a word a rank on another host is taken for
 // dead, the one that serves the exchange under RMA_ROOT included. A process that ends is
-// noticed at once. A process of this host is never taken for dead for its silence, but has
+// noticed at once. A time in which this rank makes no progress, as while it is stopped, counts for at most a fifth of the silence. A process of this host is never taken for dead for its silence, but has
 // so long, and DefaultSilence at least, to let this rank map its memory.
 func WithSilence(d time.Duration) Option { return func(s *settings) { s.silence = d } }
 

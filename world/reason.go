@@ -34,7 +34,8 @@ import (
 //     has learned of that by the flag, by the end of the writer's device, or later. So the text is there.
 //   - The writer sets the flag in all blocks before it raises any count. A rank whose count is raised may end at once. Another rank that
 //     finds it gone has the flag in its own block then, and records that first: see recordCauses. The writer does not wait longer than
-//     its limit to map the block of a rank. Such a rank has no flag.
+//     its limit to map the block of a rank. Such a rank has no flag. The flag is also
+//     set where another rank has written its reason.
 //
 // Of a link the writer sends the notice after its other messages, and waits until it is received before it ends the connection. The
 // reader serves what has come before it records the end of a connection: see endLinks.
@@ -125,16 +126,15 @@ type reasonSending struct {
 	left    atomic.Int32
 
 	mu sync.Mutex
-	// unwritten are the blocks that are mapped, and into which the reason is not written yet.
-	unwritten []unwritten
+	// unraised are the blocks that have the flag, and whose count is not raised yet.
+	unraised []unraised
 }
 
-// An unwritten is the block of a rank, and the reason to be written there.
-type unwritten struct {
+// An unraised is the count of the failure flags of a rank of a World.
+type unraised struct {
 	world *World
 	rank  int
-	block []byte
-	text  string
+	count *atomic.Uint64
 }
 
 // An unsent is a link, and what is to be received over it.
@@ -177,7 +177,7 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 			of.Poll()
 		}
 	}
-	s.write()
+	s.wake()
 	return s
 }
 
@@ -236,7 +236,8 @@ func (s *reasonSending) begin(w *World) {
 		if block, err := w.blockOf(rank); err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.unwritten = append(s.unwritten, unwritten{w, rank, block, text})
+			w.writeReason(block, text)
+			s.unraised = append(s.unraised, unraised{w, rank, &obituariesOver(block, w.size)[0]})
 		}
 	}
 	for rank := range w.size {
@@ -256,28 +257,22 @@ func (s *reasonSending) begin(w *World) {
 	}
 }
 
-// write writes the reason into all blocks that are mapped, and wakes their ranks.
-func (s *reasonSending) write() {
+// wake raises the count of all blocks that have the flag, and wakes their ranks.
+func (s *reasonSending) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	written := s.unwritten[:0]
-	for _, u := range s.unwritten {
-		if u.world.writeReason(u.block, u.text) {
-			written = append(written, u)
-		}
-	}
-	for _, u := range written {
-		obituariesOver(u.block, u.world.size)[0].Add(1)
+	for _, u := range s.unraised {
+		u.count.Add(1)
 		u.world.Ring(u.rank)
 	}
-	s.unwritten = nil
+	s.unraised = nil
 }
 
 // done reports whether all ranks have the reason, or cannot get it.
 func (s *reasonSending) done() bool {
 	mapped := s.left.Load() == 0
 	if mapped {
-		s.write()
+		s.wake()
 	}
 	for len(s.links) > 0 {
 		l := s.links[0].link
@@ -292,15 +287,13 @@ func (s *reasonSending) done() bool {
 	return mapped
 }
 
-// writeReason writes into the block of a rank why this one has failed, and its flag, and returns true, unless another rank has.
-func (w *World) writeReason(block []byte, text string) bool {
+// writeReason writes into the block of a rank why this one has failed, unless another rank has, and sets its flag.
+func (w *World) writeReason(block []byte, text string) {
 	flags := obituariesOver(block, w.size)
 	reason := flags[len(flags)-reasonWords:]
-	if !reason[0].CompareAndSwap(0, uint64(w.rank+1)|reasonUnfinished) {
-		return false
+	if reason[0].CompareAndSwap(0, uint64(w.rank+1)|reasonUnfinished) {
+		storeText(reason[1:], text)
+		reason[0].Store(uint64(w.rank + 1))
 	}
-	storeText(reason[1:], text)
-	reason[0].Store(uint64(w.rank + 1))
 	flags[1+w.rank/64].Or(1 << (w.rank % 64))
-	return true
 }

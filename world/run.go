@@ -229,7 +229,7 @@ func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
 		return fault(err)
 	}
 	for _, w := range worlds {
-		w.reopen = func(context.Context, []introduction) (again [cardKinds]verbs.Device, err error) {
+		w.reopen = func(context.Context, rankCounts) (again [cardKinds]verbs.Device, err error) {
 			again[sharedCard], err = fabric.Open()
 			return again, err
 		}

@@ -56,8 +56,8 @@ type survivor struct {
 // in Shrink waits for either. Fence and Close of windows are not ended, nor are the collectives of teams: a rank that is in one waits
 // there until its context ends.
 //
-// The new World takes as many descriptors as this one, beside it, and each rank that is left needs them. A rank that has too few gets an error
-// that wraps verbs.ErrShortage before the others count on it. It may call Shrink again, for which they wait.
+// The new World needs as many file descriptors as this one, in addition. A rank that has too few gets an error that wraps
+// verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.
 //
 // Where ctx ends Shrink, another Shrink goes on where it stopped. Memory that a collective sends from which was cut short may be read
 // until a Shrink has returned nil, or an error other than that of its context, ErrBusy and ErrClosed.
@@ -104,7 +104,7 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	// One that was cut short goes on with the devices that the others know.
 	b := w.shrinking.base
 	if b == nil {
-		devices, err := w.reopen(ctx, w.living())
+		devices, err := w.reopen(ctx, countRanks(w.job.ranks, w.rank, w.Gone))
 		if err == nil {
 			b, err = newBase(devices, w.size)
 		}
@@ -158,16 +158,6 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		_ = small.holdStats() // Close says why there can be no table.
 	}
 	return small, nil
-}
-
-// living are the other ranks that have not failed or left.
-func (w *World) living() (others []introduction) {
-	for rank := range w.size {
-		if rank != w.rank && !w.Gone(rank) {
-			others = append(others, w.job.ranks[rank])
-		}
-	}
-	return others
 }
 
 // departShrunk ends the Worlds that Shrink has made of this one and its teams, and those made of them, for a rank whose body has

@@ -103,7 +103,7 @@ func simulatedWorlds(s *sim.Simulator, n int, settings settings) ([]*World, []*s
 			worlds[rank] = newWorld(rank, n, b, newRoster(n), settings)
 			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
 			worlds[rank].traceSimulated(card)
-			worlds[rank].reopen = func(context.Context, []introduction) (again [cardKinds]verbs.Device, err error) {
+			worlds[rank].reopen = func(context.Context, rankCounts) (again [cardKinds]verbs.Device, err error) {
 				again[networkCard], err = settings.simulatedDevice(s.Open())
 				return again, err
 			}

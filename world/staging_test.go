@@ -16,7 +16,7 @@ import (
 // longer than all that a rank stages at once. The number of ranks decides which a plain run has.
 func longOnes(s *script) {
 	lengths := []int{4095, 8192, 4096, 8193 * s.n, 4097, 40_001}
-	for _, i := range testsize.Turns(s.n, len(lengths), 2) {
+	for _, i := range testsize.Turns(s.n+int(testsize.Seed()/3%6), len(lengths), 2) {
 		k := lengths[i]
 		for _, call := range longs.calls(s, k%s.n, k) {
 			call()

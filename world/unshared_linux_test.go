@@ -61,7 +61,7 @@ func unsharedBody(limit string) func(s *script) {
 
 var (
 	unsharedSpace = jobtest.RegisterWith("no address space to share", limitedTo(addressSpace), scripted(unsharedBody("RLIMIT_AS (ulimit -v) is 17179869184 bytes")))
-	unsharedFiles = jobtest.RegisterWith("no descriptors to share", limitedTo(fewFiles), scripted(unsharedBody("needs 19 more file descriptors, and can open 1")))
+	unsharedFiles = jobtest.RegisterWith("no descriptors to share", limitedTo(fewFiles), scripted(unsharedBody("needs 19 free file descriptors and has 1")))
 	unsharedMemfd = jobtest.RegisterWith("no memfd to share", limitedTo(func() error { return jobtest.Refuse(unix.SYS_MEMFD_CREATE) }), scripted(unsharedBody("seccomp")))
 )
 

@@ -80,7 +80,7 @@ func TestServedTable(t *testing.T) {
 func TestServedTableOutdated(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { servedTableOutdated(t, 100) })
 	// Each word is several operations, so a round takes long.
-	t.Run("CardAtomics", func(t *testing.T) { servedTableOutdated(t, testsize.N(20), window.CardAtomics()) })
+	t.Run("CardAtomics", func(t *testing.T) { servedTableOutdated(t, max(20, testsize.N(20)), window.CardAtomics()) })
 }
 
 // servedTableOutdated has the client write each record that many times.

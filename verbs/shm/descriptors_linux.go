@@ -7,7 +7,8 @@ const (
 	// requestDescriptors are for requests that this process makes: a connection, and the descriptor in the answer. A request that
 	// finds no descriptor is made again.
 	requestDescriptors = 4
-	// mostRequests bounds the requests of others for which descriptors are counted, one for each: those beyond may wait.
+	// mostRequests bounds the requests of others for which descriptors are counted, one for each. Not all others ask at the same time:
+	// 128 processes that began together needed some of more than 16, and none of more than 32.
 	mostRequests = 32
 )
 

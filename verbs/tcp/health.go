@@ -17,18 +17,18 @@ type health struct {
 const (
 	// ticks is how often in Options.Silence the device looks at its clock.
 	ticks = 10
-	// A time without a tick counts for at most Options.Silence/pauseShare. That is more than lies between two ticks of a
-	// rank that polls all the time, and not zero, for a rank that seldom polls must judge at last, too.
-	pauseShare = 5
+	// A gap between two ticks counts for at most Options.Silence/pauseDivisor. That exceeds the gaps of a rank that polls all the
+	// time. It is not zero, so that a rank that polls seldom still gives up a dead peer.
+	pauseDivisor = 5
 )
 
 func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now, tickedAt: now} }
 
-// pass takes the part of a pause of this side that exceeds most off the time that the peer has had. This process was
-// stopped then, or the machine was, which the peer may be on, too.
+// pass excludes the part of a gap between two ticks that exceeds most from the peer's time. This process was stopped in the gap, or
+// its machine was, on which the peer may run, too.
 func (h *health) pass(now time.Time, most time.Duration) {
 	if more := now.Sub(h.tickedAt) - most; more > 0 {
-		h.movedAt, h.pingedAt = h.movedAt.Add(more), h.pingedAt.Add(more)
+		h.heardAt, h.movedAt, h.pingedAt = h.heardAt.Add(more), h.movedAt.Add(more), h.pingedAt.Add(more)
 	}
 	h.tickedAt = now
 }
@@ -48,7 +48,7 @@ func (c *connection) tick(now time.Time) {
 		}
 		return
 	}
-	h.pass(now, silence/pauseShare)
+	h.pass(now, silence/pauseDivisor)
 	if h.heard {
 		h.heard, h.pinged, h.heardAt = false, false, now
 	}

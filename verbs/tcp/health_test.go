@@ -28,25 +28,25 @@ func (s *stage) tickAt(begun time.Time, minutes int) {
 func TestSilence(t *testing.T) {
 	s := newStage(t)
 	begun := s.health.heardAt
-	s.tickAt(begun, 0)
-	s.tickAt(begun, 19)
+	s.tickUntil(begun, 0, 19)
 	require.Empty(t, s.said(t), "asked too soon")
 	s.tickAt(begun, 21)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
-	s.tickAt(begun, 42)
+	s.tickUntil(begun, 21, 42)
 	require.Empty(t, s.said(t), "asked twice")
 	s.hear(s.script, message(frame{kind: kindPong}, ""))
-	s.tickAt(begun, 63)
+	s.tickUntil(begun, 48, 67)
 	require.Equal(t, verbs.StateReady, s.pair.State())
-	s.tickAt(begun, 90)
+	require.Empty(t, s.said(t), "asked too soon after the answer")
+	s.tickAt(begun, 68)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
-	s.tickUntil(begun, 90, 122)
+	s.tickUntil(begun, 68, 107)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "given up before an hour of silence")
-	s.tickAt(begun, 124)
+	s.tickAt(begun, 108)
 	require.Equal(t, verbs.StateError, s.pair.State())
 	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
 	require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
-	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h1m0s")
+	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h0m0s")
 	completions := s.completions()
 	require.Equal(t, verbs.StatusRetryExceeded, completions[0].Status)
 	require.Equal(t, verbs.StatusFlushed, completions[1].Status)
@@ -59,6 +59,7 @@ func TestSilenceOfThisSide(t *testing.T) {
 	s.tickAt(begun, 20)
 	s.tickAt(begun, 300)
 	require.Equal(t, verbs.StateReady, s.pair.State())
+	s.tickAt(begun, 308)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
 	s.tickAt(begun, 320)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
@@ -76,13 +77,13 @@ func TestPauseAfterAPing(t *testing.T) {
 	require.Equal(t, kindPing, s.said(t)[0].kind)
 	s.tickAt(begun, 300)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "given up for a pause of this side")
-	s.tickUntil(begun, 300, 305)
+	s.tickUntil(begun, 300, 311)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
-	s.tickAt(begun, 306)
-	require.ErrorContains(t, s.pair.Err(), "nothing heard for 5h6m")
+	s.tickAt(begun, 312)
+	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h")
 }
 
-// So does it of the hour in which the peer must have read.
+// A pause also counts for 12 minutes of the hour in which the peer must have read something.
 func TestPauseOfAWriter(t *testing.T) {
 	s := newStage(t)
 	begun := s.health.heardAt
@@ -104,9 +105,9 @@ func TestPauseOfAWriter(t *testing.T) {
 	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
 }
 
-// A rank that polls once in an hour judges, too.
+// A rank that polls once in an hour gives up a dead peer, too.
 func TestPeerOfARankThatSeldomPolls(t *testing.T) {
-	for what, judged := range map[string]int{"nothing heard": 4, "it has read nothing": 5} {
+	for what, judged := range map[string]int{"nothing heard": 5, "it has read nothing": 5} {
 		s := newStage(t)
 		begun := s.health.heardAt
 		s.full = true
@@ -119,6 +120,20 @@ func TestPeerOfARankThatSeldomPolls(t *testing.T) {
 		}
 		require.ErrorContains(t, s.pair.Err(), what)
 	}
+}
+
+// A peer that was not heard for long before a pause of this side has time to answer after it.
+func TestPauseInASilence(t *testing.T) {
+	s := newStage(t)
+	begun := s.health.heardAt
+	s.tickUntil(begun, 0, 42)
+	require.Equal(t, kindPing, s.said(t)[0].kind)
+	s.tickAt(begun, 300)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "given up at once after a pause of this side")
+	s.tickAt(begun, 305)
+	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
+	s.tickAt(begun, 306)
+	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h")
 }
 
 // What the peer has read while this side was stopped is found out before it is judged.

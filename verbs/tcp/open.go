@@ -39,8 +39,9 @@ type Options struct {
 	// certificate must have.
 	TLS *tls.Config
 	// Silence is after how long without a word a peer is given up, and how long it
-	// may leave what was sent unread. Time in which this side does not poll, as while it is
-	// stopped, counts for at most a fifth of it. Zero is 10 seconds.
+	// may leave what was sent unread. Each time between two polls of this side counts for at most a fifth of
+	// Silence, because this side may have been stopped. A rank that polls less often than five times in Silence therefore needs up to six polls
+	// to give up a dead peer. Zero is 10 seconds.
 	Silence time.Duration
 	// HandshakeLimit bounds the time in which a connection must be made and have
 	// proven the key. Zero is 5 seconds, or Silence where that is less: a peer that
