@@ -119,7 +119,8 @@ func talk(t *testing.T, profile string, ranks, messages int, rings bool) (took t
 
 // Messages come once, in order, whether by ring or not.
 func TestRings(t *testing.T) {
-	messages := max(40, testsize.N(200))
+	// A ring is there only after its offer has gone round.
+	messages := max(200, testsize.N(200))
 	for _, profile := range []string{"infinihost-2003", "ndr-2024"} {
 		for _, ranks := range []int{2, 5} {
 			without, none := talk(t, profile, ranks, messages, false)
