@@ -89,34 +89,47 @@ func TestDamagedShrinks(t *testing.T) {
 
 // TestDamagedLeaver has the words for ranks that have left name none, or the rank that looks.
 func TestDamagedLeaver(t *testing.T) {
+	// Another rank would believe a word that names rank 0: it comes to the Barrier when the words are as they were.
+	restored := make(chan struct{})
 	require.NoError(t, Run(t.Context(), 3, func(ctx context.Context, w *World) error {
-		if w.rank == 0 {
-			m := w.barrier
-			other, err := m.block("Barrier", 1)
-			if err != nil {
-				return err
-			}
-			for _, word := range []uint32{1, 4, 77, 1 << 31, 1<<32 - 1} {
-				m.own.leaver().Store(word)
-				_, left := m.left(-1)
-				assert.False(t, left, "leaver %#x", word)
-				other.left().Store(word)
-				_, left = m.left(1)
-				assert.False(t, left, "left %#x", word)
-				var absent atomic.Uint64
-				absent.Store(uint64(word))
-				_, missed := m.missed(&absent, 1)
-				assert.False(t, missed, "absent %#x", word)
-			}
-			other.left().Store(2)
-			leaver, left := m.left(1)
-			assert.True(t, left)
-			assert.Equal(t, 1, leaver)
-			m.own.leaver().Store(0)
-			other.left().Store(0)
+		if w.rank != 0 {
+			<-restored
+			return w.Barrier(ctx)
+		}
+		err := damageLeaver(t, w.barrier)
+		close(restored)
+		if err != nil {
+			return err
 		}
 		return w.Barrier(ctx)
 	}))
+}
+
+// damageLeaver writes and reads the words of rank 0 and rank 1 for ranks that have left, as rank 0.
+func damageLeaver(t *testing.T, m *Meeting) error {
+	other, err := m.block("Barrier", 1)
+	if err != nil {
+		return err
+	}
+	for _, word := range []uint32{1, 4, 77, 1 << 31, 1<<32 - 1} {
+		m.own.leaver().Store(word)
+		_, left := m.left(-1)
+		assert.False(t, left, "leaver %#x", word)
+		other.left().Store(word)
+		_, left = m.left(1)
+		assert.False(t, left, "left %#x", word)
+		var absent atomic.Uint64
+		absent.Store(uint64(word))
+		_, missed := m.missed(&absent, 1)
+		assert.False(t, missed, "absent %#x", word)
+	}
+	other.left().Store(2)
+	leaver, left := m.left(1)
+	assert.True(t, left)
+	assert.Equal(t, 1, leaver)
+	m.own.leaver().Store(0)
+	other.left().Store(0)
+	return nil
 }
 
 // TestDamagedNote has a rank say that it has read notes which this one has not sent.
