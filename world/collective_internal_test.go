@@ -17,10 +17,10 @@ func TestCutShortLeavesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		algorithm Algorithm
 		length    int
-		// The rank looks checks the buffer sent after so many exchanges: the next one sends it.
+		// The rank looks checks the buffer after sent exchanges: the next exchange sends that buffer.
 		looks, exchanges int
 		sent             func(w *World, out []uint64) []uint64
-		// early are the ranks that take part before that, each until so many of its exchanges are over.
+		// early has the ranks that take part before that, each with the number of exchanges after which it stops.
 		early map[int]int
 		make  func(ctx context.Context, w *World, in, out []uint64) error
 	}{

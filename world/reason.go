@@ -128,6 +128,8 @@ type reasonSending struct {
 	mu sync.Mutex
 	// unraised are the blocks that have the flag, and whose count is not raised yet.
 	unraised []unraised
+	// ended: no block is written any more, because the device is about to be closed.
+	ended bool
 }
 
 // An unraised is the count of the failure flags of a rank of a World.
@@ -177,6 +179,10 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 			of.Poll()
 		}
 	}
+	// In this order every block that has the flag is woken.
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
 	s.wake()
 	return s
 }
@@ -236,8 +242,10 @@ func (s *reasonSending) begin(w *World) {
 		if block, err := w.blockOf(rank); err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			w.writeReason(block, text)
-			s.unraised = append(s.unraised, unraised{w, rank, &obituariesOver(block, w.size)[0]})
+			if !s.ended {
+				w.writeReason(block, text)
+				s.unraised = append(s.unraised, unraised{w, rank, &obituariesOver(block, w.size)[0]})
+			}
 		}
 	}
 	for rank := range w.size {

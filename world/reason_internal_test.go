@@ -207,7 +207,7 @@ func TestFollowerSaysNothing(t *testing.T) {
 	}
 }
 
-// A heldMapper tells that a rank is asked for its memory, and passes that on when it is released.
+// A heldMapper signals each request for the memory of a rank, and forwards the request when it is released.
 type heldMapper struct {
 	verbs.Mapper
 	asked, released chan struct{}

@@ -119,8 +119,8 @@ func TestSessionEnded(t *testing.T) {
 	require.Error(t, err)
 }
 
-// notBegun checks that a session that nobody accepts ends as one that the server has not begun. The error is errTooSoon where it
-// ended before.
+// notBegun checks that Dial returns the error of a session that the server has not begun, because no call accepts it. If Dial ends before
+// that stage, the error is errTooSoon.
 func notBegun(t *testing.T, l *world.Listener, within time.Duration) error {
 	_, err := world.Dial(t.Context(), l.Addr().String(), world.WithPatience(within), world.WithoutKey())
 	require.Error(t, err)
