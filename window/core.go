@@ -87,7 +87,6 @@ func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
 		c.account()
-		c.endAccesses()
 	}
 	c.tallies.broken.Store(true)
 	c.viewsMu.Lock()
@@ -117,6 +116,7 @@ func (c *core) abandon() error {
 	c.mu.Unlock()
 	c.seats.revoke()
 	c.shut()
+	c.endAccesses()
 	c.applyHeld()
 	c.server.end()
 	c.meeting.Close()

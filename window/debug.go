@@ -58,7 +58,7 @@ type debugging struct {
 	generation uint64
 	// callers are what has been used of them, each once.
 	callers map[caller]*caller
-	// beyond are the accesses to ranks of other processes, and to parts that are closed already.
+	// beyond are the accesses to ranks of other processes, and to parts whose memory is gone.
 	beyond map[int]*accesses
 	// openers are the last calls that have opened epochs, of each kind and target.
 	openers map[epoch.Opening]caller

@@ -49,8 +49,9 @@ var (
 	seed  = maphash.MakeSeed()
 )
 
-// beginAccesses has other ranks find those to this rank's part, until endAccesses: what is behind that they keep to
-// themselves, since nobody would forget it, and another window may come to be at the same place.
+// beginAccesses has other ranks find those to this rank's part, until endAccesses, which is called when every rank
+// has closed the window or its memory is about to go, and not before: a rank that does not find any more what it
+// has noted there takes misuse for none. Afterwards another window may come to be at the same place.
 func (c *core) beginAccesses() {
 	if c.watch != nil && c.watch.debug != nil && c.host == c {
 		parts.Store(c.own.control.base, new(accesses))

@@ -44,6 +44,37 @@ func TestNoAccessOutlivesItsWindow(t *testing.T) {
 	require.Zero(t, kept())
 }
 
+// A rank that has called Close, and waits there for one in an epoch, is a target as before: what that epoch has noted of
+// its part is found.
+func TestMisuseIsFoundAfterTheTargetCalledClose(t *testing.T) {
+	var closing atomic.Pointer[Window[int64]]
+	noted := make(chan struct{})
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		win, err := Allocate[int64](ctx, w, 10)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			closing.Store(win)
+			<-noted
+			return win.Close()
+		}
+		v := make([]int64, 1)
+		require.NoError(t, win.Lock(ctx, Exclusive, 1))
+		require.NoError(t, win.Put([]int64{3}, 1, 0))
+		require.NoError(t, win.FlushLocal(ctx, 1))
+		close(noted)
+		for closing.Load() == nil || !closing.Load().core.tallies.broken.Load() {
+			runtime.Gosched()
+		}
+		require.ErrorIs(t, win.Get(v, 1, 0), ErrMisuse)
+		require.NoError(t, win.Get(v, 1, 1))
+		require.ErrorIs(t, win.Put(v, 1, 1), ErrMisuse)
+		require.NoError(t, win.Unlock(ctx, 1))
+		return win.Close()
+	}, world.WithDebug()))
+}
+
 // An index finds what a look at all of its extents finds, and gives up those of old generations.
 func TestDebugIndexIsAsALookAtAll(t *testing.T) {
 	type kept struct {
