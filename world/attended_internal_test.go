@@ -49,8 +49,8 @@ func TestExchangeIsAttended(t *testing.T) {
 // A second process that says that it is a rank is told so by who has the first.
 func TestRankTwice(t *testing.T) {
 	runApart(t, 2, func(ctx context.Context, w *World) error {
-		data := []int{1}
-		if err := Broadcast(ctx, w, 0, data); err != nil {
+		// Rank 1 has the connection of rank 0 when it has answered over it.
+		if err := w.Barrier(ctx); err != nil {
 			return err
 		}
 		if w.rank == 0 {

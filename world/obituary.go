@@ -87,25 +87,9 @@ const unexplained = "no reason is known"
 // errObituary is why a rank has failed, to one that was told so in its block.
 var errObituary = errors.New("another rank of this host has found that it has failed")
 
-// tellHere tells the ranks that this rank maps that one has failed, if they do not map
-// that themselves, until the end of the bulletin: their memory is mapped until then.
+// tellHere tells those whom it concerns that a rank has failed, until the end of the bulletin: their memory is mapped until then.
 func (w *World) tellHere(b *bulletin, failed int) {
-	if w.Mapped(failed) {
-		return
-	}
-	ranks := make([]int, 0, w.size)
-	var strangers []int
-	for rank := range w.size {
-		switch {
-		case rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil:
-		case w.stranger(rank):
-			strangers = append(strangers, rank)
-		default:
-			ranks = append(ranks, rank)
-		}
-	}
-	// One of those that is stopped does not answer.
-	for _, rank := range append(ranks, strangers...) {
+	for _, rank := range w.tellable(failed) {
 		block, err := w.blockOf(rank)
 		if err != nil {
 			continue
@@ -119,6 +103,26 @@ func (w *World) tellHere(b *bulletin, failed int) {
 			return
 		}
 	}
+}
+
+// tellable is the ranks that this rank maps, but not those that have failed, to be told of one that has: none if they map
+// that one themselves. Strangers come last, since one of them that is stopped does not answer.
+func (w *World) tellable(failed int) []int {
+	if w.Mapped(failed) {
+		return nil
+	}
+	ranks := make([]int, 0, w.size)
+	var strangers []int
+	for rank := range w.size {
+		switch {
+		case rank == w.rank || !w.Mapped(rank) || w.Failure(rank) != nil:
+		case w.stranger(rank):
+			strangers = append(strangers, rank)
+		default:
+			ranks = append(ranks, rank)
+		}
+	}
+	return append(ranks, strangers...)
 }
 
 // readObituaries makes what this rank was told known to it.

@@ -84,11 +84,9 @@ func TestNoObituary(t *testing.T) {
 	}
 	worlds := meetApart(t, "here", "here", "here", "there")
 	worlds[0].roster.fail(2, errors.New("this test says so"))
-	worlds[0].tellHere(new(bulletin), 2)
-	worlds[0].tellHere(new(bulletin), 3)
-	for rank, want := range []uint64{0, 1, 0, 0} {
-		require.Equal(t, want, worlds[rank].obituaries[0].Load(), "rank %d", rank)
-	}
+	require.Empty(t, worlds[0].tellable(2))
+	require.Equal(t, []int{1}, worlds[0].tellable(3))
+	require.Equal(t, []int{0, 2}, worlds[1].tellable(3))
 	for _, w := range worlds {
 		require.NoError(t, w.depart())
 	}
