@@ -267,10 +267,12 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	if _, err := conn.Write(claim{rank: uint32(c.Rank), size: uint32(c.Size), after: c.After, terms: c.Terms}.encode()); err != nil {
 		return nil, err
 	}
+	// The root may have the claim, also if the time ends right now.
+	c.seated = true
 	if err := conn.SetDeadline(time.Time{}); err != nil {
+		c.seated = ctx.Err() != nil
 		return nil, err
 	}
-	c.seated = true
 	c.log().Info("reached the root, and waits for the other ranks", "rank", c.Rank, "root", c.Root)
 	v, err := readVerdict(conn)
 	if err != nil {
