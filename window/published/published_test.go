@@ -15,26 +15,31 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// runs counts those of the test, each of which takes names of its own: what is published stays.
+var runs int
+
 func TestPublished(t *testing.T) {
+	runs++
+	ofWorldName, ofWindowName := fmt.Sprint("TestPublished.world", runs), fmt.Sprint("TestPublished.window", runs)
 	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int64](ctx, w, 10)
 		require.NoError(t, err)
-		require.NoError(t, published.World("TestPublished.world", w))
-		require.NoError(t, published.Window("TestPublished.window", win))
-		err = published.Window("TestPublished.world", win)
+		require.NoError(t, published.World(ofWorldName, w))
+		require.NoError(t, published.Window(ofWindowName, win))
+		err = published.Window(ofWorldName, win)
 		require.ErrorIs(t, err, published.ErrTaken)
-		require.ErrorContains(t, err, "TestPublished.world")
+		require.ErrorContains(t, err, ofWorldName)
 		require.NoError(t, win.LockAll(ctx))
 		require.NoError(t, win.Put([]int64{1, 2, 3}, 0, 4))
 		require.NoError(t, win.UnlockAll(ctx))
 		var ofWindow window.Stats
-		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.window").String()), &ofWindow))
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get(ofWindowName).String()), &ofWindow))
 		require.Equal(t, window.Counts{Puts: 1, Bytes: 24}, ofWindow.Mapped)
 		var ofWorld world.Stats
-		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.world").String()), &ofWorld))
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get(ofWorldName).String()), &ofWorld))
 		require.Equal(t, w.Stats().Collectives, ofWorld.Collectives)
 		require.NoError(t, win.Close())
-		require.NoError(t, json.Unmarshal([]byte(expvar.Get("TestPublished.window").String()), &ofWindow))
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get(ofWindowName).String()), &ofWindow))
 		require.EqualValues(t, 1, ofWindow.Mapped.Operations())
 		return nil
 	}, world.WithStats()))
