@@ -71,7 +71,7 @@
 // value is of, which so stay what they are. Rank 0 reads the clock once a batch: a batch is one turn, or
 // as many as take 20 times as long as reading the clock, but at most 64. A batch's mean counts for
 // its turns, so that in batches single slow turns show less than they took. The times go to a histogram
-// (package bench/histogram), whose buckets make percentiles at most 6 % too long; max is exact. Further lines are
+// (package internal/histogram), whose buckets make percentiles at most 6 % too long; max is exact. Further lines are
 //
 //	case:p99 size value unit
 //
@@ -175,7 +175,7 @@
 // the registration cache is as good as the pipeline, one more than were measured if it never is),
 // and for the patterns of the effective bandwidth benchmark at its largest size.
 //
-// Part trace is of no paper: sequences of buffers (package regcache/traces), each used as a put and
+// Part trace is of no paper: sequences of buffers (package internal/traces), each used as a put and
 // its flush, by one way to the card each time and as the library likes. time_WAY is what all of it
 // takes, which nothing is held against (-), auto_of_best what the library takes of the best way.
 //

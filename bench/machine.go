@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // A machine is what measurements depend on besides the programs.

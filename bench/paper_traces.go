@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/onesided/rma/regcache/traces"
+	"github.com/onesided/rma/internal/traces"
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part trace: sequences of buffers that programs use (package regcache/traces) are played on the
+// Part trace: sequences of buffers that programs use (package internal/traces) are played on the
 // machine of part B, each use as a put and its flush, by each way that a buffer gets to the card of
 // which it does not know, and as the library likes. The papers leave the latter as future work: it is
 // to be at most 5 % slower than the best of the ways, and better than all where buffers differ.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	place "github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	place "github.com/onesided/rma/verbs/bounds"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"

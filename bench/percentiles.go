@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onesided/rma/bench/histogram"
+	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onesided/rma/world/pmi"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
 // launcherVariables are those by which world.Init finds the launcher.

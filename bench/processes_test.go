@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/ibv"
-	"github.com/onesided/rma/world/pmi"
 )
 
 func needProcesses(t *testing.T) {

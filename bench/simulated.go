@@ -7,9 +7,9 @@ import (
 	"os"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/perfetto"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
 )
 

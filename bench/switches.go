@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
-	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/tcp"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"

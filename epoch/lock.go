@@ -3,7 +3,7 @@ package epoch
 import (
 	"fmt"
 
-	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/latch"
 )
 
 // A lock is how a target is locked; kind is 0 if it is not.

@@ -1,6 +1,6 @@
 package epoch
 
-import "github.com/onesided/rma/epoch/latch"
+import "github.com/onesided/rma/internal/latch"
 
 // BeginStart starts an access epoch to group. What must have come before EndStart
 // is, from each target t of the group, the post of number StartNumber(t). It is

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/traces"
 	"github.com/onesided/rma/regcache"
-	"github.com/onesided/rma/regcache/traces"
 	"github.com/onesided/rma/verbs"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/latch"
 )
 
 // An accumulate of one element somewhere in a large window costs a memory latency.

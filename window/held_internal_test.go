@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/latch"
 	"github.com/onesided/rma/world"
 )
 

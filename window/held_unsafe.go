@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/latch"
 )
 
 // An update is an accumulate of one element: under the lock of its stripe by apply,

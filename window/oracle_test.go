@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/window/oracle"
 )
 
 // combine is what op makes of an element.

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/onesided/rma/epoch/latch"
+	"github.com/onesided/rma/internal/latch"
 )
 
 // The accumulate family is atomic per element because every element belongs to a

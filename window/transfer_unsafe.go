@@ -4,7 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/onesided/rma/aggregate"
-	"github.com/onesided/rma/verbs/cpucopy"
+	"github.com/onesided/rma/internal/cpucopy"
 )
 
 // The transfers, on memory of count elements. Sound because origin and result are

@@ -12,8 +12,8 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/epoch/latch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/latch"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )

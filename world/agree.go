@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/world/root"
 )
 
 // protocol is the version of all that ranks say to each other. It rises with every change of that, and begins each

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world/root"
 )
 
 // Ranks that differ in anything which all must have in common both hear it from each other, with what either has.

@@ -1,6 +1,6 @@
 package world
 
-import "github.com/onesided/rma/world/pmi"
+import "github.com/onesided/rma/internal/bootstrap/pmi"
 
 // A blamer tells the launcher which rank this one blames: a rank that has failed, or that has left while this one needed it. If
 // this rank fails, too, that may be why. A rank blames one other at a time. Shrink tells the launcher that this rank blames none

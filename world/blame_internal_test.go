@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/world/pmi"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
 // blamed is what a launcher is told.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // cardKind is a kind of device, the better first: each pair of ranks uses the first

@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/object"
 	"github.com/onesided/rma/internal/testsize"
-	"github.com/onesided/rma/regcache/object"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // checking is a card that needs registered memory, and looks at each request whether what a weak region

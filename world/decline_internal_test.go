@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world/root"
 )
 
 // The reason why a rank declines arrives whole, or is cut to the length that an Exchange takes.

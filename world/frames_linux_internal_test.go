@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/verbs/bounds"
+	"github.com/onesided/rma/internal/bounds"
 )
 
 // frames are the page frames behind memory, which are pinned: the system neither moves them nor gives

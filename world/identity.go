@@ -3,9 +3,9 @@ package world
 import (
 	"math"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/object"
 	"github.com/onesided/rma/regcache"
-	"github.com/onesided/rma/regcache/object"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // identities give buffers addresses in virtual time that depend on nothing but what the program does.

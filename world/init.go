@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs/tcp/proof"
-	"github.com/onesided/rma/world/pmi"
-	"github.com/onesided/rma/world/root"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // DefaultPatience is how long Init and New wait for the other ranks to start.

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // inherited is a descriptor that is Init's own, as that of a child would be.

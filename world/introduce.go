@@ -16,12 +16,12 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/internal/descriptors"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/world/root"
 )
 
 // An introduction is what a rank says of itself before any device is known.

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // bodyVariable has this test binary be a program of world.Main with a body of that name.

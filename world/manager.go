@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/onesided/rma/world/pmi"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
 // endWithManager ends this process when the manager of its job is gone, as a launcher that was killed would have done

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // managedVariable makes a process of this test binary the only rank of a manager's job.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/onesided/rma/internal/bootstrap/address"
 	"github.com/onesided/rma/internal/descriptors"
 	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
@@ -15,7 +16,6 @@ import (
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
-	"github.com/onesided/rma/world/address"
 )
 
 const (

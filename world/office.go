@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/pipe"
 )
 
 // office carries the messages of collectives, each to a rank and in the order in which they were

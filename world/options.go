@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/address"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/tcp"
-	"github.com/onesided/rma/world/address"
 )
 
 // An Option changes how a job is made or joined.
@@ -170,7 +170,7 @@ func (s *settings) rdmaOptions() ibv.Options {
 func WithRings(on bool) Option { return func(s *settings) { s.rings = &on } }
 
 // WithPipes says whether the messages of collectives between ranks that map each other's memory go by pipes
-// there (package verbs/pipe), as they do without it; else they go over links, as between others. All ranks
+// there (package internal/pipe), as they do without it; else they go over links, as between others. All ranks
 // pass the same, else it is an ErrMismatch to make the World. It is for measuring.
 func WithPipes(on bool) Option { return func(s *settings) { s.unpiped = !on } }
 

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/object"
 	"github.com/onesided/rma/regcache"
-	"github.com/onesided/rma/regcache/object"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // origins is how a card that needs registered memory gets to that of the program: what operations

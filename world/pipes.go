@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/pipe"
 )
 
 // Ranks that map each other's memory have two pipes between them, in the memory of the one that

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/internal/launchtest"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/testsize"
-	"github.com/onesided/rma/verbs/tcp/proof"
-	"github.com/onesided/rma/world/root"
 )
 
 // Ranks that come for the next job at a root while another has not left the last wait for it. In each job it is

@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/bootconn"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs/tcp/proof"
-	"github.com/onesided/rma/world/line"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // A session is a World of two that were not started together: rank 0 has accepted it, from a
@@ -477,4 +477,6 @@ func (s *settings) sessionKey() ([]byte, error) {
 }
 
 // line is how the sides of a session are connected first.
-func (s *settings) line() *line.Settings { return &line.Settings{TLS: s.tls, Silence: s.silence} }
+func (s *settings) line() *bootconn.Settings {
+	return &bootconn.Settings{TLS: s.tls, Silence: s.silence}
+}

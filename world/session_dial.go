@@ -8,9 +8,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/bootconn"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs/tcp/proof"
-	"github.com/onesided/rma/world/line"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // Dial begins a session with the process that listens at a host:port, see [Listen]. It gives a World of
@@ -125,7 +125,7 @@ func (s *settings) callOnce(ctx context.Context, address, host string, key []byt
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	err = conn.SetDeadline(time.Now().Add(limit))
 	if err == nil {
-		err = line.Handshake(conn)
+		err = bootconn.Handshake(conn)
 	}
 	if err == nil {
 		err = proof.Dial(conn, key, sessionPurpose)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
-	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // lateWelcome is a line on which the welcome comes just when the context has ended that waits for it.

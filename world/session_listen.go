@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/bootconn"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/logqueue"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs/tcp"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
-	"github.com/onesided/rma/verbs/tcp/proof"
-	"github.com/onesided/rma/world/line"
 )
 
 const (
@@ -139,7 +139,7 @@ func (l *Listener) welcome(carrier net.Conn) error {
 		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 			return nil, err
 		}
-		return conn, line.Handshake(conn)
+		return conn, bootconn.Handshake(conn)
 	}
 	if _, err := l.port.Hear(carrier, secure, l.key, sessionPurpose); err != nil {
 		return err

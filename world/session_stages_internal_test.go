@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // What Dial makes of a server that ends it, at each of the stages that docs/guide/security.md has: it calls again, or returns what

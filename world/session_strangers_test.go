@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
-	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/world"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/tlstest"
-	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/world"
 )
 

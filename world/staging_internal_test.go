@@ -11,8 +11,8 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/allocs"
+	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/pipe"
 )
 
 // letterOf sends a rank a letter as it is.

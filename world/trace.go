@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/timeline"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs/spin"
+	"github.com/onesided/rma/internal/spin"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/raceorder"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/outside"
 )
 
 // A World is one rank's membership in a job, or in a team of ranks of it. Its methods may
@@ -184,18 +184,18 @@ func (w *World) Device() verbs.Device { return w.home.device }
 func (w *World) Crowded() bool { return w.crowded }
 
 // BeforeTelling is called before this rank tells others, by words in memory that they map,
-// that they may go on, and AfterHearing when they have told it so: see package outside.
+// that they may go on, and AfterHearing when they have told it so: see package raceorder.
 // Ranks that are goroutines of this process need neither.
 func (w *World) BeforeTelling() {
 	if w.apart {
-		outside.BeforeTelling()
+		raceorder.BeforeTelling()
 	}
 }
 
 // AfterHearing is called when others have told this rank that it may go on.
 func (w *World) AfterHearing() {
 	if w.apart {
-		outside.AfterHearing()
+		raceorder.AfterHearing()
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 	"syscall"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/tty"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // flood is how many bytes the role of this name writes, beside a line: the two pipes have room for twice 64 KiB.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/interrupt"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // job is the ranks that run.

@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/tty"
-	"github.com/onesided/rma/world/pmi"
 )
 
 // managerFile is the descriptor at which a rank finds its manager.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/examples/globalarray"
-	"github.com/onesided/rma/examples/kernel"
-	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/examples/internal/kernel"
+	"github.com/onesided/rma/examples/internal/kernel/kerneltest"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )

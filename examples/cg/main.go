@@ -18,7 +18,7 @@ import (
 	"slices"
 
 	"github.com/onesided/rma/examples/globalarray"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/world"
 )
 

@@ -16,7 +16,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/examples/globalarray"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )

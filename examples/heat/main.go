@@ -22,7 +22,7 @@ import (
 	"os"
 
 	"github.com/onesided/rma/examples/grid"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )

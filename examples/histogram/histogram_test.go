@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/examples/kernel/kerneltest"
+	"github.com/onesided/rma/examples/internal/kernel/kerneltest"
 	"github.com/onesided/rma/internal/jobtest"
 )
 

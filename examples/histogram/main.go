@@ -13,7 +13,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/onesided/rma/examples/globalarray"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/examples/globalarray"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/world"
 )
 

@@ -16,7 +16,7 @@ import (
 	"math"
 
 	"github.com/onesided/rma/examples/grid"
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/world"
 )
 

@@ -15,7 +15,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )

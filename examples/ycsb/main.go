@@ -6,7 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 )
 
 func main() { kernel.Main(newKernel()) }

@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/onesided/rma/examples/kernel"
+	"github.com/onesided/rma/examples/internal/kernel"
 )
 
 const (

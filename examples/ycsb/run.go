@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onesided/rma/bench/histogram"
 	"github.com/onesided/rma/examples/hashtable"
+	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
 

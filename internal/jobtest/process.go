@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/nettest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
-	"github.com/onesided/rma/world/pmi"
 )
 
 const (

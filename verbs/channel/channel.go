@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // A Channel is one end of a connection. It holds the state that is needed to write messages into the

@@ -119,7 +119,7 @@
 //   - A peer says itself on which device its pipe is: ranks that map each other's memory can store there
 //     anyway.
 //   - Words that a card writes while somebody looks are loaded atomically. Of what they publish the
-//     race detector hears through package outside.
+//     race detector hears through package raceorder.
 //   - A peer that sends little, or nothing, costs no ring: that is made when it first joins the set.
 //     It is 10.25 KiB on either side for a direction with [DefaultConfig], so that a connection polled at
 //     both ends takes 20.5 KiB of each rank; the paper has about 100 (4.1). A pipe is 72 KiB of the rank

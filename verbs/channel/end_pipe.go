@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/pipe"
 )
 
 // Where two devices map each other's memory (verbs.Mapper) an End has a pipe (package pipe) in place of a

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/onesided/rma/verbs/cpucopy"
-	"github.com/onesided/rma/verbs/outside"
-	"github.com/onesided/rma/verbs/pipe"
+	"github.com/onesided/rma/internal/cpucopy"
+	"github.com/onesided/rma/internal/pipe"
+	"github.com/onesided/rma/internal/raceorder"
 )
 
 // outlet is the pipe that this side writes to, in the memory of the peer.
@@ -103,7 +103,7 @@ func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
 	}
 	c.out.left = heard.sequence()
 	binary.NativeEndian.PutUint64(place, uint64(c.told(true)))
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	o.Send(StampBytes + n)
 	return true, nil
 }
@@ -122,7 +122,7 @@ func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 		}
 		return false, nil
 	}
-	outside.AfterHearing()
+	raceorder.AfterHearing()
 	if len(letter) <= StampBytes {
 		return false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+p.most))
 	}
@@ -164,7 +164,7 @@ func (c *Channel) pending() bool {
 
 // FreeOfPipe frees a message of PollPipe. Messages are freed once each, in any order.
 func (c *Channel) FreeOfPipe(m *Message) {
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/allocs"
+	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/pipe"
 )
 
 // piped are two pollers whose messages go by pipes.

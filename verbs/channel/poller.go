@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/internal/spin"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/spin"
 )
 
 // A Poller has all channels of a rank over one device: a completion queue, a polling set, and an [End]

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 
-	"github.com/onesided/rma/verbs/outside"
+	"github.com/onesided/rma/internal/raceorder"
 )
 
 // receiver is the half of a channel that receives.
@@ -107,7 +107,7 @@ func (c *Channel) take() (m Message, some bool) {
 	if !ok {
 		return m, false
 	}
-	outside.AfterHearing()
+	raceorder.AfterHearing()
 	first := in.next * in.config.BufferBytes
 	s := stamp(number(word(in.memory, first+wordBytes).Load()))
 	if s.sequence() != in.expected {

@@ -3,7 +3,7 @@ package channel
 import (
 	"encoding/binary"
 
-	"github.com/onesided/rma/verbs/outside"
+	"github.com/onesided/rma/internal/raceorder"
 )
 
 // sender is the half of a channel that sends.
@@ -103,7 +103,7 @@ func (c *Channel) Seal(n int) Write { return c.seal(n, 0) }
 func (c *Channel) SealGathered(n, gathered int) Write { return c.seal(n, gathered) }
 
 func (c *Channel) seal(n, gathered int) Write {
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	o := &c.out
 	first := o.next * o.config.BufferBytes
 	tail := first + headBytes + padded(n)
@@ -221,7 +221,7 @@ func (c *Channel) told(uses bool) stamp {
 // StampLetter writes the stamp of a letter, the first StampBytes of one, which is then to be
 // sent before anything else is.
 func (c *Channel) StampLetter(into []byte) {
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	binary.LittleEndian.PutUint64(into[:StampBytes], uint64(c.stamp(false)))
 }
 

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 
-	"github.com/onesided/rma/verbs/bounds"
+	"github.com/onesided/rma/internal/bounds"
 )
 
 // The head word of a message, whose bytes come in rising order: the payload's length in 32

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/raceorder"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/outside"
 )
 
 const (
@@ -116,7 +116,7 @@ func (c *completionQueue) Poll(into []verbs.Completion) int {
 		n += c.flush(into[n:])
 	}
 	if n > 0 {
-		outside.AfterHearing()
+		raceorder.AfterHearing()
 	}
 	return n
 }

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/shm"
 )
 

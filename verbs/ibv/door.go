@@ -19,8 +19,8 @@ import (
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/netcall"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 const (

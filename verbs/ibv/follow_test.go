@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
 // cardless is a device that has a door, and no card.

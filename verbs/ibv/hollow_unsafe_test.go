@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/nulldev"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/ibv/hollow"
 )
 
 // hollowPair is a queue pair that is connected, of a card that does nothing.
 func hollowPair(t testing.TB, depth int) (*queuePair, *completionQueue) {
-	pair, cq, free := hollow.New()
+	pair, cq, free := nulldev.New()
 	t.Cleanup(free)
 	d := &device{name: "hollow", attributes: verbs.Attributes{Name: "ibv:hollow", MaxInline: mostInline, MaxSegments: mostSegments, MaxMessage: 1 << 30}}
 	d.bell = newBell(func() {})

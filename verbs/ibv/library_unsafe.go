@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // What is foreign is in this file and in post_unsafe.go. Pointers of the library's are kept

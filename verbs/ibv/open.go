@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
 const (

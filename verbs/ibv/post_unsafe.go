@@ -14,8 +14,8 @@ package ibv
 import "C"
 
 import (
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 const (

@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
-	"github.com/onesided/rma/window/oracle"
 	"github.com/onesided/rma/world"
 )
 

@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/raceorder"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/outside"
 )
 
 const (
@@ -169,7 +169,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.keep(r)
 		}
 	}
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	q.post(desk)
 	if q.err != nil {
 		q.unwell()

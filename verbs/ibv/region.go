@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // region is a registration with the card. It refers to its memory until it ends, unless it is weak.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
 )
 
 // tellPause is after how long the Logger is told of failures of the same class again:

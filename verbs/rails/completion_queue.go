@@ -3,8 +3,8 @@ package rails
 import (
 	"fmt"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 // batch is how many completions of a rail are taken at once.

@@ -3,9 +3,9 @@ package rails
 import (
 	"slices"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 // A wire is a queue pair of a rail that keeps what is posted.

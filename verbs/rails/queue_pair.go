@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 const (

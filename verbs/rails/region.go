@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // A region is one on each rail.

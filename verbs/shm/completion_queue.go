@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 // completionQueue is a queue and the queue pairs that complete into it.

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // measuredCosts measures what a copy costs, once a process: the rest of a transfer

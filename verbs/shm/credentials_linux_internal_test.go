@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // asOverflowUser runs f on a thread of user 65534, which ends with it.

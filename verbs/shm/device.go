@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // Options for Open.

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/cpucopy"
+	"github.com/onesided/rma/internal/eventchannel"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bell"
-	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 const (
@@ -62,7 +62,7 @@ func (f *Fabric) Open() (*Device, error) {
 	f.last++
 	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
 	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[string]*localPeer)}
-	l.device = &device{form: l, name: "fabric", address: address, bell: bell.New(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	l.device = &device{form: l, name: "fabric", address: address, bell: eventchannel.New(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	f.devices[address] = l
 	if f.open++; f.open == 1 {
 		f.private.revive()

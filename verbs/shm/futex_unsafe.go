@@ -18,7 +18,7 @@ const (
 	futexWake = 1
 )
 
-// Prepare announces a sleeper; see package bell.
+// Prepare announces a sleeper; see package eventchannel.
 func (b *futexBell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()

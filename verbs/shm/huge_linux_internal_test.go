@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/verbs/bounds"
+	"github.com/onesided/rma/internal/bounds"
 )
 
 // TestHugePages looks in what pages the system has a segment.

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // neighbor is the device of another process, or this one.

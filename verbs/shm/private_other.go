@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // maxHeap bounds an allocation of the Go heap, which cannot refuse one that the

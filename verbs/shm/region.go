@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // region is a memory region of this device.

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // PostSend posts requests in order.

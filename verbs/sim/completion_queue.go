@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 // completionQueue is a queue of a device.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
-	"github.com/onesided/rma/verbs/cpucopy"
 )
 
 // A Device is the card of one rank.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 var _ verbs.Severer = (*queuePair)(nil)

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // A region is a memory region. Peers know it by an address that the device gave out, not

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // arrive takes a piece of q's requests from the wire, at the peer.

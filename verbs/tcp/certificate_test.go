@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // A configuration that the user's puts in its own place cannot allow an older version.

@@ -1,8 +1,8 @@
 package tcp
 
 import (
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 // completionQueue is a queue of which a poll drives the whole device.

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/cpucopy"
 	"github.com/onesided/rma/verbs/shm"
 )
 

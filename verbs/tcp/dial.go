@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/netcall"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 const (

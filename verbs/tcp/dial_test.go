@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // listening is the address, of a device with this identity, at which each connection is

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/internal/netcall"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 const (

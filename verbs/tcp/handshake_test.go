@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // patience is how long a test waits before it says that a thing does not come.

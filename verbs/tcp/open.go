@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/internal/loopback"
 	"github.com/onesided/rma/internal/netcall"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
-	"github.com/onesided/rma/verbs/tcp/logqueue"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // Options of a device.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/onesided/rma/verbs/tcp/proof"
+	"github.com/onesided/rma/internal/proof"
 )
 
 // A Port is one listening socket at which several devices of a process are reached (Options.Port), and whoever

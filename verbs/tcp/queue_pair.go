@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/completion"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/bounds"
 )
 
 // region is a memory region of this device.

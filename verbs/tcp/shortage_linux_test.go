@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/tcp/proof"
 )
 
 // shorten has this process open no more than left descriptors until end is called.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/onesided/rma/verbs/outside"
+	"github.com/onesided/rma/internal/raceorder"
 )
 
 // A stream is what a connection reads and writes, without ever waiting. Its methods
@@ -74,7 +74,7 @@ func firstOf(errs ...error) error {
 func (s *socket) read(into []byte) (int, error) {
 	n, err := readNow(s.fd, into)
 	if n > 0 {
-		outside.AfterHearing()
+		raceorder.AfterHearing()
 	}
 	return n, err
 }
@@ -82,13 +82,13 @@ func (s *socket) read(into []byte) (int, error) {
 func (s *socket) readv(into [][]byte) (int, error) {
 	n, err := s.vector.read(s.fd, into)
 	if n > 0 {
-		outside.AfterHearing()
+		raceorder.AfterHearing()
 	}
 	return n, err
 }
 
 func (s *socket) writev(from [][]byte) (int, error) {
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	return s.vector.write(s.fd, from)
 }
 

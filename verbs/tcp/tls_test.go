@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/tlstest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
-	"github.com/onesided/rma/verbs/tcp/proof"
 	"github.com/onesided/rma/verbs/verbstest"
 )
 

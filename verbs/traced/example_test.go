@@ -5,9 +5,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/onesided/rma/internal/timeline"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
 

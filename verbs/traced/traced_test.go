@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/timeline"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/timeline"
 	"github.com/onesided/rma/verbs/traced"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/onesided/rma/internal/timeline"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/timeline"
 )
 
 // The lanes of a rank, from above.

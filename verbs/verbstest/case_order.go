@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/raceorder"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/outside"
 )
 
 // Requests of one queue pair take effect in the order in which they were
@@ -316,7 +316,7 @@ func (p lookStep) do(s *station) answer {
 				return answer{Failure: fmt.Sprintf("round %d did not come", i)}
 			}
 		}
-		outside.AfterHearing()
+		raceorder.AfterHearing()
 		if difference := differ(memory[witnessOffset(i):][:len(want)], want); difference != "" {
 			return answer{Failure: fmt.Sprintf("round %d: %s", i, difference)}
 		}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/raceorder"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/outside"
 )
 
 // A driver carries out steps on one side of a case.
@@ -193,13 +193,13 @@ type (
 )
 
 func (w telling) Write(p []byte) (int, error) {
-	outside.BeforeTelling()
+	raceorder.BeforeTelling()
 	return w.Writer.Write(p)
 }
 
 func (r hearing) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	outside.AfterHearing()
+	raceorder.AfterHearing()
 	return n, err
 }
 

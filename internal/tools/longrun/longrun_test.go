@@ -32,7 +32,7 @@ func TestPlanIsOfItsSeed(t *testing.T) {
 	require.NotEqual(t, commands(small, 7, first), commands(small, 8, first))
 	require.NotEqual(t, commands(small, 7, first), commands(small, 7, second))
 	lines := strings.Join(commands(small, 7, second), "\n")
-	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=20 RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m ./window/oracle")
+	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=20 RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m ./internal/oracle")
 	require.Contains(t, lines, "fuzzing: go test -vet=off -run '^$' -fuzz '^FuzzY$' -fuzztime 10s -fuzzminimizetime 1s m/b")
 	for _, name := range small.packages {
 		require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m -race "+name)

@@ -136,7 +136,7 @@ func plan(p project, seed uint64, against string) []part {
 	sized := func(r round) []string { return []string{fmt.Sprintf("RMA_TEST_SIZE=%d", r.size()), seeded(r)} }
 	return []part{
 		{name: "random programs", weight: 3, repeats: true, round: func(r round) []unit {
-			return []unit{{name: "window/oracle", environment: sized(r), command: goTest("./window/oracle")}}
+			return []unit{{name: "internal/oracle", environment: sized(r), command: goTest("./internal/oracle")}}
 		}},
 		{name: "faults", weight: 2, repeats: true, round: func(r round) []unit {
 			return []unit{

@@ -1,0 +1,163 @@
+package root
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/onesided/rma/internal/bootstrap/bootconn"
+	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/proof"
+)
+
+// MaxSize bounds the number of ranks.
+const MaxSize = 1 << 16
+
+// Settings say which rank of which job this process is.
+type Settings struct {
+	// Root is the host and port where rank 0 listens.
+	Root string
+	// Rank of this process, of Size.
+	Rank, Size int
+	// Key of the job.
+	Key []byte
+	// TLS encrypts the exchange, if it is not nil, with at least version 1.3. It must
+	// have a certificate in rank 0. The others check it for the host of Root, unless
+	// the configuration says otherwise.
+	TLS *tls.Config
+	// Terms are what all ranks must have in common beside the size.
+	Terms Terms
+	// After is the [Member.Job] that this process has left last, 0 if it has been in none.
+	// While others still need that job's root, which may be at the same address, Join waits
+	// for it to end.
+	After uint64
+	// Silence is after how long without an answer the other host is given up, three
+	// seconds at the least. It is 10 s if it is 0.
+	Silence time.Duration
+	// Logger is told at once what is waited for, and who is turned away and why. One
+	// that blocks holds up nothing. Nil tells nobody.
+	Logger *slog.Logger
+}
+
+// log is where to tell.
+func (s *Settings) log() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
+}
+
+// line is how a rank and the root are connected.
+func (s *Settings) line() *bootconn.Settings {
+	return &bootconn.Settings{TLS: s.TLS, Silence: s.Silence}
+}
+
+const (
+	rootVariable = "RMA_ROOT"
+	rankVariable = "RMA_RANK"
+	sizeVariable = "RMA_SIZE"
+	keyVariable  = "RMA_KEY_FILE"
+)
+
+// FromEnvironment reads the settings from the environment. It returns ErrNoRoot if none of root, rank and size is
+// set. An empty variable counts as not set. If key is nil, the key is that of the file that RMA_KEY_FILE names; otherwise that file is
+// not read.
+func FromEnvironment(key []byte) (*Settings, error) {
+	set := 0
+	for _, name := range []string{rootVariable, rankVariable, sizeVariable} {
+		if os.Getenv(name) != "" {
+			set++
+		}
+	}
+	if set == 0 {
+		return nil, ErrNoRoot
+	}
+	s := &Settings{Root: os.Getenv(rootVariable), Key: key}
+	if err := checkRoot(s.Root); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Size, err = number(sizeVariable, "the number of ranks", 1, MaxSize); err != nil {
+		return nil, err
+	}
+	if s.Rank, err = number(rankVariable, "this rank's number", 0, s.Size-1); err != nil {
+		return nil, err
+	}
+	if s.Key != nil {
+		return s, nil
+	}
+	path := os.Getenv(keyVariable)
+	if path == "" {
+		return nil, fmt.Errorf("%w: %s is not set, must be the path of a file with the job's key, which is made once: (umask 077; openssl rand -hex 32 > job.key)", ErrSettings, keyVariable)
+	}
+	if s.Key, err = proof.ReadKeyFile(path); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrSettings, keyVariable, err)
+	}
+	return s, nil
+}
+
+func number(name, what string, least, most int) (int, error) {
+	text := os.Getenv(name)
+	if text == "" {
+		return 0, fmt.Errorf("%w: %s is not set, must be %s", ErrSettings, name, what)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%w: %s=%q, must be %s, %d to %d", ErrSettings, name, text, what, least, most)
+	}
+	return n, nil
+}
+
+func checkRoot(root string) error {
+	if root == "" {
+		return fmt.Errorf("%w: %s is not set, must be the host:port where rank 0 listens", ErrSettings, rootVariable)
+	}
+	wrong := func(why string) error {
+		return fmt.Errorf("%w: %s=%q %s, must be the host:port where rank 0 listens", ErrSettings, rootVariable, root, why)
+	}
+	host, port, err := net.SplitHostPort(root)
+	if err != nil {
+		return wrong("is not host:port")
+	}
+	if host == "" {
+		return wrong("has no host")
+	}
+	if address, err := netip.ParseAddr(host); err == nil && (address.IsUnspecified() || address.IsMulticast()) {
+		return wrong("has an address that nobody can be called at")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return wrong("has no port from 1 to 65535")
+	}
+	return nil
+}
+
+// check is for settings that a program has put together.
+func (s *Settings) check() error {
+	if s == nil {
+		return fmt.Errorf("%w: none", ErrSettings)
+	}
+	if err := checkRoot(s.Root); err != nil {
+		return err
+	}
+	if s.Size < 1 || s.Size > MaxSize {
+		return fmt.Errorf("%w: size %d, allowed are 1 to %d", ErrSettings, s.Size, MaxSize)
+	}
+	if s.Rank < 0 || s.Rank >= s.Size {
+		return fmt.Errorf("%w: rank %d of %d, allowed are 0 to %d", ErrSettings, s.Rank, s.Size, s.Size-1)
+	}
+	if len(s.Key) < proof.MinKey || len(s.Key) > proof.MaxKey {
+		return fmt.Errorf("%w: key of %s, allowed are %d to %d", ErrSettings, errtext.Count(len(s.Key), "byte"), proof.MinKey, proof.MaxKey)
+	}
+	if len(s.Terms) > maxTerms || !printable(string(s.Terms)) {
+		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
+	}
+	if err := s.line().Check(s.Rank == 0); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return nil
+}

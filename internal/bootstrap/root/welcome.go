@@ -1,0 +1,238 @@
+package root
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/onesided/rma/internal/bootstrap/bootconn"
+	"github.com/onesided/rma/internal/proof"
+)
+
+func (h *host) accept() {
+	for {
+		carrier, err := h.listener.Accept()
+		if err != nil {
+			// Accept fails for what may pass, such as too many open files.
+			h.unproven.MakeRoom()
+			select {
+			case <-h.closing:
+				return
+			case <-time.After(firstPause):
+				continue
+			}
+		}
+		if !h.unproven.Enter(carrier) {
+			h.turnAway(carrier)
+			continue
+		}
+		conn := h.settings.line().Accept(carrier)
+		if !h.keep(conn, carrier) {
+			_ = h.unproven.Leave(carrier)
+			return
+		}
+		h.running.Go(func() {
+			c, err := h.hear(conn, carrier)
+			h.welcome(conn, c, err)
+		})
+	}
+}
+
+// turnAway tells of one for whom there was no seat.
+func (h *host) turnAway(conn net.Conn) {
+	select {
+	case <-h.closing:
+	default:
+		h.note(conn, proof.ErrCrowded)
+	}
+}
+
+// keep notes a connection, so that close can end it. It is false, and the connection
+// closed, if it is too late.
+func (h *host) keep(conn, carrier net.Conn) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == over {
+		_ = carrier.Close()
+		return false
+	}
+	h.open[conn] = carrier
+	return true
+}
+
+// welcome has a connection, which has made a claim unless there is an error, until the
+// server gets it or it is closed.
+func (h *host) welcome(conn net.Conn, c claim, err error) {
+	if err == nil && c.after == h.job {
+		// The rank has left this job. It waits for the end of this root, after which it
+		// calls that of the next job.
+		_ = awaitEnd(conn)
+		h.drop(conn)
+		return
+	}
+	if err == nil {
+		err = h.seat(conn, c)
+	}
+	if err != nil {
+		h.note(conn, err)
+		h.drop(conn)
+		return
+	}
+	rank := int(c.rank)
+	err = awaitEnd(conn)
+	switch h.leaveSeat(rank) {
+	case forming:
+		h.note(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
+		h.drop(conn)
+	case disagreed, over:
+		h.say(conn, h.farewell)
+		h.noteTold(c.rank)
+		h.drop(conn)
+	case begun:
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = conn.SetReadDeadline(time.Time{})
+			h.say(conn, verdict{outcome: begin, job: h.job})
+		} else {
+			// It ended just then. The server hears of it as of any that ends.
+			_ = conn.Close()
+		}
+		h.release(conn)
+		h.server.Serve(&served{Conn: conn, ended: sync.OnceFunc(func() { h.hasLeft(rank) })}, rank)
+	}
+}
+
+// awaitEnd returns when the other side, which has nothing to say, ends the connection or talks
+// out of turn, or this side ends it or calls its goroutine away.
+func awaitEnd(conn net.Conn) error {
+	var stray [1]byte
+	_, err := conn.Read(stray[:])
+	return err
+}
+
+// hear has the other side prove the key and takes its claim.
+func (h *host) hear(conn, carrier net.Conn) (claim, error) {
+	secure := func() (io.ReadWriter, error) {
+		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
+			return nil, err
+		}
+		return conn, bootconn.Handshake(conn)
+	}
+	if _, err := h.unproven.Hear(carrier, secure, h.settings.Key, purpose); err != nil {
+		return claim{}, err
+	}
+	c, err := readClaim(conn)
+	if err != nil {
+		return claim{}, err
+	}
+	return c, conn.SetDeadline(time.Time{})
+}
+
+// seat gives the rank that is claimed to the connection, or says why not.
+func (h *host) seat(conn net.Conn, c claim) error {
+	h.mu.Lock()
+	v := h.judge(c)
+	switch v.outcome {
+	case begin:
+		h.seats[int(c.rank)] = conn
+		h.beginIfComplete()
+	case disagreement:
+		if h.phase == forming {
+			v.text += fmt.Sprintf(" (called from %s)", conn.RemoteAddr())
+			h.breakOff(v)
+		}
+	}
+	h.mu.Unlock()
+	if v.outcome == begin {
+		return nil
+	}
+	h.say(conn, v)
+	if v.outcome == disagreement {
+		h.noteTold(c.rank)
+	}
+	return rankError(v.text)
+}
+
+// judge says begin to a claim that is granted as soon as all ranks are there. It is
+// called with the mutex.
+func (h *host) judge(c claim) verdict {
+	refuse := func(format string, a ...any) verdict {
+		return verdict{outcome: refused, text: fmt.Sprintf(format, a...)}
+	}
+	switch {
+	case h.phase == disagreed:
+		return h.farewell
+	case h.phase == over:
+		return refuse("the root has ended")
+	}
+	if what := h.differs(c); what != "" && h.phase == begun {
+		return refuse("%s, and the job has begun", what)
+	} else if what != "" {
+		return verdict{outcome: disagreement, text: what}
+	}
+	switch {
+	case int64(c.rank) >= int64(h.size):
+		return refuse("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
+	case c.rank == 0:
+		return refuse("rank 0 is the root itself, at %s", h.listener.Addr())
+	case h.phase == begun:
+		return refuse("the job has begun, with another rank %d", c.rank)
+	}
+	if other, taken := h.seats[int(c.rank)]; taken {
+		return refuse("rank %d is taken by %s", c.rank, other.RemoteAddr())
+	}
+	return verdict{outcome: begin}
+}
+
+// differs tells in what a rank and this one were told different things, if they were.
+// Nobody can know which of the two was told wrong.
+func (h *host) differs(c claim) string {
+	if int64(c.size) != int64(h.size) {
+		return fmt.Sprintf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
+	}
+	if theirs, mine := c.terms.Differ(h.settings.Terms); theirs != mine {
+		return fmt.Sprintf("rank %d has %s, rank 0 %s", c.rank, theirs, mine)
+	}
+	return ""
+}
+
+// leaveSeat tells in which phase the connection of a rank waits no longer.
+func (h *host) leaveSeat(rank int) phase {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == forming {
+		delete(h.seats, rank)
+	}
+	return h.phase
+}
+
+func (h *host) say(conn net.Conn, v verdict) {
+	_ = conn.SetWriteDeadline(time.Now().Add(proofTime))
+	_, _ = conn.Write(v.encode())
+	_ = conn.SetWriteDeadline(time.Time{})
+}
+
+// note tells of one who was turned away or has gone, though not of each in a crowd.
+func (h *host) note(conn net.Conn, err error) {
+	h.mu.Lock()
+	first := h.refusals.note(conn.RemoteAddr(), err)
+	h.mu.Unlock()
+	if first {
+		h.settings.log().Warn("somebody who came to the root was turned away, or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
+	}
+}
+
+func (h *host) drop(conn net.Conn) {
+	h.release(conn)
+	_ = conn.Close()
+}
+
+// release takes back what keep noted.
+func (h *host) release(conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, conn)
+}

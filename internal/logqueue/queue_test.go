@@ -1,0 +1,131 @@
+package logqueue_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/logqueue"
+)
+
+// A gate is a writer that blocks until it is open, and fails if it is told to.
+type gate struct {
+	opened chan struct{}
+	err    error
+	calls  int
+	text   bytes.Buffer
+}
+
+func newGate() *gate { return &gate{opened: make(chan struct{})} }
+
+func (g *gate) Write(line []byte) (int, error) {
+	<-g.opened
+	if g.calls++; g.err != nil {
+		return 0, g.err
+	}
+	return g.text.Write(line)
+}
+
+func (g *gate) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(g, &slog.HandlerOptions{Level: slog.LevelInfo, AddSource: true}))
+}
+
+func (g *gate) lines() []string { return strings.Split(strings.TrimSpace(g.text.String()), "\n") }
+
+// The logger gets all of it, in order, as if it had been called at once.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		q := logqueue.New(g.logger())
+		log := q.Logger().With("rank", 3).WithGroup("peer")
+		began := time.Now()
+		for i := range 20 {
+			log.Debug("not told")
+			log.Info("told", "number", i)
+		}
+		time.Sleep(time.Hour) // computes
+		close(g.opened)
+		q.Close()
+		require.Len(t, g.lines(), 20)
+		for i, line := range g.lines() {
+			require.Contains(t, line, "time="+began.Format("2006-01-02T15:04:05.000"))
+			require.Contains(t, line, "queue_test.go:")
+			require.True(t, strings.HasSuffix(line, fmt.Sprintf("msg=told rank=3 peer.number=%d", i)), line)
+		}
+	})
+}
+
+// While the logger blocks nobody waits, and what is too much is counted.
+func TestLoggerThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		q := logqueue.New(g.logger())
+		began := time.Now()
+		q.Logger().Info("the first")
+		synctest.Wait()
+		for i := range logqueue.Most + 7 {
+			q.Logger().Info("more", "number", i)
+		}
+		require.Zero(t, time.Since(began))
+		close(g.opened)
+		synctest.Wait()
+		lines := g.lines()
+		require.Len(t, lines, 1+logqueue.Most+1)
+		require.Contains(t, lines[logqueue.Most], fmt.Sprintf("msg=more number=%d", logqueue.Most-1))
+		require.Contains(t, lines[logqueue.Most+1], `msg="the logger is too slow, and was not told all" dropped=7`)
+		q.Logger().Info("again")
+		q.Close()
+		require.Contains(t, g.text.String(), "again")
+	})
+}
+
+// Close waits for the logger, though not for ever. Nothing remains of the queue when the
+// logger returns.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		q := logqueue.New(g.logger())
+		q.Close()
+		q = logqueue.New(g.logger())
+		for range 10 {
+			q.Logger().Info("told")
+		}
+		began := time.Now()
+		q.Close()
+		require.Equal(t, 250*time.Millisecond, time.Since(began))
+		q.Logger().Info("after the end")
+		close(g.opened)
+		synctest.Wait()
+		require.Len(t, g.lines(), 1)
+	})
+}
+
+// A logger that fails is called again all the same.
+func TestLoggerThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		close(g.opened)
+		g.err = errors.New("no space left on device")
+		q := logqueue.New(g.logger())
+		for range 10 {
+			q.Logger().Info("not told")
+		}
+		q.Close()
+		require.Equal(t, 10, g.calls)
+	})
+}
+
+func TestNoLogger(t *testing.T) {
+	q := logqueue.New(nil)
+	require.False(t, q.Logger().Enabled(context.Background(), slog.LevelError))
+	q.Logger().Error("told to nobody")
+	q.Close()
+}

@@ -1,0 +1,37 @@
+package raceorder_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/raceorder"
+)
+
+// TestOrder is one for the race detector: what orders two goroutines is a word in mapped
+// memory, which it does not look at, as little as at another process between them.
+func TestOrder(t *testing.T) {
+	memory, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, unix.Munmap(memory)) }()
+	// A page is aligned to 4 bytes, and stays mapped until both have ended.
+	word := (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(memory)))
+
+	shared := 0
+	go func() {
+		shared = 7
+		raceorder.BeforeTelling()
+		word.Store(1)
+	}()
+	deadline := time.Now().Add(await.Limit)
+	for word.Load() == 0 {
+		require.True(t, time.Now().Before(deadline), "nothing was told")
+	}
+	raceorder.AfterHearing()
+	require.Equal(t, 7, shared)
+}

@@ -1,9 +1,0 @@
-//go:build !race
-
-package outside
-
-// BeforeTelling is called before others are told.
-func BeforeTelling() {}
-
-// AfterHearing is called when others have been heard.
-func AfterHearing() {}
