@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -33,7 +34,7 @@ type board struct {
 	root, broadcasts int
 	// region is the buffer's, nil in a board that shares another's, and where the card is to find
 	// its own way to the buffer.
-	region *world.Region
+	region *job.Region
 	// turn is how long a turn of arithmetic takes in virtual time, for which world
 	// computes; else it is zero.
 	turn  time.Duration
@@ -76,7 +77,7 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	}
 	if !unregistered {
 		var err error
-		if b.region, err = w.Register(b.buffer, verbs.LocalWrite); err != nil {
+		if b.region, err = job.Of(w).Register(b.buffer, verbs.LocalWrite); err != nil {
 			return b, err
 		}
 	}
@@ -141,7 +142,7 @@ func (b *board) close() error {
 const virtualTurn = 2 * time.Nanosecond
 
 // isVirtual tells whether time is virtual for the ranks of w.
-func isVirtual(w *world.World) bool { return w.Device().Attributes().Virtual }
+func isVirtual(w *world.World) bool { return job.Of(w).Device().Attributes().Virtual }
 
 // compute has the processor busy for some turns of arithmetic.
 func (b *board) compute(turns int) {

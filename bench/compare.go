@@ -14,7 +14,7 @@ type contestant struct {
 	name string
 	// run measures the cells of a job. With an error it gives the results that came
 	// before it.
-	run func(ctx context.Context, j job) ([]result, error)
+	run func(ctx context.Context, j launch) ([]result, error)
 }
 
 const ours = "ours"
@@ -22,7 +22,7 @@ const ours = "ours"
 // A turn is what one contestant does in every round at one case.
 type turn struct {
 	contestant
-	job     job
+	job     launch
 	columns []*column // of the job's cells
 	late    bool      // was too slow, and gets no further turn: it would cost the whole time limit again
 }
@@ -59,10 +59,10 @@ type bout struct {
 }
 
 // newBout is the bout of a job of one case. The other cases come next to our turn.
-func newBout(device string, j job, all []contestant, rounds int) *bout {
+func newBout(device string, j launch, all []contestant, rounds int) *bout {
 	b := new(bout)
 	beside := make(map[string]*column) // by cell
-	for _, standards := range byCase([]job{standardsOf(device, j)}) {
+	for _, standards := range byCase([]launch{standardsOf(device, j)}) {
 		t := &turn{contestant: all[0], job: standards}
 		for _, one := range standards.cells {
 			c := &column{series: newSeries(rounds)}
@@ -110,7 +110,7 @@ func (e *endedError) Unwrap() error { return e.cause }
 // in rounds, and judges what they reached by the goals for device. A round goes bout
 // by bout. It goes on when a contestant fails. If ctx ends it the error is an endedError,
 // and the rows have what came before.
-func compare(ctx context.Context, device string, jobs []job, all []contestant, rounds int, say func(string)) ([]*row, error) {
+func compare(ctx context.Context, device string, jobs []launch, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	bouts := layOut(device, jobs, all, rounds)
 	rest := newForecast()
 	for _, b := range bouts {
@@ -174,7 +174,7 @@ func lacking(bouts []*bout, rounds, done int) []string {
 }
 
 // layOut is the bouts of jobs.
-func layOut(device string, jobs []job, all []contestant, rounds int) []*bout {
+func layOut(device string, jobs []launch, all []contestant, rounds int) []*bout {
 	var bouts []*bout
 	for _, j := range byCase(jobs) {
 		bouts = append(bouts, newBout(device, j, all, rounds))
@@ -195,14 +195,14 @@ func judged(bouts []*bout) []*row {
 }
 
 // byCase splits jobs so that each is of one case, as the peers run them.
-func byCase(jobs []job) []job {
-	var split []job
+func byCase(jobs []launch) []launch {
+	var split []launch
 	for _, j := range jobs {
 		for _, one := range j.cells {
-			i := slices.IndexFunc(split, func(other job) bool { return other.ranks == j.ranks && other.cells[0].c.name == one.c.name })
+			i := slices.IndexFunc(split, func(other launch) bool { return other.ranks == j.ranks && other.cells[0].c.name == one.c.name })
 			if i < 0 {
 				i = len(split)
-				split = append(split, job{ranks: j.ranks})
+				split = append(split, launch{ranks: j.ranks})
 			}
 			split[i].cells = append(split[i].cells, one)
 		}

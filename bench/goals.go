@@ -110,8 +110,8 @@ func goalsOf(device string, one cell) []goal {
 }
 
 // standardsOf is the job of the cells that goals of those of j are ratios to.
-func standardsOf(device string, j job) job {
-	standards := job{ranks: 2}
+func standardsOf(device string, j launch) launch {
+	standards := launch{ranks: 2}
 	for _, one := range j.cells {
 		for _, g := range goalsOf(device, one) {
 			if !g.ofCase() {

@@ -55,7 +55,7 @@ func TestEveryGoalIsOfACell(t *testing.T) {
 }
 
 func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
-	beside := func(device string, j job) []string {
+	beside := func(device string, j launch) []string {
 		standards := standardsOf(device, j)
 		assert.Equal(t, 2, standards.ranks)
 		var names []string

@@ -54,24 +54,24 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 }
 
 // jobs are one of each kernel.
-func (o *kernelOptions) jobs() []job {
-	var jobs []job
+func (o *kernelOptions) jobs() []launch {
+	var jobs []launch
 	for _, k := range o.kernels {
-		jobs = append(jobs, job{ranks: o.ranks, cells: []cell{k.cell}})
+		jobs = append(jobs, launch{ranks: o.ranks, cells: []cell{k.cell}})
 	}
 	return jobs
 }
 
 // contestants are who runs the kernels, ours those built in dir.
 func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
-	all := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) {
+	all := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) {
 		k := o.kernel(j)
 		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.ranks), filepath.Join(dir, k.name)}, k.mine...)
 		return o.measure(ctx, j, o.timeout, argv, append(withoutLauncher(os.Environ()), deviceVariable+"="+o.device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
-		all = append(all, contestant{p.name, func(ctx context.Context, j job) ([]result, error) {
+		all = append(all, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) {
 			k := o.kernel(j)
 			if p.programs[k.name] == "" {
 				return []result{left(k.cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
@@ -93,12 +93,12 @@ func (o *kernelOptions) find(p *peer) {
 }
 
 // kernel is the one of a job.
-func (o *kernelOptions) kernel(j job) *benchKernel {
+func (o *kernelOptions) kernel(j launch) *benchKernel {
 	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.cell == j.cells[0] })]
 }
 
 // measure runs a kernel.
-func (o *kernelOptions) measure(ctx context.Context, j job, timeout time.Duration, argv, env []string) ([]result, error) {
+func (o *kernelOptions) measure(ctx context.Context, j launch, timeout time.Duration, argv, env []string) ([]result, error) {
 	output, err := execute(ctx, argv, env, timeout, 0)
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 }
 
 // start measures a job on ranks of its own.
-func (o *options) start(ctx context.Context, j job, stderr io.Writer, report func(result) error) error {
+func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report func(result) error) error {
 	unable := rawUnable
 	if o.card != nil {
 		unable = j.cells[0].c.real
@@ -146,7 +146,7 @@ func (o *options) reporter(stdout, stderr io.Writer) func(result) error {
 }
 
 // comparePeers is the run of -peers.
-func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, stdout, stderr io.Writer) error {
+func (o *options) comparePeers(ctx context.Context, args []string, jobs []launch, stdout, stderr io.Writer) error {
 	found, missing := findPeers(ctx)
 	if len(found) == 0 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
@@ -162,7 +162,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 		Command: commandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
 		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
 	}
-	contestants := []contestant{{ours, func(ctx context.Context, j job) ([]result, error) { return o.collect(ctx, j, stderr) }}}
+	contestants := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) }}}
 	for _, p := range found {
 		say("compiling with " + p.compiler)
 		if err := p.build(ctx, dir); err != nil {
@@ -173,7 +173,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 			continue
 		}
 		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
-		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) }})
+		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o) }})
 	}
 	if len(contestants) == 1 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
@@ -196,7 +196,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []job, s
 }
 
 // collect measures a job and gives what came before an error.
-func (o *options) collect(ctx context.Context, j job, stderr io.Writer) ([]result, error) {
+func (o *options) collect(ctx context.Context, j launch, stderr io.Writer) ([]result, error) {
 	var results []result
 	err := o.start(ctx, j, stderr, func(r result) error {
 		results = append(results, r)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/verbs/ibv"
@@ -166,7 +167,7 @@ func (m *messenger) close() error {
 // openBeside opens another device like that by which the processes of a job on this machine reach each
 // other, over TCP without some of its optimizations.
 func openBeside(w *world.World, without tcp.Optimization) (verbs.Device, error) {
-	kind, _, _ := strings.Cut(w.Device().Attributes().Name, ":")
+	kind, _, _ := strings.Cut(job.Of(w).Device().Attributes().Name, ":")
 	switch kind {
 	case deviceShm:
 		return shm.Open(shm.Options{})

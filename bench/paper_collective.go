@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
@@ -15,8 +16,8 @@ const collectiveRanks = 8
 func collectiveFigures() []*figure {
 	const profile = "infinihost-2003"
 	curves := []curve{
-		{short: "letters", name: "send and receive", joins: []world.Option{world.WithRings(false)}},
-		{short: "rings", name: "RDMA channel", joins: []world.Option{world.WithRings(true)}},
+		{short: "letters", name: "send and receive", joins: []world.Option{job.WithRings(false)}},
+		{short: "rings", name: "RDMA channel", joins: []world.Option{job.WithRings(true)}},
 	}
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
 	barriers := figure{

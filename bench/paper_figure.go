@@ -232,7 +232,7 @@ func caseAt(name string, n float64) measurement {
 		if err != nil {
 			return nil, err
 		}
-		j := job{ranks: 2}
+		j := launch{ranks: 2}
 		for _, size := range f.xs {
 			j.cells = append(j.cells, cell{caseNamed(name), size})
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	place "github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
@@ -32,14 +33,14 @@ type transferStand struct {
 	window *window.Window[byte]
 	curve  *curve
 	// regions are of buffers that the program registers.
-	regions []*world.Region
+	regions []*job.Region
 }
 
 // moved is a curve of one protocol, or of all if none is named.
 func moved(short, name string, protocols ...transfer.Protocol) curve {
 	c := curve{short: short, name: name, options: only(scheduler.Defer)}
 	if len(protocols) > 0 {
-		c.joins = []world.Option{world.WithTransfers(transfer.Of(protocols...))}
+		c.joins = []world.Option{job.WithTransfers(transfer.Of(protocols...))}
 	}
 	return c
 }
@@ -106,7 +107,7 @@ func (s *transferStand) buffers(count, bytes, stride int) ([][]byte, error) {
 	array := make([]byte, bytesOfAll+align)
 	array = array[-place.Address(array)%align:][:bytesOfAll:bytesOfAll]
 	if s.curve.registered {
-		r, err := s.w.Register(array, verbs.LocalWrite)
+		r, err := job.Of(s.w).Register(array, verbs.LocalWrite)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +189,7 @@ func (s *transferStand) thereAndBack(ctx context.Context, buffer, own []byte) er
 		return err
 	}
 	if own != nil {
-		s.w.Device().Copy(own, s.window.Local()[:len(own)])
+		job.Of(s.w).Device().Copy(own, s.window.Local()[:len(own)])
 	}
 	if s.w.Rank() == 1 {
 		return put(0)

@@ -125,7 +125,7 @@ func (p *peer) over(device string) string {
 }
 
 // arguments are those of the peers' programs for a job, and the program.
-func (p *peer) arguments(j job, o *options) (program string, args []string) {
+func (p *peer) arguments(j launch, o *options) (program string, args []string) {
 	program = "mpi_rma"
 	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}
 	first := j.cells[0]

@@ -26,7 +26,7 @@ const patience = 10 * time.Second
 
 // run measures the cells of one case. With an error it gives the results that came
 // before it.
-func (p *peer) run(ctx context.Context, j job, o *options) ([]result, error) {
+func (p *peer) run(ctx context.Context, j launch, o *options) ([]result, error) {
 	program, args := p.arguments(j, o)
 	output, err := execute(ctx, p.command(o.device, program, j.ranks, args...), p.environment(o.device), o.timeout, patience)
 	results := parseResults(output, j)
@@ -61,7 +61,7 @@ func execute(ctx context.Context, argv, env []string, timeout, grace time.Durati
 
 // parseResults finds the results of a job in what a peer's program printed, in
 // which the launcher may have written as well.
-func parseResults(output string, j job) []result {
+func parseResults(output string, j launch) []result {
 	var results []result
 	for line := range strings.Lines(output) {
 		fields := strings.Fields(line)

@@ -19,8 +19,8 @@ func recorded(t *testing.T, name string) string {
 	return string(text)
 }
 
-// jobOf is the one job of these cells.
-func jobOf(t *testing.T, args ...string) job {
+// jobOf is the one launch of these cells.
+func jobOf(t *testing.T, args ...string) launch {
 	t.Helper()
 	o, err := parse(args, io.Discard)
 	require.NoError(t, err)

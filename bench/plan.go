@@ -12,8 +12,8 @@ type cell struct {
 	size int
 }
 
-// A job is what one set of ranks measures.
-type job struct {
+// A launch is what one set of ranks measures.
+type launch struct {
 	ranks int
 	cells []cell
 }
@@ -22,12 +22,12 @@ type job struct {
 // ranks, one for those without the library, and one for each number of ranks of the
 // others. world is the number of ranks that a launcher has started, 0 without one;
 // then there is one job.
-func plan(o *options, world int) ([]job, error) {
+func plan(o *options, world int) ([]launch, error) {
 	cells, err := chosen(o, world)
 	if err != nil {
 		return nil, err
 	}
-	var jobs []job
+	var jobs []launch
 	for _, one := range cells {
 		ranks := cmp.Or(world, o.ranks, 2)
 		switch one.c.scene {
@@ -39,12 +39,12 @@ func plan(o *options, world int) ([]job, error) {
 		if ranks < one.c.fewest() {
 			return nil, usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
 		}
-		i := slices.IndexFunc(jobs, func(j job) bool {
+		i := slices.IndexFunc(jobs, func(j launch) bool {
 			return j.ranks == ranks && (world != 0 || one.c.company() == j.cells[0].c.company())
 		})
 		if i < 0 {
 			i = len(jobs)
-			jobs = append(jobs, job{ranks: ranks})
+			jobs = append(jobs, launch{ranks: ranks})
 		}
 		jobs[i].cells = append(jobs[i].cells, one)
 	}

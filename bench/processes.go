@@ -41,7 +41,7 @@ func (e *rankError) Unwrap() error { return e.cause }
 // runProcesses measures a job whose ranks are processes: this program again, which
 // finds the job in its environment and reports the results of rank 0 as JSON. What
 // a failed rank wrote goes to stderr or, if none failed, what all of them did, as RMA_STATS=- has it.
-func runProcesses(ctx context.Context, o *options, j job, stderr io.Writer, report func(result) error) error {
+func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, report func(result) error) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("bench: own program: %w", err)
@@ -100,7 +100,7 @@ type links struct {
 	close func() error
 }
 
-func (o *options) links(j job) (*links, error) {
+func (o *options) links(j launch) (*links, error) {
 	if j.cells[0].c.scene == raw {
 		return socketLinks()
 	}
@@ -206,7 +206,7 @@ func relay(results io.Reader, report func(result) error) error {
 }
 
 // childArguments are the command line of a rank.
-func childArguments(o *options, j job) []string {
+func childArguments(o *options, j launch) []string {
 	args := []string{"-device", o.device, "-format", "json", "-timeout", o.timeout.String()}
 	if o.schemes {
 		args = append(append([]string{schemesCommand}, args...), "-rounds", fmt.Sprint(o.rounds))
@@ -231,7 +231,7 @@ func childArguments(o *options, j job) []string {
 	for _, thrown := range o.settings.thrown {
 		args = append(args, "-set", thrown)
 	}
-	for _, one := range byCase([]job{j}) {
+	for _, one := range byCase([]launch{j}) {
 		text := spell(one.cells[0])
 		for _, more := range one.cells[1:] {
 			text += fmt.Sprint(",", more.size)

@@ -44,8 +44,8 @@ type report struct {
 // A reportLine is one case as one contestant measures it on one device: a line of a plot.
 type reportLine struct {
 	device, by string
-	run        func(ctx context.Context, j job) ([]result, error)
-	job        job
+	run        func(ctx context.Context, j launch) ([]result, error)
+	job        launch
 	cells      []*reportCell
 	late       bool // was too slow, and gets no further turn
 }
@@ -120,10 +120,10 @@ func (r *report) plan(stderr io.Writer) error {
 			return err
 		}
 		for _, j := range byCase(jobs) {
-			r.addLine(o, ours, j, func(ctx context.Context, j job) ([]result, error) { return o.collect(ctx, j, stderr) })
+			r.addLine(o, ours, j, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) })
 			for _, p := range r.peers {
 				if !j.cells[0].c.own && o.device != deviceIBV {
-					r.addLine(o, p.name, j, func(ctx context.Context, j job) ([]result, error) { return p.run(ctx, j, o) })
+					r.addLine(o, p.name, j, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o) })
 				}
 			}
 		}
@@ -149,7 +149,7 @@ func (r *report) plan(stderr io.Writer) error {
 	return nil
 }
 
-func (r *report) addLine(o *options, by string, j job, run func(context.Context, job) ([]result, error)) {
+func (r *report) addLine(o *options, by string, j launch, run func(context.Context, launch) ([]result, error)) {
 	l := &reportLine{device: o.device, by: by, run: run, job: j}
 	for _, one := range j.cells {
 		l.cells = append(l.cells, &reportCell{cell: one, column: column{series: newSeries(r.o.rounds)}, tails: make([]*percentiles, r.o.rounds)})

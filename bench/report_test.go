@@ -30,7 +30,7 @@ func scriptedReport(t *testing.T) *report {
 	r.peers = []*peer{{name: "openmpi"}}
 	require.NoError(t, r.plan(io.Discard))
 	for i, l := range r.lines {
-		l.run = func(_ context.Context, j job) ([]result, error) {
+		l.run = func(_ context.Context, j launch) ([]result, error) {
 			var results []result
 			for k, one := range j.cells[:len(j.cells)-i%2] {
 				v := float64(i+1) * float64(10*k+1)
@@ -268,7 +268,7 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 	r := scriptedReport(t)
 	require.NoError(t, r.ourFailures())
 	for _, l := range r.lines {
-		l.run = func(_ context.Context, j job) ([]result, error) {
+		l.run = func(_ context.Context, j launch) ([]result, error) {
 			if l.device == deviceTCP {
 				return nil, errors.New("no memory")
 			}

@@ -20,7 +20,7 @@ type column struct {
 }
 
 // enter enters what a turn at a cell of a job gave in a round, or why it gave nothing.
-func (c *column) enter(round int, j job, one cell, results []result, err error) {
+func (c *column) enter(round int, j launch, one cell, results []result, err error) {
 	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
 	switch {
 	case i >= 0 && results[i].Skipped == "":
@@ -41,7 +41,7 @@ func (c *column) pass() {
 }
 
 // missing is why a job that ended with err has no result of a cell: of the first without one err tells.
-func (j job) missing(one cell, results []result, err error) error {
+func (j launch) missing(one cell, results []result, err error) error {
 	first := j.cells[slices.IndexFunc(j.cells, func(other cell) bool {
 		return !slices.ContainsFunc(results, func(r result) bool { return r.of(other) })
 	})]

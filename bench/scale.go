@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
@@ -206,13 +207,13 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 		return err
 	}
 	set := w.Now()
-	sent, events, began, start := w.Frames(), s.Events(), time.Now(), w.Now()
+	sent, events, began, start := job.Of(w).Frames(), s.Events(), time.Now(), w.Now()
 	for range scaleTurns {
 		if err := turn(ctx); err != nil {
 			return err
 		}
 	}
-	turns, frames := w.Now()-start, float64(w.Frames()-sent)
+	turns, frames := w.Now()-start, float64(job.Of(w).Frames()-sent)
 	// The slowest counts, and what all send.
 	all := []float64{turns.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
 	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {

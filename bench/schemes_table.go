@@ -39,14 +39,14 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 	if err != nil {
 		return err
 	}
-	var cells []job
+	var cells []launch
 	for _, j := range jobs {
 		for _, one := range j.cells {
-			cells = append(cells, job{ranks: j.ranks, cells: []cell{one}})
+			cells = append(cells, launch{ranks: j.ranks, cells: []cell{one}})
 		}
 	}
 	if o.profile != "" && len(cells) > 1 {
-		return usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
+		return usagef("-cpuprofile is of one launch, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
 		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), plural(o.rounds, "round")))

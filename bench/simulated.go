@@ -7,14 +7,15 @@ import (
 	"os"
 	"slices"
 
-	"github.com/onesided/rma/bench/internal/perfetto"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/verbs/sim/perfetto"
 	"github.com/onesided/rma/world"
 )
 
 // runSimulated measures a job whose ranks are tasks of a simulator.
-func runSimulated(ctx context.Context, o *options, j job, report func(result) error) error {
+func runSimulated(ctx context.Context, o *options, j launch, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
 		s, err := sim.New(*o.card, o.seed)
 		if err != nil {
@@ -23,7 +24,7 @@ func runSimulated(ctx context.Context, o *options, j job, report func(result) er
 		return traced(o, s, func() error {
 			return simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
 				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
-			}, append(append(slices.Clone(o.settings.joins), o.settings.collective...), world.WithRails(o.rails))...)
+			}, append(append(slices.Clone(o.settings.joins), o.settings.collective...), job.WithRails(o.rails))...)
 		})
 	})
 }

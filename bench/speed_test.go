@@ -14,7 +14,7 @@ type moody struct{ slow, fast, turn int }
 
 // contestant has costs on this machine, by case, when it is fast.
 func (m *moody) contestant(name string, costs map[string]float64) contestant {
-	return contestant{name, func(_ context.Context, j job) ([]result, error) {
+	return contestant{name, func(_ context.Context, j launch) ([]result, error) {
 		speed := 1.0
 		if m.slow <= m.turn && m.turn < m.fast {
 			speed = 1.4
@@ -52,7 +52,7 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 		for _, name := range []string{"fop_lat", "put_bw:65536"} {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				m := &moody{slow: test.slow, fast: test.fast}
-				rows, err := compare(t.Context(), deviceTCP, []job{jobOf(t, name)}, []contestant{
+				rows, err := compare(t.Context(), deviceTCP, []launch{jobOf(t, name)}, []contestant{
 					m.contestant(ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
 					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
 				}, test.rounds, func(string) {})

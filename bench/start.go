@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/verbs/shm"
@@ -38,7 +39,7 @@ func (o *options) checkCard() error {
 
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the
 // environment asks for.
-func runLocal(ctx context.Context, o *options, j job, report func(result) error) error {
+func runLocal(ctx context.Context, o *options, j launch, report func(result) error) error {
 	fabric := shm.NewFabric()
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
@@ -50,7 +51,7 @@ func runLocal(ctx context.Context, o *options, j job, report func(result) error)
 // runJoined measures what o asks for as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		joins := append(slices.Clone(o.settings.joins), world.WithoutOptimizations(o.settings.sockets))
+		joins := append(slices.Clone(o.settings.joins), job.WithoutOptimizations(o.settings.sockets))
 		joins = append(joins, o.settings.ofCollectives()...)
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
@@ -59,9 +60,9 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err != nil {
 			return err
 		}
-		err = checkLaunched(o, w.Size(), w.Device().Attributes().Name)
+		err = checkLaunched(o, w.Size(), job.Of(w).Device().Attributes().Name)
 		if err == nil {
-			var jobs []job
+			var jobs []launch
 			if jobs, err = plan(o, w.Size()); err == nil {
 				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.sockets) }, report)
 			}

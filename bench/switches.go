@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/cpucopy"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/tcp"
@@ -36,7 +37,7 @@ type settings struct {
 
 // ofCollectives are the options of how messages of collectives go.
 func (s *settings) ofCollectives() []world.Option {
-	return append(slices.Clone(s.collective), world.WithPipes(!s.unpiped))
+	return append(slices.Clone(s.collective), job.WithPipes(!s.unpiped))
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -140,7 +141,7 @@ func overLinks() []toggle {
 			return nil
 		}
 		p, err := transfer.Parse(value)
-		s.joins, s.link = append(s.joins, world.WithTransfers(transfer.Of(p))), "transfer="+value
+		s.joins, s.link = append(s.joins, job.WithTransfers(transfer.Of(p))), "transfer="+value
 		return err
 	}}
 	for p := range transfer.Protocols {
@@ -148,7 +149,7 @@ func overLinks() []toggle {
 	}
 	rings := toggle{"rings", []string{"auto", "on", "off"}, "short messages are written into rings in the memory of their receivers, which look there: on cards that it suits, but not in virtual time, or always, or never" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
 		if value != "auto" {
-			s.joins, s.link = append(s.joins, world.WithRings(value == "on")), "rings="+value
+			s.joins, s.link = append(s.joins, job.WithRings(value == "on")), "rings="+value
 		}
 		return nil
 	}}
@@ -156,17 +157,17 @@ func overLinks() []toggle {
 		s.unpiped = true
 	})
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
-		s.collective = append(s.collective, world.WithNotes(false))
+		s.collective = append(s.collective, job.WithNotes(false))
 	})
 	huge := leaving("hugepages", "memory of 2 MiB and more that processes share is in pages of 2 MiB, where the system has some left (with -device shm)", func(s *settings) {
-		s.joins, s.shared = append(s.joins, world.WithHugePages(false)), "hugepages=off"
+		s.joins, s.shared = append(s.joins, job.WithHugePages(false)), "hugepages=off"
 	})
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
-		s.collective = append(s.collective, world.WithStaging(false))
+		s.collective = append(s.collective, job.WithStaging(false))
 	})
 	algorithms := toggle{"algorithm", []string{"auto", "plain", "short", "long"}, "how collectives are done: by cost, along trees, in few messages, or with few bytes; plain and long leave out what ranks that share cores do at one place", func(s *settings, value string) error {
-		named := map[string]world.Algorithm{"auto": world.ByCost, "plain": world.Plain, "short": world.Short, "long": world.Long}
-		s.collective = append(s.collective, world.WithAlgorithm(named[value]))
+		named := map[string]job.Algorithm{"auto": job.ByCost, "plain": job.Plain, "short": job.Short, "long": job.Long}
+		s.collective = append(s.collective, job.WithAlgorithm(named[value]))
 		return nil
 	}}
 	const untold = "registered"
@@ -182,10 +183,10 @@ func overLinks() []toggle {
 		arranging("merge", "small puts to neighbouring places go as one, and accumulates of a word are queued in runs", scheduler.Merge),
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
 		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
-		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", world.WithBurst(1)),
-		joining("inline", "what is short goes to the card with the request that writes or sends it", world.WithInline(0)),
-		joining("standback", "what makes progress while a rank computes leaves it to the rank's own calls where they are frequent and nobody waits meanwhile", world.WithStandBack(false)),
-		joining("striping", "what is long takes all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", world.WithoutStriping()),
+		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", job.WithBurst(1)),
+		joining("inline", "what is short goes to the card with the request that writes or sends it", job.WithInline(0)),
+		joining("standback", "what makes progress while a rank computes leaves it to the rank's own calls where they are frequent and nobody waits meanwhile", job.WithStandBack(false)),
+		joining("striping", "what is long takes all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", job.WithoutStriping()),
 		without("batches", "several requests and answers leave by one system call", tcp.Batches),
 		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
 		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),

@@ -246,14 +246,14 @@ func makingAJob(t *testing.T) []call {
 		{"world.Run(nil, 2, body)", world.Run(none, 2, runs)},
 		{"world.Run(ctx, 2, nil)", world.Run(ctx, 2, nil)},
 		{"world.Run(ctx, 0, body)", world.Run(ctx, 0, runs)},
-		{"world.Run(ctx, 2, body, world.WithPatience(0))", world.Run(ctx, 2, runs, world.WithPatience(0))},
-		{"world.Run(ctx, 2, body, world.WithSilence(-1))", world.Run(ctx, 2, runs, world.WithSilence(-1))},
+		{"world.Run(ctx, 2, body, world.WithStartTimeout(0))", world.Run(ctx, 2, runs, world.WithStartTimeout(0))},
+		{"world.Run(ctx, 2, body, world.WithPeerTimeout(-1))", world.Run(ctx, 2, runs, world.WithPeerTimeout(-1))},
 		{`world.Run(ctx, 2, body, world.WithDevice("ethernet"))`, world.Run(ctx, 2, runs, world.WithDevice("ethernet"))},
 		{`world.Run(ctx, 2, body, world.WithAddress("10.0.0.0/99"))`, world.Run(ctx, 2, runs, world.WithAddress("10.0.0.0/99"))},
 		{`world.Run(ctx, 2, body, world.WithKey([]byte("short")), world.WithDevice("tcp"))`, world.Run(ctx, 2, runs, world.WithKey([]byte("short")), world.WithDevice("tcp"))},
 		{"world.Simulate(ctx, nil, 2, body)", world.Simulate(ctx, simulator, 2, runs)},
 		{"world.Init(nil)", second(world.Init(none))},
-		{"world.Init(ctx, world.WithPatience(0))", initialize(world.WithPatience(0))},
+		{"world.Init(ctx, world.WithStartTimeout(0))", initialize(world.WithStartTimeout(0))},
 		{"world.Init(ctx) with RMA_DEVICE=ethernet", set("RMA_DEVICE", "ethernet")()},
 		{"world.Init(ctx) with RMA_DEVISE=tcp", set("RMA_DEVISE", "tcp")()},
 		{"world.Init(ctx) with PMI_RANK=1", set("PMI_RANK", "1")()},
@@ -294,7 +294,6 @@ func zeroWorld(t *testing.T) []call {
 		{"w.Barrier(ctx)", w.Barrier(ctx)},
 		{"w.Split(ctx, 0, 0)", second(w.Split(ctx, 0, 0))},
 		{"w.Shrink(ctx)", second(w.Shrink(ctx))},
-		{`w.Approach(ctx, "", 0)`, w.Approach(ctx, "", 0)},
 		{"w.Close()", w.Close()},
 		{"world.Broadcast(ctx, w, 0, one)", world.Broadcast(ctx, w, 0, one)},
 		{"world.Gather(ctx, w, 0, one, one)", world.Gather(ctx, w, 0, one, one)},
@@ -603,7 +602,6 @@ func clients(t *testing.T) (calls []call) {
 		}
 		server, errWhy := &window.Server{Limits: window.Limits{SeatsPerSession: 1}}, errors.New("maintenance")
 		calls = append(calls, []call{
-			{"listener.Accept(nil)", second(listener.Accept(none))},
 			{`window.Serve(nil, listener, win.As("words"))`, window.Serve(none, listener, win.As("words"))},
 			{`window.Serve(ctx, nil, win.As("words"))`, window.Serve(ctx, nil, win.As("words"))},
 			{"window.Serve(ctx, listener)", window.Serve(ctx, listener)},
@@ -631,7 +629,6 @@ func clients(t *testing.T) (calls []call) {
 		}
 		cancel()
 		err = errors.Join(err, <-served, listener.Close(), win.Close(), read.Close(), plain.Close())
-		calls = append(calls, call{"listener.Accept(ctx) after listener.Close()", second(listener.Accept(ctx))})
 		return err
 	}))
 	return calls

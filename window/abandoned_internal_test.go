@@ -12,6 +12,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -177,7 +178,7 @@ func TestClosedUnderFlush(t *testing.T) {
 						return err
 					}
 					if w.Rank() == 1 {
-						w.Exclude(serves.stay)
+						job.Of(w).Exclude(serves.stay)
 						return nil
 					}
 					<-serves.came
@@ -187,7 +188,7 @@ func TestClosedUnderFlush(t *testing.T) {
 					// By tally a Fence would not wait for an answer.
 					win.core.tallies.on.Store(false)
 					go func() { called <- c.call(win) }()
-					return errors.Join(await.UntilParked(ctx, "world.(*Link).await", 1), errGivenUp)
+					return errors.Join(await.UntilParked(ctx, "job.(*Link).await", 1), errGivenUp)
 				}, world.WithDevice("tcp"))
 			}()
 			require.ErrorIs(t, await.Receive(t, "the call to end", called), errClosed)
@@ -205,7 +206,7 @@ func TestClosedBesideOnClose(t *testing.T) {
 	go func() {
 		ran <- world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
 			var result error
-			w.OnClose(func() error { result = <-started; return nil })
+			job.Of(w).OnClose(func() error { result = <-started; return nil })
 			self, err := epoch.NewGroup(1, 0)
 			if err != nil {
 				return err

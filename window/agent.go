@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // An agent takes locks of this rank's part for ranks that do not map its control
@@ -12,7 +12,7 @@ import (
 // wait, so a lock that is not free becomes a wish.
 
 // lock grants a lock, or keeps it as a wish with a copy of what rides with it.
-func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
+func (s *server) lock(from *job.Link, m *job.Message, packet []byte) error {
 	kind := LockKind(m.A)
 	if kind != Shared && kind != Exclusive || m.B > lockOnce {
 		return fmt.Errorf("lock of kind %d, %d", m.A, m.B)
@@ -38,7 +38,7 @@ func (s *server) lock(from *world.Link, m *world.Message, packet []byte) error {
 }
 
 // unlock gives back the lock of a rank, or its wish.
-func (s *server) unlock(from *world.Link, m *world.Message) error {
+func (s *server) unlock(from *job.Link, m *job.Message) error {
 	kind := LockKind(m.A)
 	if kind != Shared && kind != Exclusive {
 		return fmt.Errorf("unlock of kind %d", m.A)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -37,7 +38,8 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if w == nil {
 		return nil, fmt.Errorf("window: Attach: %w: nil World", ErrArgument)
 	}
-	if !w.Dialed() {
+	j := jobOf(w)
+	if !j.Dialed() {
 		return nil, fmt.Errorf("window: Attach: %w: the World is not of world.Dial, which a client calls", ErrArgument)
 	}
 	if name == "" || len(name) > MostName {
@@ -55,11 +57,12 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if local.bits() != 0 || local.slots != 0 || local.seats != 0 {
 		return nil, fmt.Errorf("window: Attach: %w: what is promised of a window is decided where it is made, the only option here is Without", ErrArgument)
 	}
-	v := w.Attached(visitorKey{}, func() any { return newVisitor(w) }).(*visitor)
+	v := j.Attached(visitorKey{}, func() any { return newVisitor(j) }).(*visitor)
 	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.scheme)
 	if err != nil {
 		return nil, errtext.Errorf("window: Attach %q: %w", name, err)
 	}
+	c.face = w
 	return windowOver[T](c), nil
 }
 
@@ -73,7 +76,7 @@ func (c *core) checkJob(call string) error {
 
 // A visitor is a client's part in its session.
 type visitor struct {
-	world  *world.World
+	world  *job.World
 	number uint32
 
 	mu      sync.Mutex
@@ -97,14 +100,14 @@ type inquiry struct {
 
 type visitorKey struct{}
 
-func newVisitor(w *world.World) *visitor {
+func newVisitor(w *job.World) *visitor {
 	v := &visitor{world: w, number: w.NewNumber(), asked: make(map[uint64]*inquiry)}
 	w.Serve(v.number, v)
 	return v
 }
 
 // Serve takes answers. It is called in progress.
-func (v *visitor) Serve(from *world.Link, m *world.Message, payload []byte) error {
+func (v *visitor) Serve(from *job.Link, m *job.Message, payload []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	a := v.asked[m.X]
@@ -114,7 +117,7 @@ func (v *visitor) Serve(from *world.Link, m *world.Message, payload []byte) erro
 	delete(v.asked, m.X)
 	if a.givenUp {
 		if m.Y != 0 {
-			from.Reply(&world.Message{Kind: messageDetach, Service: v.number, X: m.Y}, nil)
+			from.Reply(&job.Message{Kind: messageDetach, Service: v.number, X: m.Y}, nil)
 		}
 		return nil
 	}
@@ -157,7 +160,7 @@ func (a *inquiry) refused(kind reduce.Kind) error {
 	case a.refusal == refusedClosed:
 		return fmt.Errorf("%w: it is closed", ErrName)
 	}
-	return &world.RefusalError{Rank: 0, Text: fmt.Sprintf("%.512q", a.text)}
+	return &job.RejectionError{Rank: 0, Text: fmt.Sprintf("%.512q", a.text)}
 }
 
 // settle makes this rank's end of a window that it is offered.
@@ -227,7 +230,7 @@ func (v *visitor) ask(ctx context.Context, request []byte) (*inquiry, error) {
 	ticket := v.tickets
 	v.asked[ticket] = a
 	v.mu.Unlock()
-	if err := link.TellWithin(ctx, &world.Message{Kind: messageAttach, Service: v.number, X: ticket}, request); err != nil {
+	if err := link.TellWithin(ctx, &job.Message{Kind: messageAttach, Service: v.number, X: ticket}, request); err != nil {
 		v.mu.Lock()
 		delete(v.asked, ticket)
 		v.mu.Unlock()
@@ -276,7 +279,7 @@ func (v *visitor) leave(c *core) error {
 func (v *visitor) detach(number uint32) {
 	link, err := v.world.Link(0)
 	if err == nil {
-		_ = link.Tell(&world.Message{Kind: messageDetach, Service: v.number, X: uint64(number)}, nil)
+		_ = link.Tell(&job.Message{Kind: messageDetach, Service: v.number, X: uint64(number)}, nil)
 		link.Post()
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // client is the rank of a client in its session, whose other rank is 0.
@@ -21,7 +21,7 @@ const client = 1
 
 // An attendant attends to a client: it attaches it to windows, and ends what it leaves behind.
 type attendant struct {
-	session *world.Session
+	session *job.Session
 	id      uint64
 	limits  *Limits
 	windows map[string]Served
@@ -50,7 +50,7 @@ type request struct {
 	text   []byte
 }
 
-func newAttendant(ctx context.Context, session *world.Session, windows map[string]Served, limits *Limits) *attendant {
+func newAttendant(ctx context.Context, session *job.Session, windows map[string]Served, limits *Limits) *attendant {
 	a := &attendant{
 		session: session, limits: limits, windows: windows, ended: make(chan struct{}),
 		requests: make(chan request, mostRequests), guests: make(map[uint32]*guest),
@@ -60,7 +60,7 @@ func newAttendant(ctx context.Context, session *world.Session, windows map[strin
 }
 
 // Serve takes requests. It is called in progress.
-func (a *attendant) Serve(_ *world.Link, m *world.Message, payload []byte) error {
+func (a *attendant) Serve(_ *job.Link, m *job.Message, payload []byte) error {
 	r := request{ticket: m.X}
 	switch m.Kind {
 	case messageAttach:
@@ -167,7 +167,7 @@ func (a *attendant) show() Session {
 
 // attach answers a request.
 func (a *attendant) attach(service uint32, r request) {
-	answer := world.Message{Kind: messageAttached, Service: service, X: r.ticket}
+	answer := job.Message{Kind: messageAttached, Service: service, X: r.ticket}
 	offer, err := a.guest(&r, &answer)
 	if err != nil {
 		offer = []byte(err.Error())
@@ -191,7 +191,7 @@ func (a *attendant) seatsOf(c *core) (n int) {
 }
 
 // guest makes the guest that a request is for, and its offer, and completes the answer.
-func (a *attendant) guest(r *request, answer *world.Message) (offer []byte, err error) {
+func (a *attendant) guest(r *request, answer *job.Message) (offer []byte, err error) {
 	kind, name, err := parseRequest(r.text)
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ type offer struct {
 	Promises, Slots uint32
 	Bytes           uint64
 	Alignment       uint32
-	Data            world.Places
+	Data            job.Places
 }
 
 // offeredReadOnly is beside the promises of a window that clients only read.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/aggregate/reduce"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // A network card has atomics of its own: it adds to words of 8 bytes and swaps them while the
@@ -42,7 +42,7 @@ const (
 )
 
 // abilityOf is that of this rank with a part.
-func abilityOf(w *world.World, p *part) (a ability) {
+func abilityOf(w *job.World, p *part) (a ability) {
 	own, coherent := w.CardAtomics()
 	if own && (len(p.memory) == 0 || p.takesAtomics) {
 		a |= cardHasAtomics

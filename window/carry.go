@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // carrying is a packet of another rank that is being carried out on this rank's part. It
@@ -32,7 +32,7 @@ type carrying struct {
 
 // carry begins to carry out a packet, whose answer is made in memory that other packets use
 // too. The answer goes in one message, which bounds it.
-func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
+func (s *server) carry(from *job.Link, packet []byte) (carrying, error) {
 	n, err := aggregate.Check(packet)
 	if err == nil && n > from.MaxPayload() {
 		err = fmt.Errorf("%s asked for, at most %d are allowed", errtext.Count(n, "byte"), from.MaxPayload())
@@ -46,7 +46,7 @@ func (s *server) carry(from *world.Link, packet []byte) (carrying, error) {
 }
 
 // packet carries out what a packet asks, and answers it.
-func (s *server) packet(from *world.Link, payload []byte) error {
+func (s *server) packet(from *job.Link, payload []byte) error {
 	c, err := s.carry(from, payload)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *server) packet(from *world.Link, payload []byte) error {
 }
 
 // end answers, and tells what was refused.
-func (c *carrying) end(from *world.Link) error {
+func (c *carrying) end(from *job.Link) error {
 	err := c.refused
 	if c.refusals > 1 {
 		err = fmt.Errorf("%w (and %s of its packet)", err, errtext.Count(c.refusals-1, "other"))

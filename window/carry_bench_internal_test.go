@@ -12,6 +12,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
@@ -33,7 +34,7 @@ func BenchmarkCarry(b *testing.B) {
 				if err != nil || w.Rank() == 0 {
 					return errors.Join(err, w.Barrier(ctx), win.Close())
 				}
-				link, err := w.Link(0)
+				link, err := job.Of(w).Link(0)
 				if err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/aggregate"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -36,8 +37,8 @@ var closedPart = jobtest.Register("sending to what is closed", func(ctx context.
 	} else {
 		// The side that has found the access wrong says so, over TCP that of the memory; the other
 		// hears that it is taken for dead.
-		for w.Failure(0) == nil && err == nil {
-			w.Poll()
+		for w.Err(0) == nil && err == nil {
+			job.Of(w).Poll()
 			err = ctx.Err()
 		}
 	}
@@ -60,7 +61,7 @@ func sendToClosed(ctx context.Context, p *peer, number uint32) error {
 		"accumulate": run(aggregate.Accumulate, Sum, kindOfInt64, 8, 0, 8),
 		"lock":       nil,
 	} {
-		m := world.Message{Kind: messagePacket, Service: number}
+		m := job.Message{Kind: messagePacket, Service: number}
 		if packet == nil {
 			m.Kind, m.A, m.X = messageLock, uint8(Exclusive), 1
 		}
@@ -69,15 +70,15 @@ func sendToClosed(ctx context.Context, p *peer, number uint32) error {
 		} else {
 			err = errors.Join(err, p.link.Tell(&m, packet))
 		}
-		var refused *world.RefusalError
+		var refused *job.RejectionError
 		if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 			err = errors.Join(err, fmt.Errorf("%s: error is %v, want a refusal", name, e))
 		}
 	}
 	err = errors.Join(err, p.link.Write(ctx, eight, p.deferred.region, 0))
-	var failed *world.PeerError
+	var failed *job.PeerError
 	if e := p.link.Flush(ctx); !errors.As(e, &failed) || failed.Rank != 1 {
-		err = errors.Join(err, fmt.Errorf("error of a write is %v, want a *world.PeerError of rank 1", e))
+		err = errors.Join(err, fmt.Errorf("error of a write is %v, want a *job.PeerError of rank 1", e))
 	}
 	return err
 }

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // A control block is the shared memory beside a rank's window through which the
 // ranks synchronize over it. It belongs to the window's target; every other rank
 // maps it. Who writes which word:
 //
-//	meeting     the block of the window's world.Meeting, for Fence.
+//	meeting     the block of the window's job.Meeting, for Fence.
 //	exclusive   the holder of the exclusive lock: lockWordOf its rank, or of its seat, which
 //	            is numbered behind the ranks; 0 when free.
 //	            Taken and given back by compare-and-swap; whoever finds the
@@ -30,7 +30,7 @@ import (
 //	            whoever finds it.
 //	pair[size+s] the lock of the client that has seat s of this rank's part: see Serve.
 //	            It is written by this rank for the client.
-//	tally       those of the meeting for tallies, world.TallyBytes of them.
+//	tally       those of the meeting for tallies, job.TallyBytes of them.
 //	slot[i]     how many notifications have arrived, by atomic add.
 //	stripe[i]   lock of the i-th stripe of the window: lockWordOf its holder,
 //	            by compare-and-swap; see stripes.
@@ -45,7 +45,7 @@ const (
 	lineBytes = 64
 
 	meetingAt   = 0
-	exclusiveAt = world.MeetingBytes
+	exclusiveAt = job.MeetingBytes
 	wishesAt    = exclusiveAt + 4
 	turnAt      = exclusiveAt + 8
 	waitersAt   = exclusiveAt + lineBytes
@@ -92,7 +92,7 @@ func layoutOf(ranks, seats int, windowBytes uint64, slots int) layout {
 	}
 	l.stripes = int((windowBytes+1<<l.stripeShift-1)>>l.stripeShift) + 1
 	l.tallyAt = roundUp(pairsAt+uintptr(ranks+seats)*l.pairStride, lineBytes)
-	l.slotsAt = l.tallyAt + uintptr(world.TallyBytes(ranks))
+	l.slotsAt = l.tallyAt + uintptr(job.TallyBytes(ranks))
 	l.stripesAt = l.slotsAt + uintptr(slots)*lineBytes
 	l.bytes = roundUp(l.stripesAt+uintptr(l.stripes)*lineBytes, 4096)
 	return l

@@ -9,12 +9,13 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
 // newCore makes this rank's end of a window, which serves messages of others from
 // now on.
-func newCore(w *world.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
+func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
 	c := &core{
 		world: w, now: w.Now, rank: w.Rank(), size: w.Size(), hints: s, number: number,
 		epochs:   epoch.New(w.Rank(), w.Size()),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
 )
@@ -36,7 +37,7 @@ type arguments struct {
 // A creation is a window that is being made.
 type creation struct {
 	arguments
-	world *world.World
+	world *job.World
 	part  part
 	core  *core
 	// fault is why this rank has no part.
@@ -74,10 +75,11 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	if w == nil {
 		return nil, fmt.Errorf("window: %s: %w: nil World", a.call, ErrArgument)
 	}
-	if err := w.Collective(); err != nil {
+	j := jobOf(w)
+	if err := j.Collective(); err != nil {
 		return nil, errtext.Errorf("window: %s: %w", a.call, err)
 	}
-	all := w.Attached(creatorKey{}, func() any { return new(creator) }).(*creator)
+	all := j.Attached(creatorKey{}, func() any { return new(creator) }).(*creator)
 	if !all.mu.TryLock() {
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
@@ -89,7 +91,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 			fault = errors.Join(fault, option(&a.settings))
 		}
 	}
-	c, err := all.begin(w, a, fault, makePart)
+	c, err := all.begin(j, a, fault, makePart)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +101,12 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	if err := all.finish(c, err); err != nil {
 		return nil, err
 	}
+	c.core.face = w
 	return windowOver[T](c.core), nil
 }
 
 // begin gives the creation that the call goes on with, or begins one.
-func (all *creator) begin(w *world.World, a arguments, fault error, makePart func() (part, error)) (*creation, error) {
+func (all *creator) begin(w *job.World, a arguments, fault error, makePart func() (part, error)) (*creation, error) {
 	if all.over != nil {
 		return nil, errtext.Errorf("window: %s: none can be made any more: %w", a.call, all.over)
 	}
@@ -161,7 +164,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 
 // finish keeps a creation that may go on, and else ends it.
 func (all *creator) finish(c *creation, err error) error {
-	var lost *world.PeerError
+	var lost *job.PeerError
 	var disagreed *unlikeError
 	switch {
 	case err == nil:
@@ -221,7 +224,7 @@ func (c *creation) agree(ctx context.Context) error {
 
 // gather has the ranks tell each other something.
 func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
-	err := world.AllGather(ctx, c.world, []T{mine}, all)
+	err := job.AllGather(ctx, c.world, []T{mine}, all)
 	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
 	if err != nil {
 		return errtext.Errorf("window: %s: %w", c.call, err)

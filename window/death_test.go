@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
@@ -295,7 +296,7 @@ func awaitRequest(s *script, r window.Request) (err error) {
 
 // awaitFailure returns when this rank knows that a rank has failed.
 func awaitFailure(s *script) {
-	s.Await("a failure to be known", func() bool { return s.World.Failures() != 0 })
+	s.Await("a failure to be known", func() bool { return job.Of(s.World).FailureCount() != 0 })
 }
 
 // awaitWritten returns when rank 0 has put 42 to an element of rank 2, which is the caller, under a lock.

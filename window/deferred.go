@@ -8,10 +8,10 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/latch"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // Operations on a rank that is reached over a link are deferred: they wait in a queue of
@@ -32,7 +32,7 @@ import (
 // deferred are the operations on one rank that were not sent.
 type deferred struct {
 	core *core
-	link *world.Link
+	link *job.Link
 	// region is the rank's part of the window, for direct operations.
 	region verbs.RemoteRegion
 
@@ -75,7 +75,7 @@ type deferred struct {
 	// is the point behind the last.
 	flying     bool
 	directs    uint64
-	lastDirect world.Mark
+	lastDirect job.Mark
 	// shares are those of the puts that were packed with their notifications since the buffers were waited for last.
 	shares float64
 	// used and flown tell that there were operations since the last Fence, and direct
@@ -86,7 +86,7 @@ type deferred struct {
 	marked atomic.Bool
 	// starts counts how often operations were sent, last is the point after that.
 	starts uint64
-	last   world.Mark
+	last   job.Mark
 
 	counts deferredCounts
 
@@ -97,7 +97,7 @@ type deferred struct {
 
 // newDeferred is the queue for the rank of a link, whose region is for direct operations if
 // direct is set.
-func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bool) *deferred {
+func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool) *deferred {
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
 		planner: *scheduler.NewPlanner(scheduler.Conditions{
@@ -112,7 +112,7 @@ func newDeferred(c *core, link *world.Link, region verbs.RemoteRegion, direct bo
 }
 
 // unknown is how much longer what the card of a link does not know takes, nil if it knows all.
-func unknown(link *world.Link) func(bytes int) float64 {
+func unknown(link *job.Link) func(bytes int) float64 {
 	if !link.Registers() {
 		return nil
 	}
@@ -299,14 +299,14 @@ func (d *deferred) flush(ctx context.Context) error {
 // A lateFlush is one that could not begin at once. It belongs to the mutex of the queue.
 type lateFlush struct {
 	begun bool
-	mark  world.Mark
+	mark  job.Mark
 	// ticket is that of the grant that it is complete with, 0 if with none.
 	ticket uint32
 }
 
 // beginFlush has on its way what joined the queue until it had been sent so often, and a question for the end of
 // that, once: late keeps it, with the point at which all is complete.
-func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m world.Mark, how departure, err error) {
+func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m job.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	rank := d.link.Rank()
@@ -315,23 +315,23 @@ func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlus
 		return late.mark, departed, nil
 	case late.ticket != 0:
 		if !reached(&d.core.granted[rank], late.ticket) {
-			return world.Mark{}, riding, nil
+			return job.Mark{}, riding, nil
 		}
-		m = world.GrantMark(late.ticket)
+		m = job.GrantMark(late.ticket)
 	default:
 		if how, err = d.depart(ctx, before); how == staying || err != nil {
-			return world.Mark{}, how, err
+			return job.Mark{}, how, err
 		}
 		if d.starts == before+1 && d.loaded {
 			late.ticket = d.core.tickets[rank].Load()
 		}
 		if how == riding {
-			return world.Mark{}, how, nil
+			return job.Mark{}, how, nil
 		}
-		if m = world.GrantMark(late.ticket); late.ticket == 0 {
+		if m = job.GrantMark(late.ticket); late.ticket == 0 {
 			var ok bool
 			if m, ok = d.link.Push(); !ok {
-				return world.Mark{}, unasked, nil
+				return job.Mark{}, unasked, nil
 			}
 		}
 	}
@@ -441,7 +441,7 @@ const (
 
 // sent has an operation on its way that joined the queue when that had been sent so often,
 // and gives a point behind it.
-func (d *deferred) sent(ctx context.Context, before uint64) (last world.Mark, how departure, err error) {
+func (d *deferred) sent(ctx context.Context, before uint64) (last job.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	how, err = d.depart(ctx, before)

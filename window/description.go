@@ -10,8 +10,8 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // description is what the ranks tell each other of their parts. It has no
@@ -27,8 +27,8 @@ type description struct {
 	bytes   uint64
 	// alignment of the memory, in its rank's address space.
 	alignment uint32
-	data      world.Places
-	control   world.Places
+	data      job.Places
+	control   job.Places
 	// tallies tells that a Fence by tally suits the rank.
 	tallies bool
 	// ability is what the rank can do about CardAtomics.

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // TestDescriptions looks at parts that a rank which keeps no rules may describe.
 func TestDescriptions(t *testing.T) {
-	region := func(length uint64) world.Places {
-		return world.Places{verbs.RemoteRegion{Address: 4096, Length: length, RKey: 1}}
+	region := func(length uint64) job.Places {
+		return job.Places{verbs.RemoteRegion{Address: 4096, Length: length, RKey: 1}}
 	}
 	float := reduce.KindOf[float64]()
 	for _, test := range []struct {

@@ -82,7 +82,7 @@
 // they cross the wire (package scheduler). Longer ones go direct, small ones together, with
 // the synchronization (package aggregate): also with the lock under which they are done, or
 // with the end of an epoch of Start, so that Lock and Start do not wait there. An operation
-// that its target refuses is a *world.RefusalError of the call that completes it, which names
+// that its target refuses is a *world.RejectionError of the call that completes it, which names
 // the operation; the others are carried out. Complete, which waits for nothing where nothing
 // was read, leaves that to a later call on the same window. Each window learns, for each rank,
 // which ways of arranging operations pay (scheduler.Learner).

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
@@ -145,7 +146,7 @@ func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *af
 		}
 		end.returned, end.err = true, err
 		return err
-	}, world.WithRings(j.rings))
+	}, job.WithRings(j.rings))
 	a.events = s.Events()
 	return a
 }

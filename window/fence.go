@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
@@ -52,7 +53,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 		err = c.fence(ctx, number, assert)
 	}
 	failed, mismatch := lostIn(err), c.mismatch(ctx, "Fence", err)
-	if failed != nil && c.world.Failures() == 0 {
+	if failed != nil && c.world.FailureCount() == 0 {
 		// Of one that has failed others hear, but not of one that has left.
 		c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
 	}
@@ -66,7 +67,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	switch {
 	case broken != nil:
 	case failed != nil:
-		c.broken = &world.PeerError{Rank: failed.Rank, Op: "window.Fence", Cause: failed.Cause}
+		c.broken = &job.PeerError{Rank: failed.Rank, Op: "window.Fence", Cause: failed.Cause}
 	case mismatch != nil:
 		c.broken, err = mismatch, mismatch
 	default:
@@ -79,11 +80,11 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 }
 
 // lostIn is what an error says of a rank that has failed or left, nil if nothing.
-func lostIn(err error) *world.PeerError {
+func lostIn(err error) *job.PeerError {
 	if err == nil {
 		return nil
 	}
-	var failed *world.PeerError
+	var failed *job.PeerError
 	errors.As(err, &failed)
 	return failed
 }
@@ -101,7 +102,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 	if err := c.meeting.Meet(ctx, "window.Fence", fenceCall(assert), number); err != nil {
 		return err
 	}
-	if c.world.Failures() != 0 {
+	if c.world.FailureCount() != 0 {
 		// Others have given this Fence up.
 		return c.anyFailure("window.Fence")
 	}
@@ -139,7 +140,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
 	err := c.epochs.Close()
-	if errors.Is(err, epoch.ErrEpochOpen) && c.world.Failures() != 0 {
+	if errors.Is(err, epoch.ErrEpochOpen) && c.world.FailureCount() != 0 {
 		c.mu.Unlock()
 		// An exposure to one that has failed has ended, as soon as anybody looks.
 		_, _ = c.test()

@@ -15,7 +15,7 @@ func (w *untyped) Flush(ctx context.Context, target int) error {
 	if err := checkContext(ctx, "Flush"); err != nil {
 		return err
 	}
-	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
+	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.FailureCount() == 0 {
 		c.settle()
 		publish()
 		if c.remote {
@@ -45,7 +45,7 @@ func (w *untyped) RFlush(target int) (Request, error) {
 	}
 	c.settle()
 	publish()
-	if c.world.Failures() != 0 {
+	if c.world.FailureCount() != 0 {
 		if err := c.targetFailure(call, target); err != nil {
 			return Request{}, err
 		}
@@ -150,7 +150,7 @@ func (w *untyped) FlushLocal(ctx context.Context, target int) error {
 	if err := checkContext(ctx, "FlushLocal"); err != nil {
 		return err
 	}
-	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.Failures() == 0 {
+	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.FailureCount() == 0 {
 		if c.remote {
 			if err := c.flushTarget(ctx, "window.FlushLocal", target, false); err != nil {
 				return err
@@ -217,7 +217,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 			return err
 		}
 	}
-	if c.world.Failures() == 0 {
+	if c.world.FailureCount() == 0 {
 		return c.completed(unqualified(call), -1, there)
 	}
 	for target := range c.size {

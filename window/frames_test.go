@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
@@ -121,7 +122,7 @@ func counted(kind epochKind) string {
 		}
 		s.OK(s.World.Barrier(s.Ctx))
 		// No rank begins before the others have counted, who may only serve.
-		before := s.World.Frames()
+		before := job.Of(s.World).Frames()
 		s.OK(s.World.Barrier(s.Ctx))
 		for range epochs {
 			kind.run(s, win)
@@ -135,7 +136,7 @@ func counted(kind epochKind) string {
 		} else {
 			s.OK(ended.WaitNotify(s.Ctx, 0, 1))
 		}
-		sent := s.World.Frames() - before
+		sent := job.Of(s.World).Frames() - before
 		want := uint64(kind.frames(s.World.Rank(), s.World.Size())) * epochs
 		s.Check(sent >= want && sent < want+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d", kind.name, s.World.Rank(), sent, epochs, want)
 		s.OK(s.World.Barrier(s.Ctx))
@@ -191,11 +192,11 @@ var manyFences = register("frames: Fence of many", func(s *script) {
 	}
 	epoch()
 	s.OK(s.World.Barrier(s.Ctx))
-	before := s.World.Frames()
+	before := job.Of(s.World).Frames()
 	for range epochs {
 		epoch()
 	}
-	sent, rounds := s.World.Frames()-before, bits.Len(uint(size-1))
+	sent, rounds := job.Of(s.World).Frames()-before, bits.Len(uint(size-1))
 	// The first round goes with what is sent to the same rank.
 	want := uint64(2+rounds-1) * epochs
 	s.Check(sent >= want && sent < want+want/3, "rank %d of %d sent %d frames in %d fences, want %d", rank, size, sent, epochs, want)
@@ -255,11 +256,11 @@ func init() {
 			}
 			epoch(1)
 			s.OK(s.World.Barrier(s.Ctx))
-			before := s.World.Frames()
+			before := job.Of(s.World).Frames()
 			for n := range int64(epochs) {
 				epoch(n + 2)
 			}
-			sent := s.World.Frames() - before
+			sent := job.Of(s.World).Frames() - before
 			s.Check(sent >= least*epochs && sent < most*epochs+epochs/2, "%s: rank %d sent %d frames in %d epochs, want %d to %d in each", f.name, rank, sent, epochs, least, most)
 			s.OK(s.World.Barrier(s.Ctx))
 			s.OK(win.Fence(s.Ctx, window.NoSucceed))

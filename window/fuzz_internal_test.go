@@ -15,6 +15,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/allocs"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
@@ -25,7 +26,7 @@ import (
 const stepBytes = 20
 
 // step is one of a script that sends m.
-func step(m world.Message, payload []byte) []byte {
+func step(m job.Message, payload []byte) []byte {
 	b := []byte{m.Kind, m.A, m.B, byte(len(payload))}
 	b = binary.LittleEndian.AppendUint64(b, m.X)
 	b = binary.LittleEndian.AppendUint64(b, m.Y)
@@ -33,21 +34,21 @@ func step(m world.Message, payload []byte) []byte {
 }
 
 // nextStep is the first message of a script, which is at least stepBytes long, and the rest.
-func nextStep(script []byte) (m world.Message, payload, rest []byte) {
-	m = world.Message{Kind: world.FirstKind | script[0], A: script[1], B: script[2], X: binary.LittleEndian.Uint64(script[4:]), Y: binary.LittleEndian.Uint64(script[12:])}
+func nextStep(script []byte) (m job.Message, payload, rest []byte) {
+	m = job.Message{Kind: job.FirstKind | script[0], A: script[1], B: script[2], X: binary.LittleEndian.Uint64(script[4:]), Y: binary.LittleEndian.Uint64(script[12:])}
 	n := min(int(script[3]), len(script)-stepBytes)
 	return m, script[stepBytes:][:n], script[stepBytes+n:]
 }
 
 // asks tells whether a message has an answer.
-func asks(m *world.Message, payload []byte) bool {
+func asks(m *job.Message, payload []byte) bool {
 	n, err := aggregate.Check(payload)
 	return m.Kind == messagePacket && err == nil && n > 0
 }
 
 // notifications is how many a message brings to a window that has ended no Fence: none, if
 // its sender says that it has.
-func notifications(m *world.Message, payload []byte, most int) (n uint64) {
+func notifications(m *job.Message, payload []byte, most int) (n uint64) {
 	if answer, err := aggregate.Check(payload); m.Kind != messagePacket || err != nil || answer > most {
 		return 0
 	}
@@ -88,23 +89,23 @@ func FuzzServer(f *testing.F) {
 		step(packetMessage, slices.Concat(run(aggregate.Fetch, NoOp, b, 72, 8, 0), run(aggregate.Fetch, Max, b, 8, 72, 8))),
 		step(packetMessage, run(aggregate.Swap, 0, b, 8, 72, 16)),
 		step(packetMessage, run(aggregate.Notify, 0, 0, 0, 2, 0)),
-		step(world.Message{Kind: messagePacket, X: 1}, run(aggregate.Notify, 0, 0, 0, 2, 0)),
-		step(world.Message{Kind: messageWord, A: postAt, X: 1}, nil),
-		step(world.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, nil),
-		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 2}, nil),
-		step(world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil),
-		step(world.Message{Kind: messageLock, A: uint8(Exclusive), B: lockOnce, X: 1}, run(aggregate.Accumulate, Sum, b, 16, 8, 16)),
-		step(world.Message{Kind: messageLock, A: uint8(Shared), X: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
-		step(world.Message{Kind: messageGranted, X: 3}, nil),
-		step(world.Message{Kind: messageComplete, X: 1, Z: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
-		step(world.Message{Kind: messageComplete, Z: 1}, run(aggregate.Put, 0, 0, 8, 72, 8)),
+		step(job.Message{Kind: messagePacket, X: 1}, run(aggregate.Notify, 0, 0, 0, 2, 0)),
+		step(job.Message{Kind: messageWord, A: postAt, X: 1}, nil),
+		step(job.Message{Kind: messageLock, A: uint8(Exclusive), X: 1}, nil),
+		step(job.Message{Kind: messageLock, A: uint8(Shared), X: 2}, nil),
+		step(job.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil),
+		step(job.Message{Kind: messageLock, A: uint8(Exclusive), B: lockOnce, X: 1}, run(aggregate.Accumulate, Sum, b, 16, 8, 16)),
+		step(job.Message{Kind: messageLock, A: uint8(Shared), X: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
+		step(job.Message{Kind: messageGranted, X: 3}, nil),
+		step(job.Message{Kind: messageComplete, X: 1, Z: 1}, run(aggregate.Get, 0, 0, 80, 0, 0)),
+		step(job.Message{Kind: messageComplete, Z: 1}, run(aggregate.Put, 0, 0, 8, 72, 8)),
 	}
 	for _, s := range good {
 		f.Add(s)
 	}
 	f.Add(slices.Concat(good...))
 	for _, kind := range []uint8{messagePacket, messageLock, messageComplete} {
-		f.Add(step(world.Message{Kind: kind, A: uint8(Shared), Z: 1}, slices.Repeat(run(aggregate.Get, 0, 0, aggregate.MaxSize, 0, 0), 15)))
+		f.Add(step(job.Message{Kind: kind, A: uint8(Shared), Z: 1}, slices.Repeat(run(aggregate.Get, 0, 0, aggregate.MaxSize, 0, 0), 15)))
 	}
 	for kind := reduce.Kind(0); kind < 32; kind++ {
 		if kind.Valid() {
@@ -145,7 +146,7 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 		return err
 	}
 	for len(script) >= stepBytes && err == nil {
-		var m world.Message
+		var m job.Message
 		var payload []byte
 		m, payload, script = nextStep(script)
 		m.Service = win.core.number
@@ -154,7 +155,7 @@ func sendScript(ctx context.Context, w *world.World, script []byte) error {
 		} else {
 			err = p.link.Tell(&m, payload)
 		}
-		var refused *world.RefusalError
+		var refused *job.RejectionError
 		if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 			err = errors.Join(err, e)
 		}
@@ -172,7 +173,7 @@ type metered struct {
 	err error
 }
 
-func (m *metered) Serve(from *world.Link, message *world.Message, payload []byte) (err error) {
+func (m *metered) Serve(from *job.Link, message *job.Message, payload []byte) (err error) {
 	if n := allocs.Of(func() { err = m.server.Serve(from, message, payload) }); n > mostAllocated {
 		m.err = fmt.Errorf("to serve message %+v with % x %d bytes were allocated, allowed are %d", message, payload, n, mostAllocated)
 	}
@@ -185,13 +186,13 @@ func serveScript(ctx context.Context, w *world.World, script []byte, memory []ui
 	if err != nil {
 		return err
 	}
-	link, err := w.Link(0)
+	link, err := job.Of(w).Link(0)
 	if err != nil {
 		return err
 	}
 	most := link.MaxPayload()
 	meter := &metered{server: win.core.server}
-	w.Serve(win.core.number, meter)
+	job.Of(w).Serve(win.core.number, meter)
 	err = errors.Join(w.Barrier(ctx), w.Barrier(ctx), meter.err)
 	control, arrived := &win.core.own.control, uint64(0)
 	for len(script) >= stepBytes {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // What goes direct has to wait until its target has ended a Fence that this rank has ended: see
@@ -17,7 +17,7 @@ import (
 type gate struct {
 	// asked is the last Fence that the rank was asked about, answer the point behind its answer.
 	asked  uint32
-	answer world.Mark
+	answer job.Mark
 	// passed is the last that it is known to have ended: asked, or it has not answered yet.
 	passed atomic.Uint32
 }
@@ -39,7 +39,7 @@ func (d *deferred) pass(ctx context.Context) error {
 	case g.asked:
 		g.asked = number
 		d.counts.stalls++
-		m := world.Message{Kind: messageGate, Service: d.core.number, X: uint64(number)}
+		m := job.Message{Kind: messageGate, Service: d.core.number, X: uint64(number)}
 		if err := d.link.AskFor(ctx, &m, nil, g); err != nil {
 			g.asked = passed
 			return err

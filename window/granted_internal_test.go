@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
@@ -41,8 +42,8 @@ func TestGrantBeforeFence(t *testing.T) {
 			end()
 			close(cut)
 			for waits := false; !waits && ctx.Err() == nil; runtime.Gosched() {
-				w.Poll()
-				w.Exclude(func() { waits = fenced.core.server.delays[1] != nil })
+				job.Of(w).Poll()
+				job.Of(w).Exclude(func() { waits = fenced.core.server.delays[1] != nil })
 			}
 			var old int64
 			err = errors.Join(err, locked.Lock(ctx, Exclusive, 1), locked.FetchAndOp(Sum, 5, &old, 1, 0), locked.Flush(ctx, 1), locked.Unlock(ctx, 1),

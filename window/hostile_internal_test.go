@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/world"
 )
@@ -101,8 +102,8 @@ func sendRandom(ctx context.Context, address string, random *rand.Rand) error {
 	case !errors.Is(err, ErrSeats):
 		return err
 	}
-	v := w.Attached(visitorKey{}, func() any { return newVisitor(w) }).(*visitor)
-	link, err := w.Link(0)
+	v := job.Of(w).Attached(visitorKey{}, func() any { return newVisitor(jobOf(w)) }).(*visitor)
+	link, err := job.Of(w).Link(0)
 	for range 200 {
 		if err != nil {
 			break
@@ -110,15 +111,15 @@ func sendRandom(ctx context.Context, address string, random *rand.Rand) error {
 		m, payload := randomMessage(random, v.number, number)
 		err = link.TellWithin(ctx, &m, payload)
 		link.Post()
-		w.Poll()
+		job.Of(w).Poll()
 	}
 	return w.Close()
 }
 
 // randomMessage is one that a client may send, or one that no client sends.
-func randomMessage(random *rand.Rand, visitor, number uint32) (m world.Message, payload []byte) {
+func randomMessage(random *rand.Rand, visitor, number uint32) (m job.Message, payload []byte) {
 	small := func() uint64 { return uint64(random.IntN(4)) }
-	m = world.Message{
+	m = job.Message{
 		Kind: []uint8{messagePacket, messageGate, messageMark, messageWord, messageLock, messageLock, messageUnlock, messageUnlock, messageComplete, messageAttach, messageDetach, messageGranted, uint8(random.Uint32())}[random.IntN(13)],
 		A:    uint8(small()), B: uint8(small()), Service: number, X: small(), Y: 0, Z: small(),
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // A message may come to a stripe that another rank has, which may be stopped. Who serves
@@ -14,7 +14,7 @@ import (
 
 // later has a packet go on when it can, and ends it then. What its answer has so far it
 // keeps.
-func (s *server) later(from *world.Link, c *carrying) {
+func (s *server) later(from *job.Link, c *carrying) {
 	rest := new(carrying)
 	*rest = *c
 	rest.answer = aside(c.answer)

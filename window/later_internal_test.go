@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -132,7 +133,7 @@ var stripeEnded = jobtest.Register("a stripe held over the end", func(ctx contex
 	}
 	if w.Rank() == 1 {
 		err := errors.Join(win.Accumulate(Sum, slices.Repeat([]int64{1}, 2*perStripe), 0, 0))
-		var refused *world.RefusalError
+		var refused *job.RejectionError
 		if e := win.Flush(ctx, 0); !errors.As(e, &refused) {
 			err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 		}
@@ -142,7 +143,7 @@ var stripeEnded = jobtest.Register("a stripe held over the end", func(ctx contex
 		if err := errors.Join(win.FetchAndOp(NoOp, 0, &came, 0, 0), ctx.Err()); err != nil {
 			return err
 		}
-		w.Poll()
+		job.Of(w).Poll()
 	}
 	win.core.server.end()
 	win.core.giveStripe(stripe)

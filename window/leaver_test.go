@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
@@ -45,8 +46,8 @@ var leftCalls = map[string]func(s *script, win *window.Window[int64]){
 		if s.World.Rank() == leaver {
 			return
 		}
-		for writers[s.World.Rank()] && !s.World.Gone(leaver) {
-			s.World.Poll()
+		for writers[s.World.Rank()] && !job.Of(s.World).Gone(leaver) {
+			job.Of(s.World).Poll()
 		}
 		if writers[s.World.Rank()] {
 			err := win.Put([]int64{1}, leaver, s.World.Rank())
@@ -97,8 +98,8 @@ func passiveLeaver(s *script) {
 	s.OK(s.World.Barrier(s.Ctx))
 	switch rank {
 	case 0:
-		for !s.World.Gone(leaver) {
-			s.World.Poll()
+		for !job.Of(s.World).Gone(leaver) {
+			job.Of(s.World).Poll()
 			s.World.Compute(time.Microsecond)
 		}
 	case leaver:
@@ -209,8 +210,8 @@ func dieInClose(s *script, lost func(s *script, win *window.Window[int64]) error
 		s.OK(take(s.Ctx, win, window.Exclusive, leaver))
 	}
 	s.OK(s.World.Barrier(s.Ctx))
-	for s.World.Rank() != leaver && !s.World.Gone(leaver) {
-		s.World.Poll()
+	for s.World.Rank() != leaver && !job.Of(s.World).Gone(leaver) {
+		job.Of(s.World).Poll()
 		runtime.Gosched()
 	}
 	switch s.World.Rank() {

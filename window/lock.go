@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // The lock of a target is a word for the exclusive holder and one word an origin
@@ -168,7 +168,7 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 }
 
 // waitFor has a wait be for the holder of a lock, or, where that is a client or about to change, for the target.
-func (c *core) waitFor(wait *world.Waiter, holder, target int) {
+func (c *core) waitFor(wait *job.Waiter, holder, target int) {
 	if holder < 0 || holder >= c.size {
 		holder = target
 	}
@@ -229,7 +229,7 @@ func (c *core) holders() int { return c.size + c.hints.seats }
 
 // lostHolder tells whether the lock of a holder is to be broken: it has failed, or, which a wait looks at only when it is about
 // to sleep, has left.
-func (c *core) lostHolder(holder int, wait *world.Waiter) bool {
+func (c *core) lostHolder(holder int, wait *job.Waiter) bool {
 	return holder < c.size && (c.world.Failure(holder) != nil || wait.Left(holder)) && c.mayBreak(holder)
 }
 
@@ -248,7 +248,7 @@ func (c *core) ringHolder(holder uint32) {
 
 // targetFailure is the error of a call that needs target, nil while it lives.
 func (c *core) targetFailure(call string, target int) error {
-	if c.world.Failures() == 0 {
+	if c.world.FailureCount() == 0 {
 		return nil
 	}
 	return c.peerError(call, target)

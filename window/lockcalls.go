@@ -263,7 +263,7 @@ func (c *core) lockNone(ctx context.Context) error {
 	if err := c.takeWanted(ctx, call); err != nil {
 		return err
 	}
-	if c.world.Failures() != 0 {
+	if c.world.FailureCount() != 0 {
 		return c.anyFailure(call)
 	}
 	return c.eachLink(everyone, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.awaitPost(ctx)) })

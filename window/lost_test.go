@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
@@ -123,8 +124,8 @@ func TestGroupWithLost(t *testing.T) {
 		},
 		"Start": func(s *script, win *window.Window[int64], group window.Group) error {
 			// It may not wait for ranks that are not mapped, and not hear of one that fails later.
-			for s.World.Failures() == 0 {
-				s.World.Poll()
+			for job.Of(s.World).FailureCount() == 0 {
+				job.Of(s.World).Poll()
 				runtime.Gosched()
 			}
 			return win.Start(s.Ctx, group)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -21,7 +22,7 @@ const (
 // stoppedLast has a rank stop when all have told each other of what they have sent, before its
 // mates are at the end of the Fence, which those elsewhere have come to.
 var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(5 * time.Second)}, nil
+	return []world.Option{world.WithPeerTimeout(5 * time.Second)}, nil
 }, func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err != nil {
@@ -37,8 +38,8 @@ var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() (
 		return jobtest.Stop()
 	}
 	err = win.core.meeting.EndTally(ctx, "EndTally")
-	if failed := (*world.PeerError)(nil); w.Mapped(stops) && (!errors.As(err, &failed) || failed.Rank != stops) {
-		return fmt.Errorf("error is %v, want a *world.PeerError of rank %d", err, stops)
+	if failed := (*job.PeerError)(nil); w.Mapped(stops) && (!errors.As(err, &failed) || failed.Rank != stops) {
+		return fmt.Errorf("error is %v, want a *job.PeerError of rank %d", err, stops)
 	} else if !w.Mapped(stops) && err != nil {
 		return err
 	}

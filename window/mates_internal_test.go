@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -109,8 +110,8 @@ var endsWithout = jobtest.Register("a death at the end of a fence", func(ctx con
 		<-ctx.Done()
 	}
 	err = win.Fence(ctx)
-	if failed := (*world.PeerError)(nil); !errors.As(err, &failed) || failed.Rank != 1 {
-		return fmt.Errorf("error is %v, want a *world.PeerError of rank 1", err)
+	if failed := (*job.PeerError)(nil); !errors.As(err, &failed) || failed.Rank != 1 {
+		return fmt.Errorf("error is %v, want a *job.PeerError of rank 1", err)
 	}
 	return win.Close()
 })

@@ -6,7 +6,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // The kinds of messages between ranks that map no memory of each other, all to the
@@ -15,7 +15,7 @@ const (
 	// messagePacket is a packet of operations: see aggregate. Its answer is that of the
 	// packet. X is the last Fence that the sender has ended: the packet is put off until
 	// this rank has.
-	messagePacket = world.FirstKind + iota
+	messagePacket = job.FirstKind + iota
 	// messageGate is answered when this rank has ended Fence X. messageMark says that all
 	// that the sender has sent before Fence X has come.
 	messageGate
@@ -58,7 +58,7 @@ const (
 // messageGranted says that a lock with ticket X is granted, with the answer to the packet that
 // came with its messageLock or messageComplete. It waits for no Fence of the rank that it goes
 // to, which may be in one that others come to only when this has been heard.
-const messageGranted = world.FirstOvertaking
+const messageGranted = job.FirstOvertaking
 
 // lockOnce is a lock for what rides with it alone.
 const lockOnce = 1
@@ -115,14 +115,14 @@ func newServer(c *core) *server {
 }
 
 // Serve does what a message asks.
-func (s *server) Serve(from *world.Link, m *world.Message, payload []byte) error {
+func (s *server) Serve(from *job.Link, m *job.Message, payload []byte) error {
 	if err := s.serve(from, m, payload); err != nil {
 		return errtext.Errorf("window: %w", err)
 	}
 	return nil
 }
 
-func (s *server) serve(from *world.Link, m *world.Message, payload []byte) error {
+func (s *server) serve(from *job.Link, m *job.Message, payload []byte) error {
 	c := s.core
 	if c.host != c && m.Kind != messagePacket && m.Kind != messageLock && m.Kind != messageUnlock {
 		return fmt.Errorf("a message of kind %d of a client, which has locks only", m.Kind)

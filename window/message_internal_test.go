@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -29,7 +30,7 @@ func run(kind aggregate.Kind, op Op, element uint8, size int, offset uint64, ope
 // bytes, with 16 slots.
 var nonsense = []struct {
 	name    string
-	message world.Message
+	message job.Message
 	payload []byte
 	// asked tells that something is asked for.
 	asked bool
@@ -54,20 +55,20 @@ var nonsense = []struct {
 	{"notification of a slot that wraps", packetMessage, run(aggregate.Notify, 0, 0, 0, 1<<63, 0), false},
 	{"an operation of no kind", packetMessage, run(200, 0, 0, 8, 0, 8), false},
 	{"a packet that is no run", packetMessage, []byte("short"), false},
-	{"a word that is not the sender's", world.Message{Kind: messageWord, A: sharedAt, X: 1}, nil, false},
-	{"a word of another pair", world.Message{Kind: messageWord, A: 64 + postAt, X: 1}, nil, false},
-	{"a word too long", world.Message{Kind: messageWord, A: postAt, X: 1 << 32}, nil, false},
-	{"a lock of no kind", world.Message{Kind: messageLock, A: 9}, nil, false},
-	{"a lock of a kind and no use", world.Message{Kind: messageLock, A: uint8(Shared), B: 2}, nil, false},
-	{"an answer that comes with no lock", world.Message{Kind: messageGranted, X: 1}, make([]byte, 8), false},
-	{"a complete of an epoch far ahead", world.Message{Kind: messageComplete, Z: 3}, nil, false},
-	{"a complete of an epoch that has ended", world.Message{Kind: messageComplete}, nil, false},
-	{"an unlock of no kind", world.Message{Kind: messageUnlock}, nil, false},
-	{"an unlock without a lock", world.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil, false},
-	{"no such kind", world.Message{Kind: 255}, nil, false},
+	{"a word that is not the sender's", job.Message{Kind: messageWord, A: sharedAt, X: 1}, nil, false},
+	{"a word of another pair", job.Message{Kind: messageWord, A: 64 + postAt, X: 1}, nil, false},
+	{"a word too long", job.Message{Kind: messageWord, A: postAt, X: 1 << 32}, nil, false},
+	{"a lock of no kind", job.Message{Kind: messageLock, A: 9}, nil, false},
+	{"a lock of a kind and no use", job.Message{Kind: messageLock, A: uint8(Shared), B: 2}, nil, false},
+	{"an answer that comes with no lock", job.Message{Kind: messageGranted, X: 1}, make([]byte, 8), false},
+	{"a complete of an epoch far ahead", job.Message{Kind: messageComplete, Z: 3}, nil, false},
+	{"a complete of an epoch that has ended", job.Message{Kind: messageComplete}, nil, false},
+	{"an unlock of no kind", job.Message{Kind: messageUnlock}, nil, false},
+	{"an unlock without a lock", job.Message{Kind: messageUnlock, A: uint8(Exclusive), X: 1}, nil, false},
+	{"no such kind", job.Message{Kind: 255}, nil, false},
 }
 
-var packetMessage = world.Message{Kind: messagePacket}
+var packetMessage = job.Message{Kind: messagePacket}
 
 // anything takes any answer.
 type anything struct{}
@@ -94,7 +95,7 @@ var sendNonsense = jobtest.Register("nonsense", func(ctx context.Context, w *wor
 			} else {
 				err = errors.Join(err, p.link.Tell(&n.message, n.payload))
 			}
-			var refused *world.RefusalError
+			var refused *job.RejectionError
 			if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 				err = errors.Join(err, fmt.Errorf("%s: error is %v, want a refusal", n.name, e))
 			}
@@ -134,8 +135,8 @@ var wishTwice = jobtest.Register("wishing twice", func(ctx context.Context, w *w
 	}
 	err = w.Barrier(ctx)
 	err = errors.Join(err, p.deferred.askLock(ctx, Exclusive), p.link.Flush(ctx))
-	err = errors.Join(err, p.link.Tell(&world.Message{Kind: messageLock, Service: win.core.number, A: uint8(Exclusive), X: 77}, nil))
-	var refused *world.RefusalError
+	err = errors.Join(err, p.link.Tell(&job.Message{Kind: messageLock, Service: win.core.number, A: uint8(Exclusive), X: 77}, nil))
+	var refused *job.RejectionError
 	if e := p.link.Flush(ctx); !errors.As(e, &refused) {
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // Fence and Close are the collective calls of a window that come to its meeting, which tells them apart: a rank that makes one
@@ -43,7 +43,7 @@ func (c *core) mismatch(ctx context.Context, call string, err error) *MismatchEr
 	if err == nil {
 		return nil
 	}
-	var met *world.MeetingError
+	var met *job.MeetingError
 	if !errors.As(err, &met) {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (c *core) placeOf(ctx context.Context, rank int) string {
 	place := make([]byte, placeBytes)
 	if p.control.base != nil {
 		copy(place, p.control.place())
-	} else if p.link.Ask(ctx, &world.Message{Kind: messagePlace, Service: c.number}, nil, place) != nil || p.link.Flush(ctx, c.number) != nil {
+	} else if p.link.Ask(ctx, &job.Message{Kind: messagePlace, Service: c.number}, nil, place) != nil || p.link.Flush(ctx, c.number) != nil {
 		return ""
 	}
 	if text, _, _ := bytes.Cut(place, []byte{0}); len(text) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
@@ -72,7 +73,7 @@ func TestNextFirst(t *testing.T) {
 					took = w.Now() - begun // connections are made in the first turn
 				}
 				return errors.Join(w.Barrier(ctx), win.Close())
-			}, world.WithTransfers(transfer.Of(transfer.Copy))))
+			}, job.WithTransfers(transfer.Of(transfer.Copy))))
 			wire := (ranks - 1) * bytes / ranks * time.Second / 750e6
 			require.Less(t, took, wire*5/4, fmt.Sprint("where the wire takes ", wire))
 		})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 const putNotify = "PutNotify"
@@ -60,8 +60,8 @@ func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error 
 }
 
 // nobodyLeft is an error if any rank has failed, or every other one has left.
-func (c *core) nobodyLeft(wait *world.Waiter) error {
-	if c.world.Failures() != 0 {
+func (c *core) nobodyLeft(wait *job.Waiter) error {
+	if c.world.FailureCount() != 0 {
 		return c.anyFailure("window.WaitNotify")
 	}
 	var lost error
@@ -94,7 +94,7 @@ func (w *untyped) TestNotify(slot int, count uint64) (bool, error) {
 	if c.takeNotifications(slot, count) {
 		return true, nil
 	}
-	if c.world.Failures() != 0 && !c.takeNotifications(slot, count) {
+	if c.world.FailureCount() != 0 && !c.takeNotifications(slot, count) {
 		return false, c.anyFailure("window.TestNotify")
 	}
 	return false, nil

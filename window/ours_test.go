@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -45,15 +46,15 @@ func callFailed(s *script) {
 	request, err := win.RPut([]int64{1}, 1, 0)
 	s.OK(err)
 	s.OK(s.World.Barrier(s.Ctx))
-	for s.World.Failure(1) == nil {
+	for s.World.Err(1) == nil {
 		runtime.Gosched()
 	}
 	if request != (window.Request{}) {
-		link, err := s.World.Link(1)
+		link, err := job.Of(s.World).Link(1)
 		s.OK(err)
 		// That the link has ended is heard of later.
-		for link.Tell(&world.Message{Kind: world.FirstKind, Service: 1 << 20}, nil) == nil {
-			s.World.Poll()
+		for link.Tell(&job.Message{Kind: job.FirstKind, Service: 1 << 20}, nil) == nil {
+			job.Of(s.World).Poll()
 		}
 		_, err = request.Test()
 		lost(err)

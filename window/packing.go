@@ -6,8 +6,8 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
 )
 
 // What is queued is planned, and carried out in the order of the plan: packed into packets,
@@ -236,7 +236,7 @@ func (d *deferred) sendPacketWith(ctx context.Context, operand []byte) error {
 	}
 	t := &d.core.tallies
 	t.packets.Store(true)
-	m := world.Message{Kind: messagePacket, Service: d.core.number, X: uint64(t.passed.Load()), More: operand}
+	m := job.Message{Kind: messagePacket, Service: d.core.number, X: uint64(t.passed.Load()), More: operand}
 	packet := d.packet.Packet()
 	packet = packet[:len(packet)-len(operand)]
 	var err error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -60,12 +61,12 @@ func packAlways(d *deferred) {
 // startInParts has what is queued leave, by calls in which nothing makes room.
 func startInParts(w *world.World, d *deferred) (err error) {
 	for until := time.Now().Add(await.Limit); time.Now().Before(until); {
-		w.Exclude(func() { err = d.start(noWait, scheduler.Nothing) })
+		job.Of(w).Exclude(func() { err = d.start(noWait, scheduler.Nothing) })
 		if !errors.Is(err, context.Canceled) {
 			return err
 		}
 		for range 100 {
-			w.Poll()
+			job.Of(w).Poll()
 		}
 	}
 	return fmt.Errorf("what is queued has not left in %v: %w", await.Limit, err)
@@ -129,7 +130,7 @@ func accumulateInParts(w *world.World, win *Window[int32], count, rounds int) (m
 	}
 	cuts := 0
 	for n := 0; n < rounds; {
-		w.Exclude(func() {
+		job.Of(w).Exclude(func() {
 			for err = nil; err == nil && n < rounds; n++ {
 				err = round()
 			}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // A part is one rank's memory of a window that is being made, and how to give it
 // back.
 type part struct {
 	memory  []byte
-	regions []*world.Region
+	regions []*job.Region
 	control []byte
 	// allocated is memory to free; nil if the memory is the program's.
 	allocated []byte
@@ -31,7 +31,7 @@ type part struct {
 const windowAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 
 // allocatePart makes this rank's part of count elements.
-func allocatePart(w *world.World, count int, kind reduce.Kind) (part, error) {
+func allocatePart(w *job.World, count int, kind reduce.Kind) (part, error) {
 	bytes, err := checkedBytes(count, kind)
 	if err != nil || bytes == 0 {
 		return part{}, err
@@ -62,13 +62,13 @@ func (p *part) back(ctx context.Context) error {
 }
 
 // ownPart makes this rank's part of the program's memory.
-func ownPart(w *world.World, memory []byte) (part, error) {
+func ownPart(w *job.World, memory []byte) (part, error) {
 	return part{memory: memory, device: w.Device()}, nil
 }
 
 // addControl allocates and registers the control block, and registers the memory. Ranks
 // that do not map the block send messages, which are checked: they get no key to it.
-func (p *part) addControl(w *world.World, s settings) error {
+func (p *part) addControl(w *job.World, s settings) error {
 	p.device = w.Device()
 	l := layoutOf(w.Size(), s.seats, uint64(len(p.memory)), s.slots)
 	block, err := p.device.AllocateMemory(int(l.bytes))
@@ -92,7 +92,7 @@ func (p *part) addControl(w *world.World, s settings) error {
 }
 
 // register registers the memory, for atomics if they are asked for and the card grants them.
-func (p *part) register(w *world.World, s settings) (*world.Region, error) {
+func (p *part) register(w *job.World, s settings) (*job.Region, error) {
 	if own, _ := w.CardAtomics(); !s.cardAtomics || !own || alignmentOf(p.memory) < 8 {
 		return w.Register(p.memory, windowAccess)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // A rank that closes a window because another has failed takes part in no more epochs of it. Ranks that have not heard of the
@@ -28,7 +28,7 @@ func (c *core) tellParting() {
 		}
 		if !c.world.Mapped(rank) {
 			if l := c.world.Linked(rank); l != nil {
-				_ = l.TellWithin(ctx, &world.Message{Kind: messageWord, Service: c.number, A: waitingAt, X: closedMark}, nil)
+				_ = l.TellWithin(ctx, &job.Message{Kind: messageWord, Service: c.number, A: waitingAt, X: closedMark}, nil)
 				l.Post()
 			}
 			continue
@@ -80,19 +80,19 @@ func (c *core) waitedFor() bool {
 	return false
 }
 
-// lost returns the error of a wait for a rank from which nothing can come any more: see world.Waiter.Lost.
-func (c *core) lost(call string, rank int, wait *world.Waiter) error {
+// lost returns the error of a wait for a rank from which nothing can come any more: see job.Waiter.Lost.
+func (c *core) lost(call string, rank int, wait *job.Waiter) error {
 	return c.orParted(wait.Lost(call, rank), call, rank, wait)
 }
 
-// unserved returns the error of a wait for a rank that will not answer any more: see world.Waiter.Unserved.
-func (c *core) unserved(call string, rank int, wait *world.Waiter) error {
+// unserved returns the error of a wait for a rank that will not answer any more: see job.Waiter.Unserved.
+func (c *core) unserved(call string, rank int, wait *job.Waiter) error {
 	return c.orParted(wait.Unserved(call, rank), call, rank, wait)
 }
 
-func (c *core) orParted(err error, call string, rank int, wait *world.Waiter) error {
+func (c *core) orParted(err error, call string, rank int, wait *job.Waiter) error {
 	if err == nil && wait.AboutToSleep() && c.parted(rank) {
-		err = &world.PeerError{Rank: rank, Op: call, Cause: ErrParted}
+		err = &job.PeerError{Rank: rank, Op: call, Cause: ErrParted}
 	}
 	return err
 }

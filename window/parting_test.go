@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -88,8 +89,8 @@ func init() {
 
 // survive has ranks go on together when rank 0 has died.
 func survive(s *script, win *window.Window[int64]) {
-	for s.World.Rank() == 0 || s.World.Failure(0) == nil {
-		s.World.Poll()
+	for s.World.Rank() == 0 || s.World.Err(0) == nil {
+		job.Of(s.World).Poll()
 		s.OK(s.Ctx.Err())
 	}
 	if s.World.Rank() == 1 {
@@ -162,8 +163,8 @@ func TestCloseExposed(t *testing.T) {
 			err = win.Close()
 			look()
 			s.Fails(err, epoch.ErrEpochOpen)
-			for s.World.Failure(0) == nil {
-				s.World.Poll()
+			for s.World.Err(0) == nil {
+				job.Of(s.World).Poll()
 			}
 			s.OK(win.Close())
 		})(ctx, w)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // The words of Start…Complete and Post…Wait count: the n-th post of a target to an
@@ -127,7 +127,7 @@ func ours(err, one error) bool {
 	if !errors.Is(err, one) {
 		return false
 	}
-	var failed *world.PeerError
+	var failed *job.PeerError
 	return !errors.As(err, &failed) || !errors.Is(failed, one)
 }
 
@@ -196,7 +196,7 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 		if err := c.world.Approach(ctx, "window."+call, rank); err != nil {
 			return err
 		}
-		var failed *world.PeerError
+		var failed *job.PeerError
 		if _, err := c.peer(rank); err != nil && !errors.As(err, &failed) {
 			return errtext.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
 		}
@@ -220,7 +220,7 @@ func (w *untyped) Wait(ctx context.Context) error {
 		return errtext.Errorf("window: %w", err)
 	}
 	if err := c.hear(ctx, "window.Wait", roll{c, group, completeAt}); err != nil {
-		var lost *world.PeerError
+		var lost *job.PeerError
 		if errors.As(err, &lost) {
 			c.epochs.EndWait()
 		} else {
@@ -277,7 +277,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if c.world.Gone(origin) {
 			return false, c.world.LeftBy("window.Test", origin)
 		}
-		return false, &world.PeerError{Rank: origin, Op: "window.Test", Cause: ErrParted}
+		return false, &job.PeerError{Rank: origin, Op: "window.Test", Cause: ErrParted}
 	}
 	if ended {
 		c.world.AfterHearing()
@@ -341,7 +341,7 @@ func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 		d.expectDirect()
 		d.mu.Unlock()
 	}
-	err := d.link.TellWithin(ctx, &world.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
+	err := d.link.TellWithin(ctx, &job.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 	d.link.Post()
 	return err
 }
@@ -380,9 +380,9 @@ func (r *roll) willTell(i int) bool {
 
 // lost is the error of a rank of the group that has failed or left before it has told. It looks at others than the i-th, for
 // which it waits, only when it may take long: at those before it, too, of which the post was to be heard of later.
-func (r *roll) lost(call string, i int, wait *world.Waiter) error {
+func (r *roll) lost(call string, i int, wait *job.Waiter) error {
 	last := i + 1
-	if r.world.Failures() != 0 || wait.AboutToSleep() {
+	if r.world.FailureCount() != 0 || wait.AboutToSleep() {
 		i, last = 0, r.group.Len()
 	}
 	for ; i < last; i++ {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // reach is how ranks that share memory reach each other's parts of a window, the
@@ -63,7 +63,7 @@ func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 }
 
 // nextMapped is the next rank whose part could be mapped, -1 if there is none.
-func nextMapped(w *world.World, all []description) int {
+func nextMapped(w *job.World, all []description) int {
 	for step := 1; step < w.Size(); step++ {
 		if next := (w.Rank() + step) % w.Size(); w.Mapped(next) && all[next].bytes > 0 {
 			return next
@@ -73,7 +73,7 @@ func nextMapped(w *world.World, all []description) int {
 }
 
 // tryReach is how this rank reaches the part of the next.
-func tryReach(w *world.World, all []description, next int) (reach, error) {
+func tryReach(w *job.World, all []description, next int) (reach, error) {
 	if next < 0 {
 		return reachMapped, nil
 	}

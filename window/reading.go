@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
 )
 
 // Some calls look at control blocks while no epoch keeps the window from being closed:
@@ -51,7 +51,7 @@ func (c *core) endReading() {
 	}
 }
 
-func (c *core) pause(ctx context.Context, call string, wait *world.Waiter) error {
+func (c *core) pause(ctx context.Context, call string, wait *job.Waiter) error {
 	err := wait.Pause(ctx)
 	if err == nil && c.closed.Load() {
 		err = errClosed

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
 )
 
 // behind is the i-th rank behind this one, and behind the last the first. Who has something for
@@ -53,9 +53,9 @@ func (c *core) blame(call string, rank int, err error) error {
 	if err == nil {
 		return nil
 	}
-	var failed *world.PeerError
+	var failed *job.PeerError
 	if errors.As(err, &failed) {
-		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
+		return &job.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
 	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
 }
@@ -71,7 +71,7 @@ func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 	d.mu.Lock()
 	d.kind = kind
 	d.mu.Unlock()
-	m := world.Message{Kind: messageLock, Service: d.core.number, A: uint8(kind), X: d.core.ticket(d.link.Rank()), Y: uint64(d.core.tallies.passed.Load())}
+	m := job.Message{Kind: messageLock, Service: d.core.number, A: uint8(kind), X: d.core.ticket(d.link.Rank()), Y: uint64(d.core.tallies.passed.Load())}
 	err := d.link.TellWithin(ctx, &m, nil)
 	d.link.Post()
 	return err
@@ -92,7 +92,7 @@ func (d *deferred) tellUnlock() {
 	d.mu.Lock()
 	kind := d.kind
 	d.mu.Unlock()
-	m := world.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
+	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
 	// An error is the failure of the rank, and known as such.
 	_ = throughShortage(func() error { return d.start(context.Background(), scheduler.Message) })
 	_ = throughShortage(func() error { return d.link.Tell(&m, nil) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -25,14 +26,14 @@ var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode"
 	if w.Rank() == 0 {
 		err = errors.Join(err, win.Start(ctx, group), win.Put([]int64{1}, 1, 0), win.Complete(ctx), w.Barrier(ctx), win.Lock(ctx, Shared, 1))
 		r, failed := win.RFlush(1)
-		if r.late == nil && (r.mark == world.Mark{} || r.mark == world.GrantMark(win.core.tickets[1].Load())) {
+		if r.late == nil && (r.mark == job.Mark{} || r.mark == job.GrantMark(win.core.tickets[1].Load())) {
 			failed = errors.Join(failed, errors.New("the flush waits for nothing"))
 		}
 		err = errors.Join(err, failed, r.Wait(ctx), win.Unlock(ctx, 1))
 	} else {
 		// It rides as a rule. A Complete that does not waits for the Post.
 		for begun := time.Now(); !win.core.server.waiting.Load() && time.Since(begun) < await.Limit; runtime.Gosched() { // computes
-			w.Poll()
+			job.Of(w).Poll()
 		}
 		err = errors.Join(err, win.Post(ctx, group), w.Barrier(ctx), win.Wait(ctx))
 	}
@@ -65,7 +66,7 @@ var refusedBehindRide = jobtest.Register("a flush that rode, and a refusal behin
 	// It is served, and what was refused has come.
 	behind, failed := win.RFlush(1)
 	err = errors.Join(err, failed, d.link.Reach(ctx, behind.mark, 1<<30), r.Wait(ctx))
-	var refused *world.RefusalError
+	var refused *job.RejectionError
 	if e := behind.Wait(ctx); !errors.As(e, &refused) {
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 	}
@@ -118,7 +119,7 @@ func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 			failed = errors.New("the flush does not ride with a lock that is not granted")
 		}
 		err = errors.Join(err, failed, w.Barrier(ctx), d.awaitGrant(ctx), first.Wait(ctx))
-		var refused *world.RefusalError
+		var refused *job.RejectionError
 		if e := second.Wait(ctx); !errors.As(e, &refused) {
 			err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 		}

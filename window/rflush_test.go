@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
@@ -209,7 +210,7 @@ func flushOfLeaver(s *script) {
 
 // serveNothing has a rank serve nothing, which it says, until it is told to.
 func serveNothing(s *script, silent, serve chan struct{}) {
-	s.World.Exclude(func() {
+	job.Of(s.World).Exclude(func() {
 		close(silent)
 		<-serve
 	})
@@ -319,9 +320,9 @@ var flushOfDead = register("a flush of one who dies", func(s *script) {
 	if s.World.Rank() == victim {
 		<-s.Ctx.Done()
 	}
-	for s.World.Failure(victim) == nil {
+	for s.World.Err(victim) == nil {
 		s.OK(s.Ctx.Err())
-		s.World.Poll()
+		job.Of(s.World).Poll()
 		runtime.Gosched()
 	}
 	if s.World.Rank() == 0 {

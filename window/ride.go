@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
 )
 
 // What a rank that is told by messages has to do first rides with the operations on it.
@@ -101,7 +101,7 @@ func (d *deferred) ask(ctx context.Context, leave bool) error {
 	if err != nil {
 		return err
 	}
-	hold, m := asked, world.Message{Kind: messageLock, A: uint8(d.kind)}
+	hold, m := asked, job.Message{Kind: messageLock, A: uint8(d.kind)}
 	if rides && leave {
 		m.B, hold = lockOnce, leaving
 	}
@@ -120,12 +120,12 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	case d.core.world.Gone(rank):
 		return false, d.core.world.LeftBy("", rank)
 	case d.core.parted(rank):
-		return false, &world.PeerError{Rank: rank, Cause: ErrParted}
+		return false, &job.PeerError{Rank: rank, Cause: ErrParted}
 	}
 	if rides, err = d.packAll(ctx); err != nil || !rides {
 		return false, err
 	}
-	hold, m := settled, world.Message{Kind: messageComplete, Z: uint64(number)}
+	hold, m := settled, job.Message{Kind: messageComplete, Z: uint64(number)}
 	if d.arrivals != nil {
 		hold = asked
 	}
@@ -142,7 +142,7 @@ func (c *core) ticket(rank int) uint64 {
 }
 
 // ride sends a message with what is packed, which is all that is queued if all is set.
-func (d *deferred) ride(ctx context.Context, m *world.Message, hold hold, all bool) error {
+func (d *deferred) ride(ctx context.Context, m *job.Message, hold hold, all bool) error {
 	m.Service, m.Y = d.core.number, uint64(d.core.tallies.passed.Load())
 	// The answer may come at once, but no answer before it can be taken.
 	d.riding.Store(d.arrivals)
@@ -277,7 +277,7 @@ func (d *deferred) awaitLeave(ctx context.Context) error {
 
 // refusal is what the target has refused of what rode.
 func (d *deferred) refusal(ctx context.Context) error {
-	return d.link.Reach(ctx, world.Mark{}, d.core.number)
+	return d.link.Reach(ctx, job.Mark{}, d.core.number)
 }
 
 // openHeld is open that returns when neither the lock of the target nor its post has to be
@@ -357,7 +357,7 @@ func (d *deferred) leave(ctx context.Context) error {
 
 // granted takes the grant of a lock, with the answer to what has ridden with it. It is called
 // in progress.
-func (s *server) granted(from *world.Link, m *world.Message, payload []byte) error {
+func (s *server) granted(from *job.Link, m *job.Message, payload []byte) error {
 	c, rank := s.core, from.Rank()
 	ticket := c.tickets[rank].Load()
 	switch {
@@ -375,7 +375,7 @@ func (s *server) granted(from *world.Link, m *world.Message, payload []byte) err
 	case riding == nil && len(payload) > 0:
 		return fmt.Errorf("an answer of %s with a lock that was asked for alone", errtext.Count(len(payload), "byte"))
 	case riding != nil && !riding.Answered(payload):
-		return fmt.Errorf("%w: an answer of %s with a lock", world.ErrMessage, errtext.Count(len(payload), "byte"))
+		return fmt.Errorf("%w: an answer of %s with a lock", job.ErrMessage, errtext.Count(len(payload), "byte"))
 	}
 	from.Granted(c.number, uint32(m.X))
 	c.granted[rank].Store(uint32(m.X))

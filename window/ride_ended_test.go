@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 )
@@ -21,8 +22,8 @@ var rideLeft = register("leaving behind what rides with Complete", func(s *scrip
 		s.OK(win.Complete(s.Ctx))
 		return
 	}
-	for !s.World.Gone(0) {
-		s.World.Poll()
+	for !job.Of(s.World).Gone(0) {
+		job.Of(s.World).Poll()
 		runtime.Gosched()
 	}
 	s.OK(win.Post(s.Ctx, other))
@@ -74,8 +75,8 @@ var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 	case victim:
 		<-s.Ctx.Done()
 	case 0:
-		for s.World.Failure(victim) == nil {
-			s.World.Poll()
+		for s.World.Err(victim) == nil {
+			job.Of(s.World).Poll()
 			runtime.Gosched()
 		}
 		s.OK(win.Lock(s.Ctx, window.Exclusive, 2))
@@ -86,7 +87,7 @@ var rideDead = register("a lock of the dead that is wanted", func(s *script) {
 		for told := false; !told; runtime.Gosched() {
 			// That the victim has failed it tells too.
 			told, _ = win.TestNotify(0, 1)
-			s.OK(s.World.Failure(0))
+			s.OK(s.World.Err(0))
 		}
 		equal(s, "what was put", win.Local()[:1], []int64{5})
 	}

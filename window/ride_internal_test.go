@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -39,7 +40,7 @@ var rideRefused = jobtest.Register("a refusal under a lock", func(ctx context.Co
 			err = errors.Join(err,
 				p.deferred.put(addressOf(new(int64)), 8, 64),
 				win.FetchAndOp(Sum, 4, &got, 1, i))
-			var refused *world.RefusalError
+			var refused *job.RejectionError
 			if e := end(); !errors.As(e, &refused) || !strings.Contains(e.Error(), "put of 8 bytes at offset 64") {
 				err = errors.Join(err, fmt.Errorf("error is %v, want a refusal that names the put", e))
 			}
@@ -91,7 +92,7 @@ var rideRefusedLater = jobtest.Register("a refusal of what has waited", func(ctx
 	err = errors.Join(err, w.Barrier(ctx))
 	// The lock of the other window is taken when this one has been granted.
 	err = errors.Join(err, another.Lock(ctx, Exclusive, 1), another.Put([]int64{1}, 1, 0), another.Flush(ctx, 1), another.Unlock(ctx, 1))
-	var refused *world.RefusalError
+	var refused *job.RejectionError
 	if e := win.Unlock(ctx, 1); !errors.As(e, &refused) || !strings.Contains(e.Error(), "put of 8 bytes at offset 64") {
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal that names the put", e))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -24,7 +25,7 @@ func rideLeftHeld(wait func(ctx context.Context, win *Window[int64], give func()
 		}
 		stripe := win.core.own.control.stripe(win.view.offset(perStripe))
 		win.core.lockStripe(stripe)
-		err = untilServed(ctx, w, func() bool { return win.core.server.waiting.Load() && w.Gone(0) })
+		err = untilServed(ctx, w, func() bool { return win.core.server.waiting.Load() && job.Of(w).Gone(0) })
 		err = errors.Join(err, win.Post(ctx, other), wait(ctx, win, func() { win.core.giveStripe(stripe) }))
 		if sum := win.Local()[perStripe]; sum != 1 {
 			err = errors.Join(err, fmt.Errorf("the element is %d behind the exposure, want 1", sum))
@@ -81,7 +82,7 @@ func rideUnposted(look func(ctx context.Context, r Request) error) jobtest.Body 
 			return fmt.Errorf("Complete ends with %w, before the Post", err)
 		}
 		for _, e := range []error{look(ctx, r), win.Complete(ctx)} {
-			var left *world.PeerError
+			var left *job.PeerError
 			if !errors.As(e, &left) || !errors.Is(e, world.ErrLeft) || left.Rank != 1 {
 				err = errors.Join(err, fmt.Errorf("error is %w, want that rank 1 has left", e))
 			}

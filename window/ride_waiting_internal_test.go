@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -15,9 +16,9 @@ import (
 // untilServed makes progress until reached tells that what others have sent has come so far.
 func untilServed(ctx context.Context, w *world.World, reached func() bool) error {
 	for {
-		w.Poll()
+		job.Of(w).Poll()
 		there := false
-		w.Exclude(func() { there = reached() })
+		job.Of(w).Exclude(func() { there = reached() })
 		if there || ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -55,7 +56,7 @@ var rideStripe = jobtest.Register("a lock behind a Complete that waits for a str
 	err = untilServed(ctx, w, win.core.server.waiting.Load)
 	err = errors.Join(err, win.Post(ctx, other), untilServed(ctx, w, func() bool { return len(win.core.server.wishes) == 2 || win.Local()[0] == 6 }))
 	waiting := 0
-	w.Exclude(func() {
+	job.Of(w).Exclude(func() {
 		win.core.giveStripe(stripe)
 		win.core.server.grantWishes()
 		waiting = len(win.core.server.wishes)
@@ -92,7 +93,7 @@ var rideFailed = jobtest.Register("a Complete of one that fails", func(ctx conte
 	}
 	err = untilServed(ctx, w, win.core.server.waiting.Load)
 	win.core.server.failed(0)
-	w.Exclude(func() {
+	job.Of(w).Exclude(func() {
 		if waiting, spare := len(win.core.server.early), len(win.core.server.spare); waiting != 0 || spare != 1 {
 			err = errors.Join(err, fmt.Errorf("%d wishes wait, %d can be used again, want 0 and 1", waiting, spare))
 		}
@@ -151,11 +152,11 @@ var rideGranted = jobtest.Register("a grant of what was not asked for", func(ctx
 			return err
 		}
 		grant := func(ticket uint64, answer []byte) error {
-			return errors.Join(p.link.Tell(&world.Message{Kind: messageGranted, Service: win.core.number, X: ticket}, answer), p.link.Flush(ctx))
+			return errors.Join(p.link.Tell(&job.Message{Kind: messageGranted, Service: win.core.number, X: ticket}, answer), p.link.Flush(ctx))
 		}
 		for _, ticket := range []uint64{1<<32 + 1, 2, 1<<31 - 1} {
 			for _, answer := range [][]byte{nil, make([]byte, 8)} {
-				var refused *world.RefusalError
+				var refused *job.RejectionError
 				if e := grant(ticket, answer); !errors.As(e, &refused) {
 					err = errors.Join(err, fmt.Errorf("ticket %d with %d bytes: error is %v, want a refusal", ticket, len(answer), e))
 				}

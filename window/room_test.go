@@ -4,15 +4,15 @@ import (
 	"context"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world"
 )
 
 // stubborn holds up progress until it is closed, as if the rank were stopped.
 type stubborn chan struct{}
 
-func (s stubborn) Serve(*world.Link, *world.Message, []byte) error { <-s; return nil }
+func (s stubborn) Serve(*job.Link, *job.Message, []byte) error { <-s; return nil }
 
 const stubbornService = 1000
 
@@ -26,15 +26,15 @@ func (s *script) resist() (stop func()) {
 			close(service)
 		}()
 	}
-	return s.World.Serve(stubbornService, service)
+	return job.Of(s.World).Serve(stubbornService, service)
 }
 
 // fill sends to rank 1 until nothing more fits on the way.
 func (s *script) fill(ended context.Context) {
-	link, err := s.World.Link(1)
+	link, err := job.Of(s.World).Link(1)
 	s.OK(err)
 	for err == nil {
-		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: stubbornService}, nil)
+		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: stubbornService}, nil)
 	}
 	s.Fails(err, context.Canceled)
 }

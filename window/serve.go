@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
 )
 
@@ -105,8 +106,9 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { s.enforce(ctx, &limits) })
+	listener := job.ListenerOf(l)
 	for {
-		session, err := l.Accept(ctx)
+		session, err := listener.Accept(ctx)
 		switch {
 		case err == nil:
 			s.begin(ctx, newAttendant(ctx, session, named, &limits), &running)

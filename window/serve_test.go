@@ -113,12 +113,12 @@ func TestStallingBeforeAttach(t *testing.T) {
 	limited(t, &window.Server{Limits: limits}, func(ctx context.Context, address string, _ *window.Window[uint64]) {
 		w, err := world.Dial(ctx, address, world.WithoutKey())
 		require.NoError(t, err)
-		ended := make(chan int, 1)
-		w.OnFailure(func(rank int) { ended <- rank })
-		if w.Failure(0) == nil {
-			require.Zero(t, <-ended)
+		ended := make(chan *world.PeerError, 1)
+		w.OnFailure(func(err *world.PeerError) { ended <- err })
+		if w.Err(0) == nil {
+			require.Zero(t, (<-ended).Rank)
 		}
-		evicted(t, w.Failure(0), "the session took no seat within 20ms (Limits.AttachTime)")
+		evicted(t, w.Err(0), "the session took no seat within 20ms (Limits.AttachTime)")
 		require.NoError(t, w.Close())
 	})
 }
@@ -131,11 +131,11 @@ func TestIdleSession(t *testing.T) {
 		idle, _ := attached(t, ctx, address, "words")
 		w, works := attached(t, ctx, address, "words")
 		require.NoError(t, works.LockAll(ctx, window.NoCheck))
-		for idle.Failure(0) == nil {
+		for idle.Err(0) == nil {
 			require.NoError(t, errors.Join(works.Put([]uint64{1}, 0, 0), works.Flush(ctx, 0)))
 			time.Sleep(10 * time.Millisecond) // computes
 		}
-		evicted(t, idle.Failure(0), "the session issued no operation for 6s (Limits.IdleTime)")
+		evicted(t, idle.Err(0), "the session issued no operation for 6s (Limits.IdleTime)")
 		require.NoError(t, errors.Join(works.UnlockAll(ctx), works.Close(), w.Close(), idle.Close()))
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // A served window is one that programs use which are not ranks of its job: clients. A client
@@ -149,7 +149,7 @@ func (s *seats) revoke() {
 
 // A guest is a client's end of a window in the process that serves it.
 type guest struct {
-	session *world.Session
+	session *job.Session
 	name    string
 	host    *core
 	seat    int
@@ -161,7 +161,7 @@ type guest struct {
 	mu sync.Mutex
 	// data is the memory as the client reaches it, nil once it does not any more. over tells that
 	// the host's memory may be gone, or that the guest has left.
-	data *world.Region
+	data *job.Region
 	over bool
 	// blocks is since when it is known that somebody waits for the lock that the guest holds, which is the one of grants; zero
 	// if nobody does.
@@ -177,7 +177,7 @@ func (c *core) lodge(host *core) {
 }
 
 // newGuest makes the window that a client attaches to.
-func newGuest(session *world.Session, number uint32, served Served) (g *guest, offered description, err error) {
+func newGuest(session *job.Session, number uint32, served Served) (g *guest, offered description, err error) {
 	w, host := session.World(), served.core
 	g = &guest{session: session, name: served.name, host: host}
 	g.mu.Lock()

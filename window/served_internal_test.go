@@ -18,6 +18,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
 )
@@ -37,7 +38,7 @@ func FuzzRequest(f *testing.F) {
 
 func FuzzOffer(f *testing.F) {
 	c := &core{hints: settings{singleElement: true, unordered: true, slots: 3}}
-	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: world.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
+	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: job.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
 	f.Add(c.offer(&description{bytes: 1 << 63, alignment: 3}))
 	all := promises(1<<len(promiseNames) - 1).settings()
 	all.readOnly = true
@@ -134,7 +135,7 @@ func TestHostileReader(t *testing.T) {
 		}
 		refused := func(what string) {
 			t.Helper()
-			var refusal *world.RefusalError
+			var refusal *job.RejectionError
 			require.ErrorAs(t, p.link.Flush(ctx, number), &refusal, what)
 			require.ErrorContains(t, refusal, ErrReadOnly.Error(), what)
 			unchanged(what)
@@ -144,13 +145,13 @@ func TestHostileReader(t *testing.T) {
 			n, err := aggregate.Check(packet)
 			require.NoError(t, err)
 			answer := make([]byte, n)
-			require.NoError(t, p.link.Ask(ctx, &world.Message{Kind: messagePacket, Service: number}, packet, answer))
+			require.NoError(t, p.link.Ask(ctx, &job.Message{Kind: messagePacket, Service: number}, packet, answer))
 			refused(name)
 			require.Equal(t, append(make([]byte, n-8), 2, 0, 0, 0, 0, 0, 0, 0), answer, name)
-			require.NoError(t, p.link.Tell(&world.Message{Kind: messageLock, Service: number, A: uint8(Shared), B: lockOnce}, write))
+			require.NoError(t, p.link.Tell(&job.Message{Kind: messageLock, Service: number, A: uint8(Shared), B: lockOnce}, write))
 			refused(name + " under a lock")
 		}
-		require.NoError(t, p.link.Tell(&world.Message{Kind: messageLock, Service: number, A: uint8(Exclusive)}, nil))
+		require.NoError(t, p.link.Tell(&job.Message{Kind: messageLock, Service: number, A: uint8(Exclusive)}, nil))
 		refused("exclusive lock")
 		// By RDMA there is no other answer than the end.
 		eight := []byte{9, 9, 9, 9, 9, 9, 9, 9}
@@ -166,28 +167,28 @@ func visitHostile(ctx context.Context, t *testing.T, address string) {
 	require.NoError(t, err)
 	win, err := Attach[int64](ctx, w, "words")
 	require.NoError(t, err)
-	link, err := w.Link(0)
+	link, err := job.Of(w).Link(0)
 	require.NoError(t, err)
-	refused := func(service uint32, m world.Message, payload []byte) {
+	refused := func(service uint32, m job.Message, payload []byte) {
 		t.Helper()
 		m.Service = service
 		require.NoError(t, link.Tell(&m, payload))
-		var refusal *world.RefusalError
+		var refusal *job.RejectionError
 		require.ErrorAs(t, link.Flush(ctx, service), &refusal, "%+v", m)
 	}
-	for _, m := range []world.Message{
+	for _, m := range []job.Message{
 		{Kind: messageWord, A: postAt, X: 1}, {Kind: messageComplete, Z: 1}, {Kind: messageMark}, {Kind: messageGranted},
 		{Kind: messageAttach}, {Kind: messageLock, A: 9}, {Kind: messageUnlock, A: uint8(Exclusive)},
 	} {
 		refused(win.core.number, m, nil)
 	}
 	v := win.core.visited
-	for _, m := range []world.Message{{Kind: messageDetach}, {Kind: messageDetach, X: 1 << 40}, {Kind: messageAttached}, {Kind: messageLock}} {
+	for _, m := range []job.Message{{Kind: messageDetach}, {Kind: messageDetach, X: 1 << 40}, {Kind: messageAttached}, {Kind: messageLock}} {
 		refused(v.number, m, nil)
 	}
-	refused(v.number, world.Message{Kind: messageAttach, X: 9}, make([]byte, requestHead+MostName+1))
+	refused(v.number, job.Message{Kind: messageAttach, X: 9}, make([]byte, requestHead+MostName+1))
 	// Windows that are none, and requests that are none, are answered, which the visitor refuses: it has not asked.
-	require.NoError(t, link.Tell(&world.Message{Kind: messageDetach, Service: v.number, X: 77}, nil))
+	require.NoError(t, link.Tell(&job.Message{Kind: messageDetach, Service: v.number, X: 77}, nil))
 	for _, text := range [][]byte{nil, {1}, binary.LittleEndian.AppendUint32(nil, 1<<31), []byte("\xff\xff\xff\xffwords")} {
 		a := new(inquiry)
 		v.mu.Lock()
@@ -195,10 +196,10 @@ func visitHostile(ctx context.Context, t *testing.T, address string) {
 		v.asked[v.tickets] = a
 		ticket := v.tickets
 		v.mu.Unlock()
-		require.NoError(t, link.Tell(&world.Message{Kind: messageAttach, Service: v.number, X: ticket}, text))
+		require.NoError(t, link.Tell(&job.Message{Kind: messageAttach, Service: v.number, X: ticket}, text))
 		link.Post()
 		for !a.answered.Load() {
-			w.Poll()
+			job.Of(w).Poll()
 		}
 		require.Zero(t, a.number)
 	}
@@ -247,7 +248,7 @@ func TestAttachRefusedMeanwhile(t *testing.T) {
 		go func() { served <- Serve(ctx, l, win.As("words")) }()
 		c, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey())
 		require.NoError(t, err)
-		v := c.Attached(visitorKey{}, func() any { return newVisitor(c) }).(*visitor)
+		v := job.Of(c).Attached(visitorKey{}, func() any { return newVisitor(jobOf(c)) }).(*visitor)
 		a := &inquiry{request: encodeRequest(reduce.KindOf[int64](), "words"), givenUp: true}
 		v.asked[77] = a
 		attached := make(chan error)
@@ -261,7 +262,7 @@ func TestAttachRefusedMeanwhile(t *testing.T) {
 			goesOn = !a.givenUp
 			v.mu.Unlock()
 		}
-		require.NoError(t, v.Serve(nil, &world.Message{Kind: messageAttached, A: refusedSeats, X: 77, Z: 1}, nil))
+		require.NoError(t, v.Serve(nil, &job.Message{Kind: messageAttached, A: refusedSeats, X: 77, Z: 1}, nil))
 		require.NoError(t, <-attached)
 		return errors.Join(c.Close(), l.Close(), <-served, win.Close())
 	}))
@@ -294,7 +295,7 @@ func TestSeatFreeAfterClose(t *testing.T) {
 			waited := make(chan error, 1)
 			go func() {
 				// It waits for the server.
-				waited <- await.UntilParked(ctx, "world.(*World).Close", 1)
+				waited <- await.UntilParked(ctx, "job.(*World).Close", 1)
 				g.mu.Unlock()
 			}()
 			if closes {
@@ -437,7 +438,7 @@ func TestGoneRankBlocksNobody(t *testing.T) {
 				locked.Store(true)
 				await.True(t, "the client to block rank 1", blocks)
 				seen.Store(true)
-				await.True(t, "rank 1 to be gone", func() bool { return w.Gone(1) })
+				await.True(t, "rank 1 to be gone", func() bool { return job.Of(w).Gone(1) })
 				require.False(t, blocks())
 				return errors.Join(there.Unlock(ctx, 0), detach(there), l.Close(), <-served, win.Close())
 			}))
@@ -465,7 +466,6 @@ func TestEvictedIsNotListed(t *testing.T) {
 		server.mu.Lock()
 		one.evict(errors.New("maintenance"))
 		await.True(t, "the session's World to be closed", func() bool {
-			_, err := Allocate[int64](ctx, one.session.World(), 1)
 			return errors.Is(err, world.ErrClosed)
 		})
 		soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // expires
@@ -499,12 +499,12 @@ func TestRefusedQuietly(t *testing.T) {
 		}
 		dialed <- err
 	}()
-	first, err := l.Accept(ctx)
+	first, err := job.ListenerOf(l).Accept(ctx)
 	require.NoError(t, err)
 	var running sync.WaitGroup
 	server := Server{refusing: mostRefusing}
 	server.begin(ctx, newAttendant(ctx, first, nil, new(Limits)), &running)
-	again, err := l.Accept(ctx)
+	again, err := job.ListenerOf(l).Accept(ctx)
 	require.NoError(t, err)
 	require.NoError(t, again.Begin())
 	<-again.Left()

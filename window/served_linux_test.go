@@ -24,7 +24,7 @@ var (
 )
 
 // soonDead are the options of both sides.
-var soonDead = world.WithSilence(silence)
+var soonDead = world.WithPeerTimeout(silence)
 
 // whereServed listens at rank 0, and tells all where.
 func whereServed(ctx context.Context, w *world.World) (l *world.Listener, address string, err error) {

@@ -187,8 +187,8 @@ func TestAttachRefused(t *testing.T) {
 		_, err = window.Attach[uint64](ctx, w, "words", window.SingleElement())
 		require.ErrorIs(t, err, window.ErrArgument)
 		_, err = window.Allocate[uint64](ctx, w, 1)
-		require.ErrorIs(t, err, world.ErrSession)
-		require.ErrorIs(t, w.Barrier(ctx), world.ErrSession)
+		require.ErrorIs(t, err, world.ErrNoCollectives)
+		require.ErrorIs(t, w.Barrier(ctx), world.ErrNoCollectives)
 		// A seat is given free and taken again.
 		for range 3 {
 			win, err := window.Attach[uint64](ctx, w, "words")

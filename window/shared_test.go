@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -44,7 +45,7 @@ var sharedCounts = registerShared("shared memory", []int{1, 2, 3, 5}, func(s *sc
 	}
 	own, ok := win.Shared(me)
 	s.Check(ok && &own[0] == &win.Local()[0], "the own part is shared: %v, with %d elements", ok, len(own))
-	wait := s.World.NewWaiter()
+	wait := job.Of(s.World).NewWaiter()
 	for atomic.LoadUint64(&own[1]) < uint64(n) {
 		s.OK(wait.Pause(s.Ctx))
 	}
@@ -94,9 +95,9 @@ var sharedDeath = register("shared memory of the dead", func(s *script) {
 		<-s.Ctx.Done()
 		return
 	}
-	wait := s.World.NewWaiter()
+	wait := job.Of(s.World).NewWaiter()
 	defer wait.Finish()
-	for s.World.Failures() == 0 {
+	for job.Of(s.World).FailureCount() == 0 {
 		s.OK(wait.Pause(s.Ctx))
 	}
 	_, ok = win.Shared(1)

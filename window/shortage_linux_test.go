@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/internal/testsize"
@@ -33,16 +34,16 @@ const busyService, idleService = stubbornService + 1, stubbornService + 2
 // is stubborn it can be heard meanwhile.
 type delaying struct{ atomic.Bool }
 
-func (d *delaying) Serve(from *world.Link, _ *world.Message, _ []byte) error {
+func (d *delaying) Serve(from *job.Link, _ *job.Message, _ []byte) error {
 	from.Later(func() (bool, error) { return d.Load(), nil })
 	return nil
 }
 
 // tell sends a rank a message for a service.
-func (s *script) tell(rank int, service uint32) *world.Link {
-	link, err := s.World.Link(rank)
+func (s *script) tell(rank int, service uint32) *job.Link {
+	link, err := job.Of(s.World).Link(rank)
 	s.OK(err)
-	s.OK(link.Tell(&world.Message{Kind: world.FirstKind, Service: service}, nil))
+	s.OK(link.Tell(&job.Message{Kind: job.FirstKind, Service: service}, nil))
 	return link
 }
 
@@ -53,7 +54,7 @@ func (s *script) crowd() {
 	end()
 	err := error(nil)
 	for err == nil {
-		err = link.TellWithin(ended, &world.Message{Kind: world.FirstKind, Service: idleService}, nil)
+		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
 	}
 	s.Fails(err, context.Canceled)
 }
@@ -64,7 +65,7 @@ const shortRanks, stranger = 6, 3
 
 // lack calls f while this process has no descriptor for its connection to the stranger, which it
 // hears of now and then.
-func (s *script) lack(f func(another *world.Link)) {
+func (s *script) lack(f func(another *job.Link)) {
 	end, err := shortage.Descriptors(0)
 	s.OK(err)
 	f(s.tell(stranger, idleService))
@@ -73,7 +74,7 @@ func (s *script) lack(f func(another *world.Link)) {
 
 // soonShort has rank 0 give up a connection soon that it cannot make. Nobody is taken for dead.
 func soonShort() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(never), world.WithNetwork(func(rank int) (verbs.Device, error) {
+	return []world.Option{world.WithPeerTimeout(never), world.WithNetwork(func(rank int) (verbs.Device, error) {
 		options := tcp.Options{Listen: "127.0.0.1:0", Silence: never, HandshakeLimit: await.Limit}
 		if rank == 0 {
 			options.HandshakeLimit = 3 * time.Second
@@ -92,8 +93,8 @@ func registerShort(name string, count int, serve func(s *script, win *window.Win
 	return jobtest.RegisterWith(name, soonShort, scripted(func(s *script) {
 		later, now := new(delaying), new(delaying)
 		now.Store(true)
-		defer s.World.Serve(busyService, later)()
-		defer s.World.Serve(idleService, now)()
+		defer job.Of(s.World).Serve(busyService, later)()
+		defer job.Of(s.World).Serve(idleService, now)()
 		if s.World.Rank() == 1 {
 			go func() {
 				_ = jobtest.Hold("full")
@@ -129,7 +130,7 @@ func registerShort(name string, count int, serve func(s *script, win *window.Win
 // all of it.
 var shortBefore = registerShort("short before a long accumulate", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.crowd()
-	s.lack(func(*world.Link) { s.Fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
+	s.lack(func(*job.Link) { s.Fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
 	jobtest.Signal("cut short")
 	s.persist(func() error { return win.Accumulate(window.Sum, ones, 1, 0) })
 	s.persist(func() error { return win.Unlock(s.Ctx, 1) })
@@ -142,9 +143,9 @@ var shortAmid = registerShort("short amid a long accumulate", manyElements, idle
 	done := make(chan error, 1)
 	go func() { done <- win.Accumulate(window.Sum, ones, 1, 0) }()
 	for link.Mark() == before {
-		s.World.Poll()
+		job.Of(s.World).Poll()
 	}
-	s.lack(func(another *world.Link) {
+	s.lack(func(another *job.Link) {
 		// The accumulate hears of it too, as a rule.
 		s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
 	})
@@ -164,7 +165,7 @@ var shortPost = registerShort("short in a post", someElements, func(s *script, w
 	s.OK(win.Unlock(s.Ctx, 1))
 	s.crowd()
 	done := make(chan error, 1)
-	s.lack(func(another *world.Link) {
+	s.lack(func(another *job.Link) {
 		go func() { done <- win.Post(s.Ctx, groupOf(s, win, 1)) }()
 		s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
 	})
@@ -183,7 +184,7 @@ var shortUnlock = registerShort("short in an unlock", someElements, idle, func(s
 	s.crowd()
 	s.OK(win.Accumulate(window.Sum, ones[:1], 1, 0))
 	done := make(chan error, 1)
-	s.lack(func(another *world.Link) {
+	s.lack(func(another *job.Link) {
 		go func() { done <- win.Unlock(s.Ctx, 1) }()
 		// As a rule it hears of it once for what is queued, and once for the lock.
 		for range 2 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
@@ -128,7 +129,7 @@ func completeSendsNoMore(t *testing.T, epochs, bytes int) {
 			return err
 		}
 		data := make([]byte, 2*bytes)
-		region, err := w.Register(data, verbs.LocalWrite)
+		region, err := job.Of(w).Register(data, verbs.LocalWrite)
 		if err != nil {
 			return err
 		}
@@ -214,7 +215,7 @@ func TestLockAllUnchecked(t *testing.T) {
 		if err := w.Barrier(ctx); err != nil {
 			return err
 		}
-		before := w.Frames()
+		before := job.Of(w).Frames()
 		if err := win.LockAll(ctx, window.NoCheck); err != nil {
 			return err
 		}
@@ -222,7 +223,7 @@ func TestLockAllUnchecked(t *testing.T) {
 		if err := win.Accumulate(window.Sum, []int64{7}, next, 0); err != nil {
 			return err
 		}
-		if sent := w.Frames() - before; sent > 2 {
+		if sent := job.Of(w).Frames() - before; sent > 2 {
 			return fmt.Errorf("%d frames for a LockAll without locks", sent)
 		}
 		if err := errors.Join(win.UnlockAll(ctx), w.Barrier(ctx)); err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // Counts are operations by kind, and the bytes of the window that they touched.
@@ -119,7 +119,7 @@ func (c *core) account() {
 		name   string
 		counts *Counts
 	}{{"mapped", &s.Mapped}, {"direct", &s.Direct}, {"packed", &s.Packed}} {
-		for _, row := range []world.Account{
+		for _, row := range []job.Account{
 			{What: "puts", Count: way.counts.Puts}, {What: "gets", Count: way.counts.Gets},
 			{What: "accumulates", Count: way.counts.Accumulates}, {What: "fetches", Count: way.counts.Fetches},
 			{What: "swaps", Count: way.counts.Swaps}, {What: "notifications", Count: way.counts.Notifications},
@@ -132,7 +132,7 @@ func (c *core) account() {
 		}
 	}
 	if s.Packets > 0 {
-		c.world.Account(world.Account{Of: of, What: "packets", Count: s.Packets})
+		c.world.Account(job.Account{Of: of, What: "packets", Count: s.Packets})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -52,7 +53,7 @@ var countedAll = jobtest.RegisterWith("counted by kind", func() ([]world.Option,
 	oneOfEach(s, win)
 	stats := win.Stats()
 	next := (s.World.Rank() + 1) % s.World.Size()
-	if s.World.Mapped(next) && !s.World.Counts() {
+	if s.World.Mapped(next) && !job.Of(s.World).Counts() {
 		s.Check(total(stats) == window.Counts{}, "counted without being asked are %+v", stats)
 		s.OK(win.Close())
 		return

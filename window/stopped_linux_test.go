@@ -33,7 +33,7 @@ func impatient() ([]world.Option, error) {
 			return nil, err
 		}
 	}
-	return []world.Option{world.WithSilence(after)}, nil
+	return []world.Option{world.WithPeerTimeout(after)}, nil
 }
 
 // registerImpatient is register for ranks that take others soon for dead.
@@ -96,7 +96,7 @@ func stopping(s *script, d death) {
 		}
 		for rank := range s.World.Size() {
 			if rank != victim {
-				s.Lost(s.World.Failure(rank), rank)
+				s.Lost(s.World.Err(rank), rank)
 			}
 		}
 		s.OK(jobtest.Hold("excluded"))

@@ -22,7 +22,7 @@ const (
 // besideStranger has a rank call what needs one of its host that is stopped, and which it has never met. A call that
 // waited for the stranger, and not for its context, would hang.
 var besideStranger = jobtest.RegisterWith("calls beside a stranger that is stopped", func() ([]world.Option, error) {
-	return []world.Option{world.WithSilence(2 * await.Limit)}, nil
+	return []world.Option{world.WithPeerTimeout(2 * await.Limit)}, nil
 }, scripted(func(s *script) {
 	win := allocate[int64](s, 1)
 	group, err := win.Group(strange)

@@ -96,7 +96,7 @@ func (c *core) isDead(holder uint32) bool {
 	if rank >= c.size {
 		return true
 	}
-	if holder == 0 || c.world.Failures() == 0 {
+	if holder == 0 || c.world.FailureCount() == 0 {
 		return false
 	}
 	return !c.here[rank].Load() && c.world.Failure(rank) != nil

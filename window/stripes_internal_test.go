@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -56,7 +57,7 @@ var heldStripe = jobtest.Register("dying with a stripe", func(ctx context.Contex
 			if err := win.FetchAndOp(NoOp, 0, &sum, 0, at.element); err != nil {
 				return err
 			}
-			if err := w.Failure(2 - w.Rank()); err != nil {
+			if err := w.Err(2 - w.Rank()); err != nil {
 				return err
 			}
 		}
@@ -137,7 +138,7 @@ func TestStripeOfTheLate(t *testing.T) {
 			win.core.lockStripe(stripe)
 			err = w.Barrier(ctx)
 			go func() {
-				for w.Failures() == 0 {
+				for job.Of(w).FailureCount() == 0 {
 					runtime.Gosched()
 				}
 				taken := stripe.Load() != win.core.lockWord
@@ -152,7 +153,7 @@ func TestStripeOfTheLate(t *testing.T) {
 		}
 		word := lockWordOf(1)
 		err = w.Barrier(ctx)
-		for w.Failures() == 0 {
+		for job.Of(w).FailureCount() == 0 {
 			runtime.Gosched()
 		}
 		if win.core.isDead(word) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 var errClosed = epoch.ErrClosed
@@ -48,9 +48,9 @@ func checkContext(ctx context.Context, call string) error {
 // peerError is the error of a call that needs a rank which has failed.
 func (c *core) peerError(call string, rank int) error {
 	err := c.world.Failure(rank)
-	var failed *world.PeerError
+	var failed *job.PeerError
 	if errors.As(err, &failed) {
-		return &world.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
+		return &job.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
 	return err
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
 )
 
 // A Fence among ranks that do not all map each other's memory needs no answers: behind what
@@ -15,7 +15,7 @@ import (
 // many marks each has to wait for. So a Fence is a message to each rank that was sent
 // something to, and one a round of the barrier, which is the same where it is the same rank.
 // The ranks of a host, which do map each other, tell each other through memory, and one of
-// them takes part in the barrier for all: see world.Meeting. What they do to each other's
+// them takes part in the barrier for all: see job.Meeting. What they do to each other's
 // memory themselves is done when the call has returned, or, where it was held back, before
 // they begin the Fence.
 //
@@ -59,7 +59,7 @@ type tallies struct {
 const fewHosts = 8
 
 // talliesSuit tells whether a Fence by tally suits a rank.
-func talliesSuit(w *world.World) bool {
+func talliesSuit(w *job.World) bool {
 	hosts, regular := w.Hosts()
 	return hosts > 1 && regular && (hosts <= fewHosts || !w.Crowded())
 }
@@ -89,7 +89,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	if err := c.meeting.EndTally(ctx, call); err != nil {
 		return err
 	}
-	if c.world.Failures() != 0 {
+	if c.world.FailureCount() != 0 {
 		// Others have given this Fence up.
 		return c.anyFailure(call)
 	}
@@ -161,7 +161,7 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 		return false, false, nil
 	}
 	d.expectDirect()
-	if err := d.link.TellWithin(ctx, &world.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
+	if err := d.link.TellWithin(ctx, &job.Message{Kind: messageMark, Service: c.number, X: uint64(number), AfterReads: true}, nil); err != nil {
 		return false, false, err
 	}
 	d.marked.Store(true)
@@ -194,7 +194,7 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 	wait := c.world.NewWaiter()
 	defer wait.Finish()
 	for marks.Load() < arrivals {
-		if c.world.Failures() != 0 && marks.Load() < arrivals {
+		if c.world.FailureCount() != 0 && marks.Load() < arrivals {
 			return c.anyFailure(call)
 		}
 		if err := c.pause(ctx, call, &wait); err != nil {
@@ -205,7 +205,7 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 }
 
 // mark counts a mark of another rank.
-func (s *server) mark(from *world.Link, m *world.Message) error {
+func (s *server) mark(from *job.Link, m *job.Message) error {
 	t, number := &s.core.tallies, uint32(m.X)
 	if ahead := number - t.passed.Load(); m.X > 1<<32-1 || ahead != 1 && ahead != 2 || t.marked[from.Rank()] == m.X+1 {
 		return fmt.Errorf("mark of fence %d, the last was %d", m.X, t.passed.Load())
@@ -239,8 +239,8 @@ func (c *core) early(number uint64) (bool, error) {
 // sent behind it waits too.
 type delay struct {
 	server  *server
-	from    *world.Link
-	message world.Message
+	from    *job.Link
+	message job.Message
 	payload []byte
 	ended   uint64
 	try     func() (bool, error)
@@ -248,7 +248,7 @@ type delay struct {
 
 // putOff has a message served when this rank has come to its epoch, behind the Fence that
 // its sender has ended.
-func (s *server) putOff(from *world.Link, m *world.Message, payload []byte, ended uint64) {
+func (s *server) putOff(from *job.Link, m *job.Message, payload []byte, ended uint64) {
 	d := s.delays[from.Rank()]
 	if d == nil {
 		d = &delay{server: s}

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/world"
 )
 
 // Put writes origin to target's window from displacement on. origin belongs to
@@ -31,7 +31,7 @@ func (v *view) failed(op string, target, displacement, count int, cause error) e
 		cause = err
 	} else if errors.Is(cause, verbs.ErrPeerGone) {
 		// The World has not heard of it yet.
-		cause = &world.PeerError{Rank: target, Cause: cause}
+		cause = &job.PeerError{Rank: target, Cause: cause}
 	}
 	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 }
@@ -46,7 +46,7 @@ type Request struct {
 	// flush: it is that of RFlush, complete at mark, or if late is not nil where that tells, once it has begun.
 	// generation is what the debug mode has it complete.
 	flush      bool
-	mark       world.Mark
+	mark       job.Mark
 	late       *lateFlush
 	generation uint64
 	// read is what the debug mode has of a get.
@@ -144,7 +144,7 @@ func (r Request) lost(how departure) error {
 	}
 	switch gone := c.world.Gone(target); {
 	case c.parted(target):
-		return &world.PeerError{Rank: target, Op: call, Cause: ErrParted}
+		return &job.PeerError{Rank: target, Op: call, Cause: ErrParted}
 	case gone && !d.posted():
 		return c.world.LeftBy(call, target)
 	}

@@ -3,7 +3,7 @@ package window
 import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/epoch"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // A watch is told of each operation on a window. There is none where nobody asked for it, and operations on mapped
@@ -12,13 +12,13 @@ import (
 type watch struct {
 	watchCounts
 	counts bool
-	hook   func(*world.Event)
+	hook   func(*job.Event)
 	// debug is nil where misuse is not looked for.
 	debug *debugging
 }
 
 // newWatch is what a World has windows tell, nil if that is nothing.
-func newWatch(w *world.World) *watch {
+func newWatch(w *job.World) *watch {
 	one := &watch{counts: w.Counts(), hook: w.Hook()}
 	if w.Debugs() {
 		one.debug = &debugging{beyond: make(map[int]*accesses), openers: make(map[epoch.Opening]caller)}
@@ -62,7 +62,7 @@ func (v *view) watched(i *issue, do func() error) error {
 		w.bytes.Add(uint64(bytes))
 	}
 	if w.hook != nil {
-		w.hook(&world.Event{
+		w.hook(&job.Event{
 			Call: i.call, Begun: i.begun, Ended: v.now(), Operation: true, Window: v.number,
 			Target: i.target, Displacement: i.displacement, Count: i.count, Bytes: bytes, Op: i.op, Mapped: mapped,
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/latch"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/world"
@@ -98,7 +99,9 @@ type target struct {
 // core is what a window and its views share.
 type core struct {
 	raceOrder
-	world *world.World
+	// world is the job, and face the World of it that the program knows.
+	world *job.World
+	face  *world.World
 	// now is its clock.
 	now   func() time.Duration
 	rank  int
@@ -125,7 +128,7 @@ type core struct {
 
 	// meeting is the barrier of Fence. broken is why one has failed, after which it
 	// cannot be used: others may have passed it. It is a *world.PeerError or a *MismatchError. mu guards broken.
-	meeting *world.Meeting
+	meeting *job.Meeting
 	broken  error
 
 	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
@@ -191,7 +194,7 @@ type peer struct {
 	// control is without a base if it is not mapped: the rank is told by messages.
 	control control
 	// link, if it is not nil, is the way to the data, or, if that is mapped, to the card's atomics.
-	link *world.Link
+	link *job.Link
 	// deferred are the operations that were not sent over the link.
 	deferred *deferred
 	// data is the window memory, nil if it is not mapped.
@@ -217,7 +220,7 @@ type peer struct {
 // use it. The same call, made again, goes on; until then every other collective call
 // on w is a world.ErrUnfinished.
 func Allocate[T Element](ctx context.Context, w *world.World, count int, options ...Option) (*Window[T], error) {
-	return create[T](ctx, w, arguments{call: "Allocate", count: count}, options, func() (part, error) { return allocatePart(w, count, reduce.KindOf[T]()) })
+	return create[T](ctx, w, arguments{call: "Allocate", count: count}, options, func() (part, error) { return allocatePart(jobOf(w), count, reduce.KindOf[T]()) })
 }
 
 // Create makes a window over the program's own memory, which belongs to the
@@ -229,7 +232,7 @@ func Create[T Element](ctx context.Context, w *world.World, memory []T, options 
 	if len(memory) > 0 {
 		a.memory = &bytesOf(memory)[0]
 	}
-	return create[T](ctx, w, a, options, func() (part, error) { return ownPart(w, bytesOf(memory)) })
+	return create[T](ctx, w, a, options, func() (part, error) { return ownPart(jobOf(w), bytesOf(memory)) })
 }
 
 // View gives the same window as elements of another type: the same memory, the
@@ -319,7 +322,10 @@ func (w *Window[T]) Len(rank int) int {
 }
 
 // World is the job of the window.
-func (w *untyped) World() *world.World { return w.core.world }
+func (w *untyped) World() *world.World { return w.core.face }
+
+// jobOf returns what package window works with of a World.
+func jobOf(w *world.World) *job.World { return job.Of(w) }
 
 // Notifications is the number of notification slots.
 func (w *untyped) Notifications() int { return w.core.hints.slots }
@@ -346,7 +352,7 @@ func (c *core) peer(rank int) (*peer, error) {
 	p, err := c.mapPeer(rank)
 	if errors.Is(err, verbs.ErrPeerGone) {
 		// The World may not have heard of it yet.
-		return nil, &world.PeerError{Rank: rank, Cause: err}
+		return nil, &job.PeerError{Rank: rank, Cause: err}
 	}
 	return p, err
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/internal/job"
 )
 
 // What other ranks have asked for, and what rides with it, may have to wait: for a lock until
@@ -23,7 +23,7 @@ type lease struct {
 // A wish is a lease that waits.
 type wish struct {
 	lease
-	from *world.Link
+	from *job.Link
 	// taken tells that it has the exclusive word, and waits for shared holders; held that
 	// it has the lock, and waits for the rest of what rides with it.
 	taken, held bool
@@ -56,7 +56,7 @@ func (s *server) forget(w *wish) {
 
 // busy tells whether something that a rank has sent before is not carried out yet, though it
 // could be but for a stripe.
-func (s *server) busy(from *world.Link) bool {
+func (s *server) busy(from *job.Link) bool {
 	return slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from == from })
 }
 
@@ -78,7 +78,7 @@ func (s *server) retry() {
 
 // complete ends an epoch of another rank, or keeps what rides with its Complete until this
 // rank has posted.
-func (s *server) complete(from *world.Link, m *world.Message, packet []byte) error {
+func (s *server) complete(from *job.Link, m *job.Message, packet []byte) error {
 	c, rank := s.core, from.Rank()
 	number, last := uint32(m.Z), c.own.control.pair(rank, completeAt).Load()
 	// What waits for a stripe may be the one before.
@@ -120,7 +120,7 @@ func (s *server) serveRides() {
 }
 
 // begin carries out what rides, under the lease that it needs.
-func (s *server) begin(from *world.Link, riding *carrying, l lease) error {
+func (s *server) begin(from *job.Link, riding *carrying, l lease) error {
 	riding.rides, riding.lease = true, l
 	if !riding.goOn() {
 		s.later(from, riding)
@@ -179,7 +179,7 @@ func (s *server) fulfil(w *wish) bool {
 
 // grant ends the epoch, or gives the lock back that is for once, and tells the rank, with the
 // answer to what has ridden with it.
-func (s *server) grant(to *world.Link, l *lease, answer []byte) {
+func (s *server) grant(to *job.Link, l *lease, answer []byte) {
 	switch {
 	case s.ended.Load():
 		// There may be no words any more.
@@ -192,5 +192,5 @@ func (s *server) grant(to *world.Link, l *lease, answer []byte) {
 	if l.ticket == 0 {
 		return
 	}
-	to.Reply(&world.Message{Kind: messageGranted, Service: s.core.number, X: l.ticket}, answer)
+	to.Reply(&job.Message{Kind: messageGranted, Service: s.core.number, X: l.ticket}, answer)
 }

@@ -1,88 +1,56 @@
 package world
 
-import (
-	"errors"
-	"fmt"
+import "github.com/onesided/rma/internal/job"
 
-	"github.com/onesided/rma/internal/errtext"
-)
-
+// Errors are compared by errors.Is, and have details in their texts.
 var (
-	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs; or it lives, and
-	// has called [World.Shrink] in the place of that call.
-	ErrLeft = errors.New("the rank has left the job, or the team")
-	// ErrClosed: this World, or this Listener, is closed.
-	ErrClosed = errors.New("closed")
-	// ErrInitialized: Init was called while the World that it had returned was open, or in a rank of Run, Main or Simulate.
-	ErrInitialized = errors.New("already initialized")
-	// ErrArgument: an argument that is not allowed.
-	ErrArgument = errors.New("invalid argument")
-	// ErrMismatch: ranks disagree on a collective call or its arguments.
-	ErrMismatch = errors.New("ranks disagree")
-	// ErrBusy: another goroutine of this rank is in a collective.
-	ErrBusy = errors.New("another collective is in progress")
-	// ErrUnfinished: a collective that its context cut short has to be called
-	// again before another.
-	ErrUnfinished = errors.New("a collective is unfinished")
-	// ErrEnvironment: the environment that a launcher gave makes no sense.
-	ErrEnvironment = errors.New("invalid environment")
+	// ErrArgument means that an argument is not allowed.
+	ErrArgument = job.ErrArgument
+	// ErrMismatch means that ranks disagree on a collective call or its arguments.
+	ErrMismatch = job.ErrMismatch
+	// ErrBusy means that another goroutine of this rank is in a collective.
+	ErrBusy = job.ErrBusy
+	// ErrUnfinished means that a collective whose context ended must be called again before another one.
+	ErrUnfinished = job.ErrUnfinished
+	// ErrClosed means that this World, or this Listener, is closed.
+	ErrClosed = job.ErrClosed
+	// ErrLeft means that a rank closed its World, or ended in order, while others needed a call of it, or that it called
+	// [World.Shrink] in place of that call.
+	ErrLeft = job.ErrLeft
+	// ErrExcluded means that the other ranks took this rank for dead and continue without it.
+	ErrExcluded = job.ErrExcluded
+	// ErrInitialized means that Init was called while the World of an earlier Init was open, or in a rank of Run, Main or Simulate.
+	ErrInitialized = job.ErrInitialized
+	// ErrEnvironment means that environment variables are contradictory, incomplete or wrong.
+	ErrEnvironment = job.ErrEnvironment
+	// ErrDeadlock means that in virtual time all ranks have waited for longer than anything takes. The error says
+	// which call each rank is in and which rank it waits for, for up to 32 ranks.
+	ErrDeadlock = job.ErrDeadlock
+	// ErrNoCollectives means that a collective was called on the World of a session.
+	ErrNoCollectives = job.ErrNoCollectives
+	// ErrEvicted means that the server ended the session of this client; the error says why.
+	ErrEvicted = job.ErrEvicted
 )
 
-var errWorldClosed = fmt.Errorf("the World is %w", ErrClosed)
+// A PeerError means that a call needed a rank that has failed, or has left. It has these fields:
+//
+//	Rank  int    // that rank
+//	Op    string // the call, "" if none
+//	Cause error  // why the rank failed, or an ErrLeft
+//
+// It unwraps to Cause.
+type PeerError = job.PeerError
 
-// nilArgument is the error of a call that has nil for an argument that it needs.
-func nilArgument(call, what string) error {
-	return fmt.Errorf("world: %s: %w: nil %s", call, ErrArgument, what)
-}
+// A RankError means that a rank of Run failed. It has these fields:
+//
+//	Rank  int
+//	Cause error // the error that the body returned
+//
+// It unwraps to Cause.
+type RankError = job.RankError
 
-// A PeerError says that a call needed a rank that has failed, or left.
-type PeerError struct {
-	// Rank is that one.
-	Rank int
-	// Op is the call, empty if none is meant.
-	Op string
-	// Cause is why it failed, or ErrLeft, or an error that is one and says what the rank has done.
-	Cause error
-}
-
-func (e *PeerError) Error() string {
-	text := "world"
-	if e.Op != "" {
-		text = errtext.Call(text, e.Op)
-	}
-	text += fmt.Sprintf(": rank %d", e.Rank)
-	switch {
-	case e.Cause == ErrLeft:
-		return text + " has left the job, or the team"
-	case errors.Is(e.Cause, ErrLeft):
-		return errtext.After(text+" ", e.Cause)
-	}
-	return errtext.After(text+" has failed: ", e.Cause)
-}
-
-// Unwrap gives the cause.
-func (e *PeerError) Unwrap() error { return e.Cause }
-
-// A RankError is how a rank of Run ended.
-type RankError struct {
-	Rank  int
-	Cause error
-}
-
-func (e *RankError) Error() string {
-	return errtext.After(fmt.Sprintf("world: rank %d: ", e.Rank), e.Cause)
-}
-
-// Unwrap gives the error that the body returned.
-func (e *RankError) Unwrap() error { return e.Cause }
-
-// A RefusalError says that a rank refused what this one asked of it by a message.
-type RefusalError struct {
-	Rank int
-	// Text is the rank's reason.
-	Text string
-}
-
-func (e *RefusalError) Error() string {
-	return fmt.Sprintf("world: refused by rank %d: %s", e.Rank, e.Text)
-}
+// A RejectionError means that a rank rejected a message of this one. It has these fields:
+//
+//	Rank int    // the rank that rejected it
+//	Text string // its reason
+type RejectionError = job.RejectionError

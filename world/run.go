@@ -1,331 +1,112 @@
 package world
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"reflect"
-	"runtime"
-	"runtime/debug"
-	"slices"
-	"sync"
-	"sync/atomic"
 
-	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/verbs/sim"
 )
 
-// MaxRanks is the most ranks that Run starts.
-const MaxRanks = 1 << 16
-
-// Run calls body for n ranks, each a goroutine of this process with a World that is
-// closed when body returns, and returns when all have ended. The context that bodies get ends when that of Run does.
+// Run makes n ranks, 1 to 65536, as goroutines of this process, calls body for each, and returns when all have ended. The
+// World of a rank is closed when its body returns. The context of bodies ends when ctx does.
 //
-// Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
-// [Init] is an error in a body, whose rank has its World already, and until that returns with the context that the body gets.
+// A rank whose body returns an error, or panics, has failed. Run returns a *[RankError] for each rank that failed by itself,
+// joined. Failures that only followed from those, which are *[PeerError]s, are left out.
 //
-// A rank whose body returns an error, or panics, has failed. Run returns a
-// *RankError for each rank that failed by itself, joined; failures of ranks that
-// only followed from those (a *PeerError) are left out.
+// A launcher does not change what Run does: each process makes n ranks of its own, and Run logs a warning. See [Main]. [Init]
+// is an error in a body, and with the context of a body that has not returned, because its rank has a World already.
 func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
-	s, err := checkRun("Run", ctx, n, body, options)
-	if err != nil {
-		return err
-	}
-	worlds, err := localWorlds(ctx, n, s)
-	if err != nil {
-		return errtext.Errorf("world: Run: %w", err)
-	}
-	errs := make([]error, n)
-	var ranks sync.WaitGroup
-	for rank, w := range worlds {
-		ranks.Go(func() { runRank(ctx, body, w, &errs[rank]) })
-	}
-	ranks.Wait()
-	return summary(errs)
+	return job.Run(ctx, n, inJob(body), ofJob(options)...)
 }
 
-// checkRun checks the arguments of Run.
-func checkRun(name string, ctx context.Context, n int, body func(ctx context.Context, w *World) error, options []Option) (settings, error) {
-	if n < 1 || n > MaxRanks {
-		return settings{}, fmt.Errorf("world: %s: %w: %s, allowed are 1 to %d", name, ErrArgument, errtext.Count(n, "rank"), MaxRanks)
-	}
-	switch {
-	case ctx == nil:
-		return settings{}, nilArgument(name, "context")
-	case body == nil:
-		return settings{}, nilArgument(name, "body")
-	}
-	s, err := jobSettings(options)
-	if err != nil {
-		return settings{}, errtext.Errorf("world: %s: %w", name, err)
-	}
-	s.warnLaunched(name, n)
-	return s, nil
+// Main is a whole program whose ranks call body:
+//
+//	func main() { world.Main(body) }
+//
+// The environment says which ranks these are. The first of these cases applies:
+//
+//   - A launcher has started this process, or RMA_ROOT says where its job meets: the process is a rank of that job, as by
+//     [Init]. RMA_RANKS and RMA_SIMULATE are errors then.
+//   - RMA_SIMULATE names one of [sim.Profiles]: the ranks run in virtual time, as by [Simulate], with seed 1.
+//   - Otherwise ranks are goroutines of this process, as by [Run].
+//
+// RMA_RANKS says how many ranks the process makes. The default is the number of processors that it may use
+// (GOMAXPROCS). Main reads no flags: the program parses its own before it calls Main.
+//
+// Main returns if no rank has failed. Otherwise it prints the error to standard error, once, and ends the process with
+// status 1. A process that is one rank of a job prints its error before other ranks can see its end, and does not wait for
+// them. A panic in its body ends it like any other program.
+//
+// SIGINT and SIGTERM end the context of the body. A SIGINT that was ignored when the process started, as in the background of a
+// script, stays ignored. SIGTERM does not, even after trap "" TERM: Go's runtime replaces it first.
+// The status of a process that fails after a signal is 128 plus its number. After a signal the process waits one more second for other
+// ranks. A second signal ends it at once.
+func Main(body func(ctx context.Context, w *World) error, options ...Option) {
+	job.Main(inJob(body), ofJob(options)...)
 }
 
-// warnLaunched says, as rank 0, that a launcher has started this process as one rank of several, and that the process makes
-// ranks of its own instead: the program does not do what its user takes it to do.
-func (s *settings) warnLaunched(call string, n int) {
-	processes := cmp.Or(os.Getenv("PMI_SIZE"), os.Getenv("RMA_SIZE"))
-	launched := os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" || os.Getenv("RMA_ROOT") != "" && lastJob.Load() == 0
-	first := cmp.Or(os.Getenv("PMI_RANK"), os.Getenv("PMI_ID"), os.Getenv("RMA_RANK"), "0") == "0"
-	if !launched || !first || processes == "1" {
-		return
-	}
-	s.logger.Warn("a launcher has started this process as a rank, but each process makes ranks of its own; to be a rank of the launcher's job a program calls world.Main or world.Init",
-		"call", call, "ranks of each process", n, "processes", processes)
+// Init joins the job that a process manager has started this process for: rmarun, or another one that serves PMI-1, such as
+// MPICH's mpiexec and Slurm's srun --mpi=pmi2. Without a process manager RMA_ROOT, RMA_RANK and RMA_SIZE, with RMA_KEY_FILE, say
+// which rank this is and where rank 0 gathers the job. A process with neither is a job of one rank.
+//
+// A rank that cannot join, or whose settings differ from those of others, makes Init an error on all ranks at once. A
+// rank that does not start does so after the time of [WithStartTimeout]; who is missing, and who was turned away, is
+// logged until then ([WithLogger]). At RMA_ROOT a rank that cannot reach rank 0, lacks the key, or has a wrong setting of its own counts as not
+// started: it may be started again. [WithKey] says which key the job has.
+//
+// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in a body of Run, Main or
+// Simulate. After Close all ranks may call Init again, for another job of the same ranks, under rmarun and at RMA_ROOT. Hydra and
+// Slurm serve one job a process. A process whose Init or Close has failed under a process manager must be started again. When the
+// process manager ends before the World is closed, the process gets SIGTERM.
+//
+// If ctx has ended before the call, Init does nothing and may be called again. Otherwise it removes PMI_FD and PMI_PORT from the
+// environment, so that a process which a rank starts is no rank.
+func Init(ctx context.Context, options ...Option) (*World, error) {
+	j, err := job.Init(ctx, ofJob(options)...)
+	return of(j), err
 }
 
-// runRank calls body for a rank and closes its World. The error of both is in result also when
-// the body ends the goroutine, by runtime.Goexit.
-func runRank(ctx context.Context, body func(ctx context.Context, w *World) error, w *World, result *error) {
-	err := errUnwound
-	defer func() {
-		if err == nil {
-			*result = w.closeAll()
-			return
-		}
-		// Also if this ends the goroutine once more.
-		*result = err
-		*result = errors.Join(err, w.departFailed(err))
-	}()
-	err = call(ctx, body, w)
+// An Exchange gives every rank a text of each rank, in the order of ranks. All ranks call it the same number of times. It
+// returns when all have called it, or with an error when ctx ends. Texts are printable, without spaces, and have at most 900 bytes.
+// They include the key of the job, unless [WithKey] or RMA_KEY_FILE gives it to each rank: others must not see them.
+type Exchange func(ctx context.Context, mine string) (all []string, err error)
+
+// New joins a job whose processes have found each other by means of their own. Every process passes its rank, from 0, the number
+// of ranks, and an exchange between them.
+//
+// A rank that cannot join, because its RMA_ADDRESS is wrong for instance, or whose device or size differ from those of others, makes New an error on
+// all ranks when every text has come. A rank that was told too large a size waits for ranks that nobody starts until the time of
+// [WithStartTimeout] is over, as do all ranks of a job of which one is missing; both log it. The key of the job is as [WithKey] says.
+func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
+	j, err := job.New(ctx, rank, size, job.Exchange(exchange), ofJob(options)...)
+	return of(j), err
 }
 
-// closeAll is the end of a rank whose body has done well.
-func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close()) }
-
-// departFailed ends the membership of a rank whose body has failed. It waits for other ranks at most reasonTime, and until
-// goroutines of this one that are in a call of a window have noticed the failure.
-func (w *World) departFailed(why error) error {
-	w.blameNoMore()
-	sent := w.sendReason(why, reasonTime)
-	// A goroutine that still sends waits for a peer until the device is closed.
-	defer sent.running.Wait()
-	return errors.Join(w.departShrunk(), w.finalize(context.Background()), w.depart())
+// Simulate is Run in the virtual time of a simulator that has no ranks yet. Each rank is one task of the simulator and has one of
+// its cards, as a process has on a host of its own. The card, and what the library posts, polls, registers and
+// copies for operations, take the time that the profile says. The body takes no time but for [World.Compute].
+// The same seed gives the same run if the bodies do the same.
+//
+// Ranks wait for each other only by their Worlds: see [sim.Simulator.Go]. WithDevice, WithNetwork and other options about real networks have no
+// effect. When all ranks have waited for the time of [WithStartTimeout], in virtual time, their calls return [ErrDeadlock]. When
+// tasks wait outside of the library Simulate returns a *sim.DeadlockError. A plan of faults may only name ranks of the job.
+func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
+	return job.Simulate(ctx, s, n, inJob(body), ofJob(options)...)
 }
 
-var errUnwound = errors.New("body ended its goroutine")
-
-// call turns a panic into an error.
-func call(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return callBody(ctx, body, w)
+// inJob returns a body of ranks of package job, nil for nil.
+func inJob(body func(ctx context.Context, w *World) error) func(ctx context.Context, j *job.World) error {
+	if body == nil {
+		return nil
+	}
+	return func(ctx context.Context, j *job.World) error { return body(ctx, of(j)) }
 }
 
-// ofBody is the key of a *runningBody, which only contexts of bodies have.
-type ofBody struct{}
-
-// A runningBody is a body that has begun, within another one or within none.
-type runningBody struct {
-	outer *runningBody
-	ended atomic.Bool
-}
-
-// runs reports whether the body, or one that it is within, has not ended.
-func (b *runningBody) runs() bool { return b != nil && (!b.ended.Load() || b.outer.runs()) }
-
-// bodyOf returns the innermost body of which a context is, nil if there is none.
-func bodyOf(ctx context.Context) *runningBody {
-	b, _ := ctx.Value(ofBody{}).(*runningBody)
-	return b
-}
-
-// callBody calls the body of a rank. Its name is how withinBody knows the goroutines of bodies.
-func callBody(ctx context.Context, body func(ctx context.Context, w *World) error, w *World) error {
-	running := &runningBody{outer: bodyOf(ctx)}
-	defer running.ended.Store(true)
-	return body(context.WithValue(ctx, ofBody{}, running), w)
-}
-
-// bodyCaller is the name of callBody.
-var bodyCaller = runtime.FuncForPC(reflect.ValueOf(callBody).Pointer()).Name()
-
-// withinBody reports whether a body calls it, or another goroutine with a context of a body that has not ended. It does not see a goroutine that
-// a body has started and that has another context.
-func withinBody(ctx context.Context) bool {
-	if bodyOf(ctx).runs() {
-		return true
+// ofJob returns options as those of package job.
+func ofJob(options []Option) []job.Option {
+	all := make([]job.Option, len(options))
+	for i, option := range options {
+		all[i] = option
 	}
-	callers := make([]uintptr, 64)
-	n := runtime.Callers(1, callers)
-	for n == len(callers) {
-		callers = make([]uintptr, 2*n)
-		n = runtime.Callers(1, callers)
-	}
-	frames := runtime.CallersFrames(callers[:n])
-	for {
-		frame, more := frames.Next()
-		if frame.Function == bodyCaller || !more {
-			return frame.Function == bodyCaller
-		}
-	}
-}
-
-// summary joins the errors that are not consequences of others.
-func summary(errs []error) error {
-	var own, followed []error
-	for rank, err := range errs {
-		if err == nil {
-			continue
-		}
-		var peer *PeerError
-		if e := (&RankError{rank, err}); errors.As(err, &peer) {
-			followed = append(followed, e)
-		} else {
-			own = append(own, e)
-		}
-	}
-	if len(own) == 0 {
-		own = followed
-	}
-	return errors.Join(own...)
-}
-
-// localWorlds makes the ranks of a job in this process.
-func localWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
-	if s.device == tcpDevice || s.device == ibvDevice {
-		return networkWorlds(ctx, n, s)
-	}
-	if err := s.checkFiles(false); err != nil {
-		return nil, err
-	}
-	fabric := shm.NewFabric()
-	roster := newRoster(n)
-	worlds := make([]*World, n)
-	texts := make([]string, n)
-	var devices []verbs.Device
-	fault := func(err error) ([]*World, error) {
-		dropPipes(worlds)
-		return nil, errors.Join(err, closeDevices(devices))
-	}
-	for rank := range n {
-		device, err := fabric.Open()
-		if err != nil {
-			return fault(err)
-		}
-		devices = append(devices, device)
-		b, err := newBase([cardKinds]verbs.Device{sharedCard: device}, n)
-		if err != nil {
-			return fault(err)
-		}
-		texts[rank] = b.contact.text()
-		worlds[rank] = newWorld(rank, n, b, roster, s)
-		if err := worlds[rank].holdStats(); err != nil {
-			return fault(err)
-		}
-	}
-	here := introduction{machine: "this", host: "this", cores: runtime.GOMAXPROCS(0)}
-	j, err := newJob(slices.Repeat([]introduction{here}, n), texts)
-	if err != nil {
-		return fault(err)
-	}
-	for _, w := range worlds {
-		w.reopen = func(context.Context, rankCounts) (again [cardKinds]verbs.Device, err error) {
-			again[sharedCard], err = fabric.Open()
-			return again, err
-		}
-		if err := w.begin(j); err != nil {
-			return fault(err)
-		}
-	}
-	return worlds, nil
-}
-
-// networkWorlds makes them as if they were processes: each opens its own device.
-func networkWorlds(ctx context.Context, n int, s settings) ([]*World, error) {
-	exchange := newLocalExchange(n)
-	worlds := make([]*World, n)
-	errs := make([]error, n)
-	var ranks sync.WaitGroup
-	for rank := range n {
-		ranks.Go(func() {
-			worlds[rank], errs[rank] = join(ctx, rank, n, exchange.of(rank), s)
-			if errs[rank] != nil {
-				exchange.fail.Do(func() { close(exchange.failed) })
-			}
-		})
-	}
-	ranks.Wait()
-	err := errors.Join(errs...)
-	if err == nil {
-		return worlds, nil
-	}
-	for _, w := range worlds {
-		if w != nil {
-			err = errors.Join(err, w.depart())
-		}
-	}
-	return nil, err
-}
-
-// A localExchange is one between goroutines.
-type localExchange struct {
-	size int
-	// failed is closed when a rank has given up, which will not come again.
-	failed chan struct{}
-	fail   sync.Once
-
-	mu     sync.Mutex
-	rounds []*localRound
-}
-
-type localRound struct {
-	texts []string
-	count int
-	full  chan struct{}
-}
-
-func newLocalExchange(size int) *localExchange {
-	return &localExchange{size: size, failed: make(chan struct{})}
-}
-
-var errGivenUp = errors.New("another rank has given up")
-
-func (x *localExchange) of(rank int) Exchange {
-	next := 0
-	return func(ctx context.Context, mine string) ([]string, error) {
-		r := x.put(next, rank, mine)
-		next++
-		select {
-		case <-r.full:
-			return r.texts, nil
-		case <-x.failed:
-			return nil, errGivenUp
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-func (x *localExchange) put(round, rank int, text string) *localRound {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.rounds) == round {
-		x.rounds = append(x.rounds, &localRound{texts: make([]string, x.size), full: make(chan struct{})})
-	}
-	r := x.rounds[round]
-	r.texts[rank] = text
-	if r.count++; r.count == x.size {
-		close(r.full)
-	}
-	return r
-}
-
-func closeDevices(devices []verbs.Device) error {
-	var errs []error
-	for _, device := range devices {
-		if device != nil {
-			errs = append(errs, device.Close())
-		}
-	}
-	return errors.Join(errs...)
+	return all
 }

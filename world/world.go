@@ -2,547 +2,176 @@ package world
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"iter"
+	"time"
 
-	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/internal/raceorder"
-	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/internal/job"
 )
 
-// A World is one rank's membership in a job, or in a team of ranks of it. Its methods may
-// be called from any goroutine; collectives are called by all ranks in the same order, by
-// one goroutine at a time.
+// A World is one rank's membership in a job, or in a team of ranks of one. Its methods may be called from any goroutine.
+// Collective methods are called by all ranks in the same order, by one goroutine of a rank at a time.
 //
-// Programs use these methods, beside the functions of this package; package window and others like it are built on the
-// rest:
+// By subject the methods are:
 //
-//   - Rank and Size; InJob, the number in the job of a rank of a team
-//   - Barrier, Split, Shrink, Close and CloseContext, which are collective; OnClose, for what must end before a World does
-//   - Failure, FirstFailure and OnFailure, to go on without ranks that have failed
-//   - Route, Stats and Transfers, to see what becomes of operations; Span, to see parts of the program in a trace
-//   - Register, to tell network cards of a buffer that is used often
-//   - Now and Compute, which work in virtual time, too
-type World struct {
-	// endpoint is what this rank has but once, whatever teams it is in.
-	*endpoint
-	// root is the World of the job; that is its own. context tells teams apart: no two that
-	// have two ranks in common have the same. It is 0 in the World of a job. inJob are the
-	// ranks of the job that a team's are, and region is over its block; nil in the World of a
-	// job. partial tells that Split has not given the team yet: where others' blocks are is not known.
-	root    *World
-	context uint32
-	inJob   []int
-	region  *Region
-	partial atomic.Bool
+//   - Rank, Size, Others and InJob, the numbers of ranks
+//   - Barrier, Split, Shrink, Close and CloseContext, which are collective
+//   - Err, Failures and OnFailure, to continue without ranks that have failed
+//   - Route, Mapped and Stats, to see how operations reach other ranks; Span, to mark parts of the program in a trace
+//   - Now, Compute and Virtual, the time of the job
+//
+// A World comes from [Run], [Main], [Init], [New], [Simulate], [Dial], Split or Shrink. The zero World has no methods that
+// may be called.
+type World struct{ j *job.World }
 
-	rank, size int
-	job        *job
-	toll       toll
-	// linked tells that some ranks reach others over links.
-	linked bool
-	// allReduced and broadcasted belong to the goroutine that is in a collective.
-	allReduced, broadcasted way
-	roster                  *roster
-	shrinking               shrinking
-	// small is what Shrink has made of this World.
-	small *World
+// faceKey is the key under which a job.World keeps its World.
+type faceKey struct{}
 
-	neighbors []atomic.Pointer[verbs.Neighbor]
-	hosts     hosts
-
-	splitting splitting
-	// abandoned are teams that are to be closed: see abandonSplit.
-	abandoned []*World
-
-	block   []byte
-	barrier *Meeting
-	last    *Meeting
-	number  uint32
-	ledger  *ledger
-	ledgers []atomic.Pointer[ledger]
-	cut     cutWait
-	// acquaintances are those with each rank, and aside the goroutines that ask for one, or tell a stranger something.
-	acquaintances []acquaintance
-	aside         aside
-	// reports are of the World of a job.
-	reports *reports
-	// judged is the verdict that has ended this rank's collectives.
-	judged atomic.Pointer[verdict]
-	// reported tells that all know of the first failure.
-	reported atomic.Bool
-
-	// collective is held by the goroutine that is in a collective.
-	collective sync.Mutex
-	// calls counts the collectives, barriers included, that are over.
-	calls atomic.Uint32
-	round round
-	post  office
-	// notes are the correspondences with other ranks, nil if there are none.
-	notes []correspondence
-
-	// links are those with other ranks, nil until there is one, cardLinks those that are mute,
-	// muteEnds the other ends of ranks' mute links; parted tells of ranks that have left. muteEnds,
-	// and services and meetings, which are by number, belong to progress.
-	links     []atomic.Pointer[Link]
-	cardLinks []atomic.Pointer[Link]
-	muteEnds  map[int]verbs.QueuePair
-	parted    []atomic.Bool
-	services  map[uint32]Service
-	meetings  map[uint32]*Meeting
-	numbers   atomic.Uint32
-	// left tells that this rank has left.
-	left atomic.Bool
-
-	// obituaries are this rank's; obituariesRead is how many progress has read.
-	obituaries     []atomic.Uint64
-	obituariesRead uint64
-	// flags are the obituaries of the ranks that this one has met. They are of the World of a job.
-	flags []atomic.Pointer[[]atomic.Uint64]
-	lines lines
-
-	attached attachments
-	// session is what the World of one has, nil in others.
-	session *Session
-
-	// closing is held by the goroutine that closes it; ended tells that nothing is left to do.
-	closing chan struct{}
-	ended   bool
-	leaving leaving
-	closed  atomic.Bool
-	// departing: waits end by ErrClosed, because the memory is about to be freed. See endWaits.
-	departing atomic.Bool
-	// missed: a call has ended because a rank has left. orderly: Close has begun, and there was no such call, nor had a
-	// rank failed.
-	missed, orderly atomic.Bool
-	// finalize and end are what the way the job was made needs when it is over. A finalize that its context has cut short is
-	// called again.
-	finalize func(ctx context.Context) error
-	end      func()
+// of returns the World of a job.World, the same each time; nil for nil.
+func of(j *job.World) *World {
+	if j == nil {
+		return nil
+	}
+	return j.Attached(faceKey{}, func() any { return &World{j} }).(*World)
 }
 
-// newWorld makes the World of a rank, whose routes are not known yet.
-func newWorld(rank, size int, b *base, roster *roster, s settings) *World {
-	e := newEndpoint(size, b, s)
-	w := newMembership(e, rank, size, b.block, roster)
-	w.root, w.reports = w, newReports()
-	w.waitingCalls.shown = w.ledger
-	w.obituaries, w.flags = obituariesOver(b.block, size), make([]atomic.Pointer[[]atomic.Uint64], size)
-	e.worlds.Store(&[]*World{w})
-	return w
-}
-
-// newMembership makes a World, without its root, over a block of flags.
-func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *World {
-	w := &World{
-		endpoint: e, rank: rank, size: size, roster: roster, block: block,
-		neighbors: make([]atomic.Pointer[verbs.Neighbor], size), acquaintances: make([]acquaintance, size),
-		ledgers: make([]atomic.Pointer[ledger], size),
-		links:   make([]atomic.Pointer[Link], size), cardLinks: make([]atomic.Pointer[Link], size), muteEnds: make(map[int]verbs.QueuePair),
-		parted:   make([]atomic.Bool, size),
-		services: make(map[uint32]Service),
-		meetings: make(map[uint32]*Meeting),
-		finalize: func(context.Context) error { return nil },
-		closing:  make(chan struct{}, 1),
-		post:     office{mu: &e.progress},
-	}
-	w.shrinking.told = make(map[int][]survivor)
-	w.shrinking.proposals = make(map[int]string)
-	w.shrinking.inquired = make(map[int]bool)
-	w.ledger = ledgerOver(block[ledgerOffset:])
-	w.ledgers[rank].Store(w.ledger)
-	w.round.w = w
-	w.post.open(w)
-	if size <= mostNoted && !w.settings.unnoted {
-		w.notes = make([]correspondence, size)
-	}
-	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {
-		theirs, err := w.blockOf(rank)
-		return theirs[:min(len(theirs), MeetingBytes)], err
-	})
-	w.last = w.NewMeeting(lastMeeting, block[MeetingBytes:ledgerOffset], NoTally, func(rank int) ([]byte, error) {
-		theirs, err := w.blockOf(rank)
-		return theirs[min(len(theirs), MeetingBytes):], err
-	})
-	w.last.last = true
-	return w
-}
-
-// Rank is this rank's number, from 0.
-func (w *World) Rank() int { return w.rank }
-
-// Size is the number of ranks.
-func (w *World) Size() int { return w.size }
-
-// Device is the card that window memory comes from.
-func (w *World) Device() verbs.Device { return w.home.device }
-
-// Crowded tells that this rank shares its cores with more ranks of this job than these are, so
-// that nobody should wait by spinning.
-func (w *World) Crowded() bool { return w.crowded }
-
-// BeforeTelling is called before this rank tells others, by words in memory that they map,
-// that they may go on, and AfterHearing when they have told it so: see package raceorder.
-// Ranks that are goroutines of this process need neither.
-func (w *World) BeforeTelling() {
-	if w.apart {
-		raceorder.BeforeTelling()
-	}
-}
-
-// AfterHearing is called when others have told this rank that it may go on.
-func (w *World) AfterHearing() {
-	if w.apart {
-		raceorder.AfterHearing()
-	}
-}
-
-// Barrier returns when every rank has called it. Everything that any rank did
-// before is seen by all after.
-func (w *World) Barrier(ctx context.Context) error {
-	if err := w.enter(ctx, "Barrier"); err != nil {
-		return err
-	}
-	defer w.collective.Unlock()
-	defer w.EndSpan("Barrier", w.BeginSpan())
-	r := &w.round
-	if r.unfinished && r.signature.call != callBarrier {
-		return r.refuse("Barrier")
-	}
-	r.op, r.unfinished = "Barrier", true
-	r.signature = signature{call: callBarrier, number: w.calls.Load() + 1}
-	r.history = r.signature.after(r.before)
-	w.publish(&r.signature, nil)
-	if err := w.barrier.meet(ctx, "Barrier", w.number+1, r.history); err != nil {
-		return err
-	}
-	w.number++
-	w.calls.Store(r.signature.number)
-	r.unfinished, r.before = false, r.history
-	return nil
-}
-
-// enter begins a collective, for one goroutine at a time.
-func (w *World) enter(ctx context.Context, call string) error {
-	err := w.take(ctx, call)
-	if err == nil {
-		if err = w.verdict(call, w.calls.Load()+1); err != nil {
-			w.collective.Unlock()
-		}
-	}
-	return err
-}
-
-// errUnmade: a program has made a World by itself.
-var errUnmade = fmt.Errorf("%w: a World that no call of package world has made: take one from Init, New or Run", ErrArgument)
-
-// made returns the error of a call with a World that there is not, or that a program has made by itself.
-func made(w *World, call string) error {
+// inner returns the job.World of a World: nil for nil, and one that no call takes for a World that a program has made.
+func (w *World) inner() *job.World {
 	switch {
 	case w == nil:
-		return nilArgument(call, "World")
-	case w.endpoint == nil:
-		return fmt.Errorf("world: %s: %w", call, errUnmade)
-	}
-	return nil
-}
-
-// Collective tells why this World has no collectives: ErrClosed, or ErrSession; nil if it has.
-func (w *World) Collective() error {
-	switch {
-	case w.endpoint == nil:
-		return errUnmade
-	case w.closed.Load():
-		return errWorldClosed
-	case w.session != nil:
-		return ErrSession
-	}
-	return nil
-}
-
-// take is enter by one who looks for a verdict anyway.
-func (w *World) take(ctx context.Context, call string) error {
-	if err := made(w, call); err != nil {
-		return err
-	}
-	switch {
-	case ctx == nil:
-		return nilArgument(call, "context")
-	case !w.collective.TryLock():
-		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
-	}
-	err := w.Collective()
-	if err == nil {
 		return nil
+	case w.j == nil:
+		return job.Unmade
 	}
-	w.collective.Unlock()
-	return errtext.Errorf("world: %s: %w", call, err)
+	return w.j
 }
 
-// Close leaves the job, or the team. It returns when every other rank of it has called it
-// or failed, so that nothing of this rank's is needed any more. That of the job closes the
-// teams that are open; that of a team does nothing else to the job, nor to teams that were
-// made of it. A second Close returns nil.
-func (w *World) Close() error { return w.CloseContext(context.Background()) }
-
-// CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
-// ctx's and names a rank that it waits for, or the process manager. The World takes no other calls from then on. Its memory and its
-// connections stay until other ranks need them no more, and those are served as before, but this one asks nothing new of them. Another
-// Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process, and that of
-// the body of Run, Main or Simulate.
-func (w *World) CloseContext(ctx context.Context) error {
-	if err := made(w, "Close"); err != nil {
-		return err
-	}
-	if ctx == nil {
-		return nilArgument("Close", "context")
-	}
-	select {
-	case w.closing <- struct{}{}:
-	default:
-		select {
-		case w.closing <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("world: Close: %w: it waits for another Close of rank %d", errtext.Ended(ctx), w.rank)
-		}
-	}
-	defer func() { <-w.closing }()
-	if w.ended {
-		return nil
-	}
-	w.closed.Store(true)
-	done, err := w.leave(ctx)
-	if done {
-		w.ended = true
-		initialized.CompareAndSwap(w, nil)
-	}
-	return err
+// Package window sees the job.World of a World, and the job.Listener of a Listener.
+func init() {
+	job.SetFace(func(w any) *job.World {
+		face, _ := w.(*World)
+		return face.inner()
+	}, func(l any) *job.Listener {
+		face, _ := l.(*Listener)
+		return face.inner()
+	})
 }
 
-// leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it.
-func (w *World) leave(ctx context.Context) (done bool, err error) {
-	l := &w.leaving
-	if !l.begun {
-		l.begun = true
-		w.orderly.Store(w.Failures() == 0 && !w.missed.Load())
-		if w.session != nil {
-			w.session.leave()
-		}
-		if w.Failures() != 0 && !w.partial.Load() {
-			w.report(w.calls.Load() + 1)
-		}
-	}
-	if w.partial.Load() {
-		return w.abandon(ctx)
-	}
-	if !l.left {
-		if w.collective.TryLock() {
-			// A team that ctx keeps from being closed is closed with the others.
-			_, err := w.abandonSplit(ctx)
-			w.collective.Unlock()
-			l.err = errors.Join(l.err, err)
-		}
-		// A rank may read in memory that this one has left: that must come after
-		// everything that it waits for over its link.
-		if err := w.settle(ctx); err != nil {
-			return false, err
-		}
-		w.barrier.leave()
-		l.left = true
-	}
-	// Others of a team may wait for this rank in the job, and not come to close the team before they hear.
-	err = w.closeTeams(ctx)
-	if err != nil && ctx.Err() != nil {
-		return false, err
-	}
-	l.err = errors.Join(l.err, err)
-	if !l.met {
-		// The last meeting, and behind one that has failed what outlast waits for.
-		err := w.meetLast(ctx)
-		if err != nil && !cutBy(ctx, err) {
-			l.alone = true
-			err = w.outlast(ctx)
-		}
-		switch {
-		case w.departing.Load():
-			// The body of this rank has failed meanwhile. What others do is not heard any more.
-			return false, fmt.Errorf("world: Close: %w", errWorldClosed)
-		case err != nil:
-			return false, w.named(ctx, err)
-		}
-		l.met = true
-	}
-	if !l.departed {
-		if err := w.settle(ctx); err != nil {
-			return false, err
-		}
-		if w != w.root {
-			return true, errors.Join(l.err, w.departTeam(!l.alone))
-		}
-		// Others may need this rank's progress until they have finalized too.
-		err := w.finalize(ctx)
-		if cutBy(ctx, err) {
-			return false, errtext.Errorf("world: Close: %w", err)
-		}
-		l.err = errors.Join(l.err, err, w.departWithin(ctx))
-		l.departed = true
-	}
-	if w.session != nil {
-		if err := w.session.hangUp(ctx); err != nil {
-			return false, err
-		}
-	}
-	return true, l.err
-}
+// Rank returns this rank's number, from 0.
+func (w *World) Rank() int { return w.inner().Rank() }
 
-// named is an error with which ctx has cut short a meeting of ranks that leave. The meeting names those that this rank has met: if there is
-// none of them it is another that has not left.
-func (w *World) named(ctx context.Context, err error) error {
-	if !cutBy(ctx, err) {
-		return err
-	}
-	bare := fmt.Errorf("world: Close: %w", errtext.Ended(ctx))
-	if err.Error() != bare.Error() {
-		return err
-	}
-	for rank := range w.size {
-		if _, left := w.barrier.left(rank); left || rank == w.rank || w.Failure(rank) != nil {
-			continue
-		}
-		if w.stranger(rank) {
-			return fmt.Errorf("%w: %s", bare, unmet(rank))
-		}
-		return fmt.Errorf("%w: rank %d has not closed its World", bare, rank)
-	}
-	return err
-}
+// Size returns the number of ranks: `for rank := range w.Size()` visits them in order.
+func (w *World) Size() int { return w.inner().Size() }
 
-// cutBy reports whether ctx has cut short what ended with an error, and no rank has.
-func cutBy(ctx context.Context, err error) bool {
-	var failed *PeerError
-	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &failed)
-}
-
-// A leaving is what CloseContext has done.
-type leaving struct {
-	// begun, left, met and departed are the steps that are over: this rank takes no more calls, has told that it has left, all others
-	// have left or failed, and what was this rank's is freed. alone tells that they have not met, err what has gone wrong.
-	begun, left, met, departed, alone bool
-	err                               error
-}
-
-// outlast waits until every rank has left or failed: what the last meeting is for,
-// but a rank that has failed does not come to it, and those that wait for it there
-// do not know whether the others have. Of those that share memory the last to leave wakes the others: each sets its flag
-// before it looks at theirs, so that one waits for no flag in memory. A rank elsewhere tells each that it has left, which wakes
-// them, and so does a failure. A process wakes those that map it by its end, too.
-func (w *World) outlast(ctx context.Context) error {
-	last := true
-	wait := w.NewWaiter()
-	defer wait.Finish()
-	for rank := 0; rank < w.size; {
-		// A rank that cannot be reached any more has gone.
-		var err error
-		if w.Mapped(rank) && w.approachable(rank) {
-			_, err = w.barrier.block("Close", rank)
-		}
-		_, left := w.barrier.left(rank)
-		if left || err != nil || rank == w.rank || w.Failure(rank) != nil {
-			rank++
-			continue
-		}
-		last = last && !w.Mapped(rank)
-		wait.For(rank)
-		switch err := wait.Pause(ctx); {
-		case cutBy(ctx, err):
-			return fmt.Errorf("world: Close: %w: rank %d has not closed its World", err, rank)
-		case errors.Is(err, ErrClosed):
-			return err
-		}
-	}
-	if last {
-		w.wakeAll()
-	}
-	return nil
-}
-
-// wakeAll wakes all ranks that this one maps and has met.
-func (w *World) wakeAll() {
-	for rank := range w.size {
-		if rank != w.rank && w.Mapped(rank) && !w.stranger(rank) {
-			w.Ring(rank)
-		}
-	}
-}
-
-// settle waits until what this rank has sent has been received, and whoever it asks aside has answered.
-func (w *World) settle(ctx context.Context) error {
-	err := w.settleLinks(ctx)
-	if err == nil {
-		if err = w.aside.waitIn(ctx); err != nil {
-			err = fmt.Errorf("world: Close: %w", err)
-		}
-	}
-	return err
-}
-
-// settleLinks waits until what this rank has sent has been received, but by ranks
-// that have failed: a device that is closed may take back what is on its way.
-func (w *World) settleLinks(ctx context.Context) error {
-	w.post.mu.Lock()
-	var links []*Link
-	for _, c := range w.cards {
-		if c != nil {
-			for _, l := range inOrder(c.links) {
-				if l.world == w {
-					links = append(links, l)
-				}
+// Others yields every rank but this one, starting with the next higher one. Ranks that all visit the others in this
+// order do not all visit the same one first.
+func (w *World) Others() iter.Seq[int] {
+	return func(yield func(rank int) bool) {
+		size := w.Size()
+		for step := 1; step < size; step++ {
+			if !yield((w.Rank() + step) % size) {
+				return
 			}
 		}
 	}
-	w.post.mu.Unlock()
-	for _, l := range links {
-		if err := l.delivered(ctx); cutBy(ctx, err) {
-			return fmt.Errorf("world: Close: %w", err)
+}
+
+// InJob returns the number in the job of a rank of this World. The two differ in a team.
+func (w *World) InJob(rank int) int { return w.inner().InJob(rank) }
+
+// Barrier returns when every rank has called it. Whatever a rank did before its call is visible to all ranks afterwards.
+func (w *World) Barrier(ctx context.Context) error { return w.inner().Barrier(ctx) }
+
+// Split makes teams. Ranks that pass the same color form a team, ordered by key and then by their rank in w. A rank
+// that passes a negative color gets nil. Split is collective, but each rank passes a color and a key of its own.
+//
+// A team is a World: it has collectives, windows can be allocated over it, and it can be split again. Its ranks are numbered from 0,
+// also in errors, whose cause names the rank of the job ([World.InJob]). A team uses the devices of w. It makes connections
+// of its own when they are first used. A team is closed as the World of a job is, after its windows; ranks close teams that
+// have ranks in common in the same order.
+func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
+	j, err := w.inner().Split(ctx, color, key)
+	return of(j), err
+}
+
+// Shrink makes a World of the ranks that have not failed, in the order of their ranks in w. Every survivor calls it. w takes
+// no other collective afterwards, and its windows can only be closed.
+//
+// Shrink ends the waits of others: a collective of w in which a rank waits for one that has called Shrink fails with a
+// [*PeerError]. A rank that waits in a call of its own, such as Barrier of a team, continues to wait there until its context ends.
+//
+// When ctx ends Shrink early, another Shrink continues it. Memory that an interrupted collective sends from may be
+// read until a Shrink returns nil, or an error other than that of its context, ErrBusy and ErrClosed.
+//
+// When a network is cut in two, each side makes a World of the ranks that it reaches, and the two stay apart when the network
+// is whole again. The program decides which side may continue, for instance by the size of its World. A rank that the others
+// left out, and that still hears of it, gets [ErrExcluded].
+func (w *World) Shrink(ctx context.Context) (*World, error) {
+	j, err := w.inner().Shrink(ctx)
+	return of(j), err
+}
+
+// Close leaves the job, or the team. It returns when every other rank has called it or has failed, so that no other rank
+// needs anything of this one any more. Closing the World of a job closes its open teams. Closing a team affects neither the
+// job nor teams that were split from it. A second Close returns nil.
+func (w *World) Close() error { return w.inner().Close() }
+
+// CloseContext is Close that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and names a rank, or the
+// process manager, that it waited for. The World takes no other calls from then on. Its memory and its
+// connections stay while other ranks need them; those ranks are served as before.
+// Another Close or CloseContext continues, and releases what is left. So does the end of the process, and that of the
+// body of Run, Main or Simulate.
+func (w *World) CloseContext(ctx context.Context) error { return w.inner().CloseContext(ctx) }
+
+// Err returns nil, or the *[PeerError] of a rank that has failed. A rank that has left has not failed: it serves others until they
+// have left, too.
+func (w *World) Err(rank int) error { return w.inner().Failure(rank) }
+
+// Failures returns the failures so far, in the order in which this rank learned of them. As far as this rank knows, the first one
+// caused the others. Failures returns nil, at the cost of one load, while no rank has failed.
+func (w *World) Failures() []*PeerError { return w.inner().Failures() }
+
+// OnFailure calls f with each failure from now on, in the order of Failures, until stop is called. Failures that are known already are
+// not repeated: a program that calls OnFailure first and Failures then misses none.
+//
+// f runs in a goroutine of its own, and may make any call, Shrink and Close included. A call of f that has begun may outlast
+// stop. In virtual time, where a rank is one task, f runs within a call of the rank that waits; there it may
+// neither wait nor issue operations.
+func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
+	j := w.inner()
+	return j.OnFailure(func(rank int) {
+		if err, ok := j.Failure(rank).(*PeerError); ok {
+			f(err)
 		}
-	}
-	return nil
+	})
 }
 
-// endWaits ends all waits of this World but those that close it.
-func (w *World) endWaits() {
-	w.departing.Store(true)
-	w.channel.Ring()
-}
+// Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv".
+func (w *World) Route(rank int) string { return w.inner().Route(rank) }
 
-// stop ends what begin has begun.
-func (w *World) stop() {
-	w.stopDriver()
-	if w.end != nil {
-		w.end()
-	}
-}
+// Mapped reports whether this rank can map the memory of another rank. It can map its own.
+func (w *World) Mapped(rank int) bool { return w.inner().Mapped(rank) }
 
-// depart ends this rank's membership in the job, and in teams, without waiting for another rank.
-func (w *World) depart() error { return w.departWithin(context.Background()) }
+// Now returns the time since some moment before the job began, on the clock that measures this job: real time, or the
+// simulator's in a job of Simulate, where each rank has the time of its own processor.
+func (w *World) Now() time.Duration { return w.inner().Now() }
 
-// departWithin is depart that waits only while ctx lasts for who reads the table of RMA_STATS.
-func (w *World) departWithin(ctx context.Context) error {
-	w.reports.end()
-	err := errors.Join(w.closeUnshrunk(), w.departTeams())
-	w.stop()
-	w.aside.end()
-	w.waitingCalls.hide()
-	w.endWaits()
-	err = errors.Join(err, w.attached.close())
-	if w.session != nil {
-		w.session.stop()
+// Compute keeps this rank's processor busy for d on the clock of Now. In real time the library makes progress meanwhile. In virtual
+// time Compute does so whenever something arrives, and the time that this takes is added to d.
+func (w *World) Compute(d time.Duration) { w.inner().Compute(d) }
+
+// Virtual reports whether the time of this World is that of a simulator: see [Simulate].
+func (w *World) Virtual() bool { return w.inner().Virtual() }
+
+// Span adds a span of the program to the trace of this rank: that of [WithTrace], or in virtual time that which the simulator had
+// when the job began. Spans of one goroutine are disjoint or nested. Without a trace Span does nothing.
+func (w *World) Span(name string, from, until time.Duration) { w.inner().Span(name, from, until) }
+
+// Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. Stop is called
+// after the last operation on the buffer is complete. Without Register the library registers frequently used buffers by itself.
+func Register[T Element](w *World, buffer []T) (stop func() error, err error) {
+	region, err := job.RegisterElements(w.inner(), buffer)
+	if err != nil {
+		return nil, err
 	}
-	err = errors.Join(err, w.writeAccounts(ctx), w.closeCards(), w.endTrace())
-	if w.telling != nil {
-		w.telling.Wait()
-	}
-	return err
+	return region.Deregister, nil
 }

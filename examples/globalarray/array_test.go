@@ -12,6 +12,7 @@ import (
 
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/internal/formtest"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
@@ -206,9 +207,9 @@ var survivors = jobtest.Register("survivors", func(ctx context.Context, w *world
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	wait := w.NewWaiter()
+	wait := job.Of(w).NewWaiter()
 	defer wait.Finish()
-	for w.Failures() == 0 {
+	for len(w.Failures()) == 0 {
 		if err := wait.Pause(ctx); err != nil {
 			return err
 		}

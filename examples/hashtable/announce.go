@@ -9,7 +9,6 @@ import (
 
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
-	"github.com/onesided/rma/world"
 )
 
 // A Run that is under way has an announcement: a word of its own rank's window that is odd.
@@ -52,12 +51,13 @@ func breathe(look int) {
 	}
 }
 
-// await is breathe for who waits for other ranks. In virtual time these go on while the rank pauses.
-func (t *Table) await(ctx context.Context, wait *world.Waiter, look int) error {
-	if t.world.Device().Attributes().Virtual {
-		return wait.Pause(ctx)
+// await is breathe for a rank that waits for other ranks. In virtual time those continue while this rank computes.
+func (t *Table) await(ctx context.Context, look int) error {
+	if t.world.Virtual() {
+		t.world.Compute(breathPause)
+	} else {
+		breathe(look)
 	}
-	breathe(look)
 	return ctx.Err()
 }
 
@@ -88,7 +88,7 @@ func (t *Table) leaveLater(word int, owners []int) {
 		}
 		t.leave(word)
 	}
-	if t.world.Device().Attributes().Virtual {
+	if t.world.Virtual() {
 		// In virtual time only the rank itself may wait.
 		leave()
 	} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
@@ -38,9 +39,9 @@ var survivors = register("survivors", func(s *script) {
 		<-s.Ctx.Done()
 		return
 	}
-	wait := s.World.NewWaiter()
+	wait := job.Of(s.World).NewWaiter()
 	defer wait.Finish()
-	for s.World.Failures() == 0 {
+	for len(s.World.Failures()) == 0 {
 		s.OK(wait.Pause(s.Ctx))
 	}
 	served := 0
@@ -103,7 +104,7 @@ var interrupted = register("a writer dies", func(s *script) {
 		turn()
 	}
 	jobtest.Signal("ready")
-	for s.World.Rank() == victim || s.World.Failures() == 0 {
+	for s.World.Rank() == victim || len(s.World.Failures()) == 0 {
 		turn()
 		s.OK(s.Ctx.Err())
 	}

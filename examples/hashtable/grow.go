@@ -256,13 +256,12 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 // freeBlocks waits a while for those to end who may know the blocks in this rank's bags: others may need one, and
 // this rank have nothing more to do.
 func (t *Table) freeBlocks(ctx context.Context) {
-	r, wait, since := &t.reclaimer, t.world.NewWaiter(), t.world.Now()
-	defer wait.Finish()
+	r, since := &t.reclaimer, t.world.Now()
 	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < t.patience; look++ {
 		r.looking.Lock()
 		_, err := t.pass(ctx)
 		r.looking.Unlock()
-		if err != nil || r.blocks.Load() > 0 && t.await(ctx, &wait, look) != nil {
+		if err != nil || r.blocks.Load() > 0 && t.await(ctx, look) != nil {
 			return
 		}
 	}

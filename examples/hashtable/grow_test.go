@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 )
 
@@ -342,13 +343,13 @@ var movers = register("movers of which one dies", func(s *script) {
 		return err
 	}
 	const before, after, most = 200, 300, 20_000
-	wait := s.World.NewWaiter()
+	wait := job.Of(s.World).NewWaiter()
 	defer wait.Finish()
 	for turn, more := 0, after; more > 0; turn++ {
 		if turn == before {
 			jobtest.Signal("ready")
 		}
-		if s.World.Failures() > 0 {
+		if len(s.World.Failures()) > 0 {
 			more--
 		} else if turn >= most {
 			s.OK(wait.Pause(s.Ctx))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/onesided/rma/examples/internal/formtest"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
@@ -52,7 +53,7 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, betwee
 		}
 		some := inputs[:1+random.IntN(len(inputs))]
 		randomInputs(random, some, func() uint64 { made++; return made<<8 | identity })
-		if s.World.Failures() > 0 {
+		if len(s.World.Failures()) > 0 {
 			for i := range some {
 				for t.Owner(historyKey(some[i].key)) == victim {
 					some[i].key = (some[i].key + 1) % historyKeys
@@ -122,14 +123,14 @@ var recordedDeath = register("recorded work with a death", func(s *script) {
 			if turn == before && g == 0 {
 				jobtest.Signal("ready")
 			}
-			if turn == most && s.World.Failures() == 0 {
-				wait := s.World.NewWaiter()
-				for s.World.Failures() == 0 {
+			if turn == most && len(s.World.Failures()) == 0 {
+				wait := job.Of(s.World).NewWaiter()
+				for len(s.World.Failures()) == 0 {
 					s.OK(wait.Pause(s.Ctx))
 				}
 				wait.Finish()
 			}
-			if last < 0 && s.World.Failures() > 0 {
+			if last < 0 && len(s.World.Failures()) > 0 {
 				last = turn + before
 			}
 			return turn == last

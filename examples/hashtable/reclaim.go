@@ -230,8 +230,7 @@ func (t *Table) forgive(err error, rank int) error {
 // refill looks for space for the operations that had none. known is what freed was before they
 // were tried. It tells whether they are to be tried again.
 func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, since time.Duration) bool {
-	r, wait := &t.reclaimer, t.world.NewWaiter()
-	defer wait.Finish()
+	r := &t.reclaimer
 	empty := false
 	for look := 0; ; look++ {
 		if r.freed.Load() != known {
@@ -246,7 +245,7 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 		case t.world.Now()-since > t.patience:
 			r.hopeless.Store(sum)
 			return false
-		case sum > 0 && t.await(ctx, &wait, look) != nil:
+		case sum > 0 && t.await(ctx, look) != nil:
 			return false
 		}
 		// What was in no bag any more may have been on its way to a list that was looked at before.

@@ -33,7 +33,7 @@ func serveTable(ctx context.Context, l *world.Listener, config Config, body func
 
 // visitTable attaches to it.
 func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
-	w, err := world.Dial(ctx, address, world.WithSilence(await.Limit), world.WithoutKey())
+	w, err := world.Dial(ctx, address, world.WithPeerTimeout(await.Limit), world.WithoutKey())
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.
 	var l *world.Listener
 	if w.Rank() == 0 {
 		var err error
-		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithSilence(await.Limit), world.WithoutKey()); err != nil {
+		if l, err = world.Listen(ctx, "127.0.0.1:0", world.WithPeerTimeout(await.Limit), world.WithoutKey()); err != nil {
 			return err
 		}
 		copy(text, l.Addr().String())

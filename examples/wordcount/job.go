@@ -105,7 +105,7 @@ func (r *rank) carryOut(ctx context.Context, s start) error {
 }
 
 // lost tells that this rank cannot rely on meeting all others again.
-func (r *rank) lost(ctx context.Context) bool { return ctx.Err() != nil || r.w.Failures() > 0 }
+func (r *rank) lost(ctx context.Context) bool { return ctx.Err() != nil || len(r.w.Failures()) > 0 }
 
 // prepare has rank 0 list and split the files.
 func (r *rank) prepare(ctx context.Context) (start, error) {
@@ -147,7 +147,7 @@ func (r *rank) open(ctx context.Context, s start) error {
 
 // once makes an error that every rank has be printed by rank 0 only.
 func (r *rank) once(err error) error {
-	if r.w.Rank() == 0 || r.w.Failures() > 0 {
+	if r.w.Rank() == 0 || len(r.w.Failures()) > 0 {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errElsewhere, err)

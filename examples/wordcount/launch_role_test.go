@@ -119,7 +119,7 @@ func initialize(ctx context.Context, arguments []string) (*world.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return world.Init(ctx, world.WithSilence(silence))
+	return world.Init(ctx, world.WithPeerTimeout(silence))
 }
 
 // playHammer has every rank write to every other, in one epoch, until it has lost as many
@@ -175,7 +175,7 @@ func playHammer(ctx context.Context, arguments []string) error {
 
 // playOrphan writes to all, in one epoch, until a call fails.
 func playOrphan(ctx context.Context) error {
-	w, err := world.Init(ctx, world.WithSilence(never))
+	w, err := world.Init(ctx, world.WithPeerTimeout(never))
 	if err != nil {
 		return err
 	}

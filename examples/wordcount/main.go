@@ -71,7 +71,7 @@ func explain(wrong error, speak bool, out, errout io.Writer) int {
 // it ended. Otherwise the end of the process tells the others.
 func (j *job) runAs(ctx context.Context, w *world.World) error {
 	err := j.run(ctx, w)
-	if err != nil && (ctx.Err() != nil || w.Failures() > 0) {
+	if err != nil && (ctx.Err() != nil || len(w.Failures()) > 0) {
 		return err
 	}
 	if e := w.Close(); e != nil {

@@ -24,7 +24,7 @@ var meeting = jobtest.Register("meeting", func(ctx context.Context, w *world.Wor
 			return err
 		}
 	} else {
-		jobtest.SignalParked(ctx, "parked", "world.(*World).Barrier")
+		jobtest.SignalParked(ctx, "parked", "job.(*World).Barrier")
 	}
 	return w.Barrier(ctx)
 })

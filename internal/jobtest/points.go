@@ -32,7 +32,7 @@ func Signal(point string) {
 }
 
 // SignalParked is a Signal that comes when a goroutine of the rank is parked in a function, which is named as for
-// await.Parked: "world.(*World).Barrier". It returns at once: the rank calls the function next, and the test may then kill or stop it there. In
+// await.Parked: "job.(*World).Barrier". It returns at once: the rank calls the function next, and the test may then kill or stop it there. In
 // ranks that are goroutines it does nothing.
 func SignalParked(ctx context.Context, point, function string) {
 	if !isProcess() {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
 
 var resting = jobtest.RegisterWith("resting",
-	func() ([]world.Option, error) { return []world.Option{world.WithHost(os.Getenv(hostVariable))}, nil },
+	func() ([]world.Option, error) { return []world.Option{job.WithHost(os.Getenv(hostVariable))}, nil },
 	func(ctx context.Context, w *world.World) error {
 		if route := w.Route(1 - w.Rank()); route != "tcp" {
 			return fmt.Errorf("ranks on hosts of different names reach each other by %q", route)

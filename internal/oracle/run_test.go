@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
@@ -192,7 +193,7 @@ func runDrawn(f form) jobtest.Body {
 		if err != nil {
 			return err
 		}
-		own, _ := w.CardAtomics()
+		own, _ := job.Of(w).CardAtomics()
 		for i := first; i < min(first+atOnce, testsize.N(plainPrograms)); i++ {
 			seed := testsize.Seed() + uint64(i)
 			p, o := f.draw(seed, oracle.Limits{Ranks: w.Size(), CardAtomics: own || seed%3 == 1}), f.options(seed)

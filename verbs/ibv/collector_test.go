@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
@@ -78,10 +79,10 @@ func TestCollected(t *testing.T) {
 						debug.FreeOSMemory()
 					}
 				}
-				stats := w.Transfers()
+				stats := w.Stats().Transfers
 				registered = stats.Kept.Invalidations
 				return errors.Join(win.Unlock(ctx, 1), w.Barrier(ctx), win.Close())
-			}, world.WithDevice("ibv"), world.WithTransfers(set))
+			}, world.WithDevice("ibv"), job.WithTransfers(set))
 			require.NoError(t, err)
 			if set != transfer.All {
 				require.NotZero(t, registered, "no region was retired because its memory was gone")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
@@ -26,7 +27,7 @@ func TestPrograms(t *testing.T) {
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"),
-			world.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }), transfers(seed))
+			job.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }), transfers(seed))
 		cancel()
 		require.NoError(t, err, "seed %d: without %#x:\n%s", seed, o.Without, p)
 	}
@@ -35,7 +36,7 @@ func TestPrograms(t *testing.T) {
 // transfers are all, or one.
 func transfers(seed uint64) world.Option {
 	if seed%2 == 0 {
-		return world.WithTransfers(transfer.All)
+		return job.WithTransfers(transfer.All)
 	}
-	return world.WithTransfers(transfer.Of(transfer.Protocol(seed / 2 % uint64(transfer.Protocols))))
+	return job.WithTransfers(transfer.Of(transfer.Protocol(seed / 2 % uint64(transfer.Protocols))))
 }

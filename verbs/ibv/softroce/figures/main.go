@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/interrupt"
-	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -73,15 +73,16 @@ func (o *options) check() error {
 
 // measure measures as a rank.
 func measure(ctx context.Context, w *world.World, o *options) error {
-	card, ok := strings.CutPrefix(w.Device().Attributes().Name, "ibv:")
+	device := job.Of(w).Device()
+	card, ok := strings.CutPrefix(device.Attributes().Name, "ibv:")
 	if !ok || w.Size() != 2 {
-		return fmt.Errorf("figures: %d ranks use %s; have 2 use a card: RMA_DEVICE=ibv rmarun -n 2", w.Size(), w.Device().Attributes().Name)
+		return fmt.Errorf("figures: %d ranks use %s; have 2 use a card: RMA_DEVICE=ibv rmarun -n 2", w.Size(), device.Attributes().Name)
 	}
-	buffer, err := w.Device().AllocateMemory(8 * words)
+	buffer, err := device.AllocateMemory(8 * words)
 	if err != nil {
 		return err
 	}
-	region, err := w.Register(buffer, verbs.LocalWrite)
+	deregister, err := world.Register(w, wordsOf(buffer))
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func measure(ctx context.Context, w *world.World, o *options) error {
 			return err
 		}
 	}
-	return errors.Join(win.Close(), counters.Close(), region.Deregister(), w.Device().FreeMemory(buffer))
+	return errors.Join(win.Close(), counters.Close(), deregister(), device.FreeMemory(buffer))
 }
 
 // measurement is what rank 0 measures with.

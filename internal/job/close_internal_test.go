@@ -1,0 +1,125 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+)
+
+// ended is a context that has ended.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// A client waits for the server to end the line of the session only while its context lasts, and goes on with that later.
+func TestHangUpContext(t *testing.T) {
+	worlds := quiet(t, WithPeerTimeout(2*await.Limit))
+	near, far := net.Pipe()
+	w := worlds[1]
+	s := &Session{world: w, conn: near}
+	w.session = s
+	defer func() { w.session = nil }()
+	ctx, cancel := context.WithCancel(t.Context())
+	hungUp := make(chan error, 1)
+	go func() { hungUp <- s.hangUp(ctx) }()
+	await.Parked(t, "job.(*Session).hangUp", 1)
+	cancel()
+	err := await.Receive(t, "the client to have had enough", hungUp)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "rank 0 has not ended the session")
+	go func() { hungUp <- s.hangUp(t.Context()) }()
+	await.Parked(t, "job.(*Session).hangUp", 1)
+	require.NoError(t, far.Close())
+	require.NoError(t, await.Receive(t, "the client to hear the end of the line", hungUp))
+	_, err = near.Write([]byte{1})
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+// To give up a team of which this rank has only its own part ends with the context, too, though a rank does not take what was sent to it.
+// Another Close goes on with that.
+func TestAbandonContext(t *testing.T) {
+	s, err := newSettings(apart())
+	require.NoError(t, err)
+	job, err := localWorlds(t.Context(), 2, s)
+	require.NoError(t, err)
+	teams := split(t, job)
+	for _, w := range job {
+		w.stopDriver()
+	}
+	l, err := teams[0].Link(1)
+	require.NoError(t, err)
+	require.NoError(t, l.Tell(&Message{Kind: kindNothing}, nil))
+	teams[0].partial.Store(true)
+	closed := make(chan error, 1)
+	go func() { closed <- teams[0].CloseContext(ended()) }()
+	err = await.Receive(t, "the first Close to be cut short", closed)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "rank 1")
+	go func() { closed <- teams[0].Close() }()
+	require.NoError(t, until(t.Context(), job[1], "rank 0 has left the team", func() bool { return len(closed) > 0 }))
+	require.NoError(t, <-closed)
+	require.Empty(t, job[0].teams())
+	for _, w := range job {
+		require.NoError(t, w.depart())
+	}
+}
+
+// A Close that waits for the answer of a process that was never met ends with its context, and names that. It makes no difference
+// whether this rank has asked before.
+func TestCloseBesideAStranger(t *testing.T) {
+	for name, asked := range map[string]bool{"asked": true, "not asked": false} {
+		t.Run(name, func(t *testing.T) {
+			besideStranger(t, func(ctx context.Context, w *World) error {
+				m := &slowMapper{Mapper: w.home.mapper, answer: make(chan struct{})}
+				defer mapBy(w, m)()
+				defer close(m.answer)
+				if asked && w.Acquainted(1) {
+					return errors.New("acquainted without an answer")
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- w.CloseContext(ended()) }()
+				err := await.Receive(t, "the Close to be cut short", closed)
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("error is %v", err)
+				} else {
+					require.ErrorContains(t, err, "rank 1, which this one has not met yet, does not answer")
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// A report whose questions are not answered holds up no Close: that does not wait for it before it leaves, and ends it with the World.
+func TestReportHoldsUpNoClose(t *testing.T) {
+	s, err := newSettings(append(apart(), WithLogger(nil)))
+	require.NoError(t, err)
+	worlds, err := localWorlds(t.Context(), 2, s)
+	require.NoError(t, err)
+	for _, w := range worlds {
+		w.stopDriver()
+	}
+	w := worlds[0]
+	wait := w.NewWaiter()
+	wait.call = &waitingCall{name: "world.Barrier"}
+	wait.report([]int{1})
+	require.NoError(t, w.aside.waitIn(ended()))
+	states := make(chan []string, 1)
+	w.reports.start(func(ctx context.Context) {
+		states <- w.statesOf(&within{ctx, w, w.Now() + 2*await.Limit, true}, []int{1})
+	})
+	await.Parked(t, "job.(*World).statesOf", 1)
+	departed := make(chan error, 1)
+	go func() { departed <- w.depart() }()
+	require.NoError(t, await.Receive(t, "the World to end", departed))
+	require.Equal(t, []string{"had not answered when this rank closed its World"}, <-states)
+	require.NoError(t, worlds[1].depart())
+}

@@ -1,0 +1,59 @@
+package job
+
+import (
+	"time"
+
+	"github.com/onesided/rma/aggregate/reduce"
+)
+
+// An Event is something that a rank has done, for a hook: an operation on a window, or a call that others have a part
+// in, such as Fence or Barrier.
+type Event struct {
+	// Call is the name of the method: Put, CompareAndSwap, Flush.
+	Call string
+	// Begun and Ended are on the clock of Now. An operation is issued at Ended; it has been carried out then if it
+	// is Mapped.
+	Begun, Ended time.Duration
+	// Operation tells that the rest is of one.
+	Operation bool
+	// Window numbers it, the same on all ranks.
+	Window uint32
+	// Target and Displacement are where Count elements are, of Bytes bytes in all.
+	Target, Displacement, Count, Bytes int
+	// Op is that of an accumulate.
+	Op reduce.Op
+	// Mapped tells that this rank's processor has carried it out.
+	Mapped bool
+}
+
+// WithHook has every operation on windows of this rank, and every call that waits for others, told to a function
+// when it has returned, by the goroutine that made it. It must not use the World. The Event is the hook's for as long as
+// it runs. An operation on mapped memory takes some 110 ns longer then, most of it looks at the clock.
+func WithHook(hook func(*Event)) Option { return func(s *Settings) { s.hook = hook } }
+
+// WithDebug has windows look for what the rules forbid and goes unnoticed else, or gives wrong contents now and then:
+// operations of one epoch on the same elements that may not meet, memory that is used before an operation with it is
+// complete, epochs that are open when the World is closed. The call that shows it is a *window.MisuseError with both
+// places in the program, or is Close of the World. It takes microseconds and memory for each operation. Without this
+// option the environment variable RMA_DEBUG says so, by any value but 0.
+func WithDebug() Option { return func(s *Settings) { s.debug = true } }
+
+// Debugs tells whether windows look for misuse.
+func (w *World) Debugs() bool { return w.settings.debug }
+
+// Hook is that of WithHook, nil if there is none.
+func (w *World) Hook() func(*Event) { return w.settings.hook }
+
+// hookSpan tells the hook of calls that end, beside whoever else is told.
+func (w *World) hookSpan() {
+	hook, traced := w.settings.hook, w.span
+	if hook == nil {
+		return
+	}
+	w.span = func(name string, begun, ended time.Duration) {
+		if traced != nil {
+			traced(name, begun, ended)
+		}
+		hook(&Event{Call: name, Begun: begun, Ended: ended})
+	}
+}

@@ -1,0 +1,291 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+)
+
+// apart are options under which ranks that are goroutines map no memory of each
+// other, although the device could: everything goes over links.
+func apart() []Option {
+	return over(func(_ int, d verbs.Device) verbs.Device { return struct{ verbs.Device }{d} })
+}
+
+// over are options under which they reach each other over devices in the place of those of their
+// process.
+func over(hide func(rank int, d verbs.Device) verbs.Device) []Option {
+	fabric := shm.NewFabric()
+	return []Option{WithDevice("tcp"), WithNetwork(func(rank int) (verbs.Device, error) {
+		device, err := fabric.Open()
+		return hide(rank, device), err
+	})}
+}
+
+// towards has rank 0 of two reach rank 1, which has exposed so many bytes of theirs.
+func towards(t *testing.T, bytes int, body func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error, options ...Option) {
+	t.Helper()
+	places, theirs := make([]Places, 1), make([]byte, bytes)
+	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(theirs, verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil || w.rank == 1 {
+			return errors.Join(err, w.Barrier(ctx))
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		return errors.Join(body(ctx, l, w.Place(1, &places[0]), theirs), w.Barrier(ctx))
+	}, options...))
+}
+
+// runApart runs a body over ranks that are apart.
+func runApart(t *testing.T, n int, body func(ctx context.Context, w *World) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	defer cancel()
+	require.NoError(t, Run(ctx, n, body, apart()...))
+}
+
+func TestBarrierApart(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var arrived atomic.Int64
+			runApart(t, n, func(ctx context.Context, w *World) error {
+				for round := range 50 {
+					arrived.Add(1)
+					if err := w.Barrier(ctx); err != nil {
+						return err
+					}
+					if got := arrived.Load(); got < int64(n*(round+1)) {
+						return fmt.Errorf("rank %d passed barrier %d when %d had come", w.rank, round, got)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestCollectivesApart(t *testing.T) {
+	runApart(t, 5, func(ctx context.Context, w *World) error {
+		sum := make([]int, 1)
+		if err := AllReduce(ctx, w, []int{w.Rank()}, sum, func(a, b int) int { return a + b }); err != nil {
+			return err
+		}
+		if sum[0] != 10 {
+			return fmt.Errorf("sum %d", sum[0])
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+// Ranks that call different collectives all hear so, without mapped ledgers.
+func TestMismatchApart(t *testing.T) {
+	err := Run(t.Context(), 3, func(ctx context.Context, w *World) error {
+		ctx, cancel := context.WithTimeout(ctx, await.Limit)
+		defer cancel()
+		if w.rank == 1 {
+			return Broadcast(ctx, w, 0, make([]int, 4))
+		}
+		return w.Barrier(ctx)
+	}, apart()...)
+	require.ErrorIs(t, err, ErrMismatch)
+}
+
+// A rank that fails is an error to all that wait, also those that wait for another.
+func TestFailureApart(t *testing.T) {
+	cause := fmt.Errorf("enough")
+	err := Run(t.Context(), 4, func(ctx context.Context, w *World) error {
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		if w.rank == 2 {
+			return cause
+		}
+		return w.Barrier(ctx)
+	}, apart()...)
+	require.ErrorIs(t, err, cause)
+}
+
+// echo answers with its payload, and counts what it is told.
+type echo struct{ told atomic.Int64 }
+
+func (e *echo) Serve(from *Link, m *Message, payload []byte) error {
+	switch m.Kind {
+	case FirstKind:
+		from.Answer(payload)
+	case FirstKind + 1:
+		e.told.Add(int64(m.X))
+	default:
+		return fmt.Errorf("no kind %d here", m.Kind)
+	}
+	return nil
+}
+
+// TestLink writes, reads, tells and asks over a link, more than it holds at once.
+func TestLink(t *testing.T) {
+	const count = 500
+	var service echo
+	places := make([]Places, 1)
+	memory := make([]byte, 8*count)
+	runApart(t, 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			region, err := w.Register(memory, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
+			if err != nil {
+				return err
+			}
+			places[0] = region.Places()
+			defer w.Serve(7, &service)()
+			if err := Broadcast(ctx, w, 1, places); err != nil {
+				return err
+			}
+			return w.Barrier(ctx)
+		}
+		if err := Broadcast(ctx, w, 1, places); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		to := w.Place(1, &places[0])
+		written, read, answers := make([]byte, 8*count), make([]byte, 8*count), make([][]byte, count)
+		for i := range count {
+			copy(written[8*i:], fmt.Sprintf("%08d", i))
+			if err := l.Write(ctx, written[8*i:][:8], to, uint64(8*i)); err != nil {
+				return err
+			}
+			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, nil); err != nil {
+				return err
+			}
+			answers[i] = make([]byte, i)
+			if err := l.Ask(ctx, &Message{Kind: FirstKind, Service: 7}, written[:i], answers[i]); err != nil {
+				return err
+			}
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		if got := service.told.Load(); got != count*(count-1)/2 {
+			return fmt.Errorf("told %d", got)
+		}
+		for i := range count {
+			if err := l.Read(ctx, read[8*i:][:8], to, uint64(8*i)); err != nil {
+				return err
+			}
+			if string(answers[i]) != string(written[:i]) {
+				return fmt.Errorf("answer %d is %q", i, answers[i])
+			}
+		}
+		if err := l.Settle(ctx); err != nil {
+			return err
+		}
+		if string(read) != string(written) {
+			return fmt.Errorf("read something else than was written")
+		}
+		if err := l.Tell(&Message{Kind: FirstKind + 9, Service: 7}, nil); err != nil {
+			return err
+		}
+		var refused *RejectionError
+		if err := l.Flush(ctx); err == nil || !asRefusal(err, &refused) {
+			return fmt.Errorf("a message that was refused: %v", err)
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		return w.Barrier(ctx)
+	})
+}
+
+func asRefusal(err error, into **RejectionError) bool {
+	e, ok := err.(*RejectionError)
+	*into = e
+	return ok
+}
+
+// What a link keeps is bounded by what is outstanding, also where it is never empty.
+func TestLinkStaysSmall(t *testing.T) {
+	var service echo
+	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if w.rank == 1 {
+			defer w.Serve(7, &service)()
+			return errors.Join(w.Barrier(ctx), w.Barrier(ctx))
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		l, err := w.Link(1)
+		if err != nil {
+			return err
+		}
+		const count = 50_000
+		payload, sum := make([]byte, 200), int64(0)
+		for i := range count {
+			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, payload[:i%201]); err != nil {
+				return err
+			}
+			sum += int64(i)
+		}
+		if err := l.Flush(ctx); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		requests, held, free := cap(l.requests), cap(l.held), len(w.letters.free)
+		l.mu.Unlock()
+		if got := service.told.Load(); got != sum || requests > 8*mostSends || held > 8*mostSends || free > 8*mostSends {
+			return fmt.Errorf("told %d, want %d; place for %d requests, %d held, %d slots", got, sum, requests, held, free)
+		}
+		return w.Barrier(ctx)
+	}, WithDevice("tcp"))
+	require.NoError(t, err)
+}
+
+// Writes that nobody flushes complete all the same, and do not run over the queue.
+func TestManyWrites(t *testing.T) {
+	towards(t, 512, func(ctx context.Context, l *Link, to verbs.RemoteRegion, _ []byte) error {
+		from := make([]byte, 512)
+		for range 50_000 {
+			if err := l.Write(ctx, from, to, 0); err != nil {
+				return err
+			}
+		}
+		return l.Flush(ctx)
+	}, WithDevice("tcp"))
+}
+
+// What a message has more is behind its payload, as a part of it.
+func TestMore(t *testing.T) {
+	for payload := range 20 {
+		for more := range 20 {
+			text, want := make([]byte, wholeMessage(payload+more)), make([]byte, payload+more)
+			for i := range text {
+				text[i] = 0xff
+			}
+			for i := range want {
+				want[i] = byte(i + 1)
+			}
+			m := Message{Kind: FirstKind, X: 7, More: want[payload:]}
+			m.encode(text, want[:payload])
+			got, n, err := m.decode(text)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+			require.Equal(t, len(text), n)
+			require.Equal(t, make([]byte, n-messageHeader-len(want)), text[messageHeader+len(want):])
+		}
+	}
+}

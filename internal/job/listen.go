@@ -1,0 +1,120 @@
+package job
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// OnFailure has f called with the rank of every failure from now on, soon after it was
+// noticed, one after the other and in their order, until stop is called. f runs in a
+// goroutine of its own and may call whatever it likes, Shrink and Close included. A call
+// of it that has begun may outlast stop. In virtual time, where a rank is one task, f runs
+// in the midst of a call of the rank's that waits, and may neither wait itself nor issue
+// operations.
+func (w *World) OnFailure(f func(rank int)) (stop func()) {
+	q := &bulletin{f: f}
+	if w.virtual() {
+		q.errands = &w.errands
+	}
+	unlisten := w.roster.listen(q.add)
+	return func() {
+		unlisten()
+		q.end()
+	}
+}
+
+// OnFailureAtOnce is OnFailure for layers that must know before anybody acts on a failure:
+// f is called where that is noticed, from any goroutine, and in the midst of progress, before
+// anybody can know of the failure, also by Failure and Failures. It must not wait for
+// anything, or call what is of a World or a Link but for Rank and Size.
+func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roster.beforehand(f) }
+
+// A bulletin has a function told of failures by a goroutine that is there only while
+// there are some to tell.
+type bulletin struct {
+	f func(rank int)
+	// errands are those of a rank that has no other goroutine.
+	errands *errands
+
+	// running is that goroutine. It starts under mu, and not after the end.
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	failed  []int
+	telling bool
+	ended   bool
+}
+
+func (b *bulletin) add(rank int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
+		return
+	}
+	b.failed = append(b.failed, rank)
+	if b.telling {
+		return
+	}
+	b.telling = true
+	if b.errands != nil {
+		b.errands.add(b.tell)
+	} else {
+		b.running.Go(b.tell)
+	}
+}
+
+func (b *bulletin) tell() {
+	for {
+		b.mu.Lock()
+		if b.ended || len(b.failed) == 0 {
+			b.telling = false
+			b.mu.Unlock()
+			return
+		}
+		rank := b.failed[0]
+		b.failed = b.failed[1:]
+		b.mu.Unlock()
+		b.f(rank)
+	}
+}
+
+func (b *bulletin) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+}
+
+// before calls f, which must not wait, before the end, and tells whether it did.
+func (b *bulletin) before(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended {
+		f()
+	}
+	return !b.ended
+}
+
+// errands are what is left to do for who next makes progress and has no part in it itself.
+type errands struct {
+	some atomic.Bool
+	mu   sync.Mutex
+	left []func()
+}
+
+func (e *errands) add(f func()) {
+	e.mu.Lock()
+	e.left = append(e.left, f)
+	e.some.Store(true)
+	e.mu.Unlock()
+}
+
+func (e *errands) do() {
+	e.mu.Lock()
+	left := e.left
+	e.left = nil
+	e.some.Store(false)
+	e.mu.Unlock()
+	for _, f := range left {
+		f()
+	}
+}

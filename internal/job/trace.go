@@ -1,0 +1,139 @@
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/internal/timeline"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/traced"
+)
+
+// WithTrace has this rank add what it does over the network to a file when its World is
+// closed, which ui.perfetto.dev and chrome://tracing open: each request from when it was
+// posted until its completion was seen, and what the processor does for them (see package
+// traced), the last 65536 of each. All ranks may name one file; it is begun anew for each
+// job, and is for this user alone (mode 0600). A file that is there keeps its mode. A symbolic link, a file that has another name, a named pipe and a file of another user are
+// refused. Without this option the environment variable RMA_TRACE says so.
+//
+// Loads and stores of mapped memory are no requests, so that a job whose ranks all map each
+// other's memory is refused; it can use WithDevice("tcp"). A rank that is killed leaves
+// nothing. In virtual time this has no effect: see [sim.Simulator.Trace].
+func WithTrace(file string) Option { return func(s *Settings) { s.trace = file } }
+
+// A tracing is what a rank notes for a file.
+type tracing struct {
+	file string
+	// job is the same on all ranks of a job, and in the Worlds that Shrink makes of it;
+	// worlds counts these.
+	job    string
+	worlds int
+	trace  *traced.Trace
+	// ahead is how far the clock of the network card is before that of Now.
+	ahead time.Duration
+}
+
+// checkTrace tells whether there can be a trace, if one is wanted, of a rank that uses the
+// network or does not.
+func (s *Settings) checkTrace(network bool) error {
+	var err error
+	switch {
+	case s.trace == "":
+		return nil
+	case network:
+		err = timeline.Check(s.trace)
+	default:
+		err = fmt.Errorf("%q: all ranks map each other's memory, and loads and stores are not traced: have them use the network, by RMA_DEVICE=%s", s.trace, tcpDevice)
+	}
+	return traceError(err)
+}
+
+func traceError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: RMA_TRACE (or WithTrace): %w", ErrEnvironment, err)
+}
+
+// withTrace gives the network card, of which is noted what passes through it if that is
+// wanted.
+func (s *Settings) withTrace(network verbs.Device) verbs.Device {
+	if s.trace == "" {
+		return network
+	}
+	device, _ := traced.New(network, traced.Options{})
+	return device
+}
+
+// jobOf names a job by where its ranks are found.
+func jobOf(texts []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// beginTrace begins the file, if there is to be one.
+func (w *World) beginTrace(job string, worlds int) error {
+	file, network := w.settings.trace, w.cards[networkCard]
+	if file == "" {
+		return nil
+	}
+	t := &tracing{file: file, job: job, worlds: worlds, trace: traced.Of(network.device)}
+	t.ahead = network.device.Now() - w.Now()
+	w.tracing, w.span = t, t.span
+	return traceError(t.write(nil))
+}
+
+func (t *tracing) write(write func(*timeline.Writer, time.Time)) error {
+	return timeline.Append(t.file, t.job, t.trace.Began(), write)
+}
+
+func (t *tracing) span(name string, from, until time.Duration) {
+	t.trace.Span(name, from+t.ahead, until+t.ahead)
+}
+
+// endTrace writes what the rank has done, when it is over.
+func (w *World) endTrace() error {
+	t := w.tracing
+	if t == nil {
+		return nil
+	}
+	name := "rank " + strconv.Itoa(w.rank)
+	if t.worlds > 0 {
+		name += fmt.Sprintf(" of the %d that were left", w.size)
+	}
+	err := t.write(func(to *timeline.Writer, origin time.Time) {
+		t.trace.Write(to, t.worlds*MaxRanks+w.rank, name, origin)
+	})
+	if err != nil {
+		return fmt.Errorf("world: Close: RMA_TRACE (or WithTrace): %w", err)
+	}
+	return nil
+}
+
+// Span adds what the program did from one time of Now to another to the trace: that of
+// [WithTrace] or, in virtual time, that which the simulator had when the job began. Spans of
+// one goroutine lie apart or one in the other. Without a trace it does nothing.
+func (w *World) Span(name string, from, until time.Duration) {
+	if w.span != nil {
+		w.span(name, from, until)
+	}
+}
+
+// BeginSpan is Now where there is a trace, for EndSpan. Without one both cost next to nothing.
+func (w *World) BeginSpan() time.Duration {
+	if w.span == nil {
+		return 0
+	}
+	return w.Now()
+}
+
+// EndSpan adds what the caller, a layer above, has done since BeginSpan.
+func (w *World) EndSpan(name string, begun time.Duration) {
+	if w.span != nil {
+		w.span(name, begun, w.Now())
+	}
+}

@@ -1,0 +1,117 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/verbs/sim"
+	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
+)
+
+// A rank has one World of a job, whichever call returns it, and what package window and others find behind it is always the same.
+func TestOneWorld(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int](ctx, w, 1)
+		if err != nil {
+			return err
+		}
+		team, err := w.Split(ctx, 0, w.Rank())
+		if err != nil {
+			return err
+		}
+		of, err := window.Allocate[int](ctx, team, 1)
+		if err != nil {
+			return err
+		}
+		switch {
+		case win.World() != w:
+			return errors.New("the window has another World")
+		case of.World() != team || team == w:
+			return errors.New("the window of the team has another World")
+		case job.Of(team) == job.Of(w) || job.Of(w) != job.Of(win.World()):
+			return errors.New("another job is behind a World")
+		}
+		return errors.Join(of.Close(), win.Close())
+	}))
+}
+
+// A World that no call has made, and none at all, are errors of calls.
+func TestNoWorld(t *testing.T) {
+	var none *world.World
+	for _, w := range []*world.World{none, new(world.World)} {
+		require.ErrorIs(t, w.Barrier(t.Context()), world.ErrArgument)
+		require.ErrorIs(t, w.Close(), world.ErrArgument)
+		_, err := w.Split(t.Context(), 0, 0)
+		require.ErrorIs(t, err, world.ErrArgument)
+		_, err = w.Shrink(t.Context())
+		require.ErrorIs(t, err, world.ErrArgument)
+		require.ErrorIs(t, world.AllReduceOp(t.Context(), w, []int{1}, []int{0}, world.Sum), world.ErrArgument)
+		_, err = world.Register(w, []int{1})
+		require.ErrorIs(t, err, world.ErrArgument)
+		_, err = window.Allocate[int](t.Context(), w, 1)
+		require.ErrorIs(t, err, world.ErrArgument)
+	}
+}
+
+// Others begin with the next rank.
+func TestOthers(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 3, func(_ context.Context, w *world.World) error {
+		want := [][]int{{1, 2}, {2, 0}, {0, 1}}[w.Rank()]
+		if got := slices.Collect(w.Others()); !slices.Equal(got, want) {
+			return errors.New("in another order")
+		}
+		for rank := range w.Others() {
+			if rank != want[0] {
+				return errors.New("it went on")
+			}
+			break
+		}
+		return nil
+	}))
+}
+
+// Failures are known in the order in which they are told, each as the error of its rank.
+func TestFailures(t *testing.T) {
+	fault := errors.New("enough")
+	err := world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
+		if w.Rank() == 2 {
+			return fault
+		}
+		told := make(chan *world.PeerError, 2)
+		defer w.OnFailure(func(err *world.PeerError) { told <- err })()
+		if len(w.Failures()) == 0 {
+			<-told
+		}
+		all := w.Failures()
+		if len(all) == 0 || all[0].Rank != 2 || !errors.Is(w.Err(2), all[0]) || w.Err(w.Rank()) != nil {
+			return errors.New("another failure")
+		}
+		return nil
+	})
+	require.ErrorIs(t, err, fault)
+	require.NotContains(t, err.Error(), "another failure")
+}
+
+// Time is real, or that of a simulator.
+func TestVirtual(t *testing.T) {
+	is := func(want bool) func(context.Context, *world.World) error {
+		return func(_ context.Context, w *world.World) error {
+			if w.Virtual() != want {
+				return errors.New("it is not")
+			}
+			return nil
+		}
+	}
+	require.NoError(t, world.Run(t.Context(), 1, is(false)))
+	profile, err := sim.ByName(sim.Profiles()[0])
+	require.NoError(t, err)
+	s, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	require.NoError(t, world.Simulate(t.Context(), s, 1, is(true)))
+}

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package world
-
-import "runtime"
-
-// yieldToProcesses gives the processor to another goroutine, where there is no call
-// to give it to another process.
-func yieldToProcesses() { runtime.Gosched() }
