@@ -179,7 +179,7 @@ func TestAProfileIsOfOneJob(t *testing.T) {
 
 	var stderr bytes.Buffer
 	assert.Equal(t, 2, run(t.Context(), []string{"-device", "local", "-cpuprofile", file, "put_flush_lat:8", "fence_scale:3"}, io.Discard, &stderr))
-	assert.Contains(t, stderr.String(), "-cpuprofile is of one launch")
+	assert.Contains(t, stderr.String(), "-cpuprofile is of one job")
 }
 
 func TestTheListTellsCasesAndSwitches(t *testing.T) {

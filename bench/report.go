@@ -52,10 +52,10 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	})
 	flags.BoolVar(&o.peers, "peers", false, "measure the installed ones of Open MPI and MPICH, too")
 	flags.StringVar(&o.prk, "prk", "", "with -peers: "+prkUsage)
-	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which everyone measures a case before the next; their median, lowest and highest are told")
-	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % from each other, not fourfold")
-	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes some three minutes")
-	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "the longest that one launch of ranks may take")
+	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which all libraries measure a case before the next; the report has their median, lowest and highest")
+	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % apart, not fourfold")
+	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes about three minutes")
+	flags.DurationVar(&timeout, "timeout", 2*time.Minute, "the longest that one job may take")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -46,7 +46,7 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 		}
 	}
 	if o.profile != "" && len(cells) > 1 {
-		return usagef("-cpuprofile is of one launch, and these patterns are %d jobs: name one", len(cells))
+		return usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
 		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), plural(o.rounds, "round")))

@@ -120,7 +120,7 @@ func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {
 
 	var stderr bytes.Buffer
 	assert.Equal(t, 2, run(t.Context(), []string{"-device", "sim:ideal", "-trace", "t", "fop_lat", "fence_scale:4"}, io.Discard, &stderr))
-	assert.Contains(t, stderr.String(), "-trace is of one launch")
+	assert.Contains(t, stderr.String(), "-trace is of one job")
 }
 
 func TestASimulatedJobThatTakesTooLongEnds(t *testing.T) {

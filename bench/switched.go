@@ -60,7 +60,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch as it is by default and thrown; in virtual time there is one")
 	flags.IntVar(&o.repeat, "repeat", 3, "timed loops of a cell in a round, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
-	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one launch of ranks may take")
+	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job may take")
 	err := flags.Parse(args)
 	all := exhibits()
 	switch {

@@ -22,12 +22,21 @@ var rewriteAPI = flag.Bool("rewrite-api", false, "rewrite testdata/api")
 // apiDirectory has a file of exported names for each public package.
 const apiDirectory = "testdata/api"
 
+// mostNames bounds the exported names of the two packages that every program uses, and mostPackages the public packages.
+var mostNames = map[string]int{"world.txt": 90, "window.txt": 150}
+
+const mostPackages = 24
+
 // A public package is one that programs outside of this module can import. Its exported names and their signatures change
 // only together with their file in testdata/api, so that each change of them is a decision.
 func TestAPI(t *testing.T) {
 	files := map[string]string{}
 	for directory, sources := range publicPackages(t, "..") {
 		files[filepath.FromSlash(directory)+".txt"] = exportedNames(sources)
+	}
+	require.LessOrEqual(t, len(files), mostPackages)
+	for name, most := range mostNames {
+		require.LessOrEqual(t, countNames(files[name]), most, name)
 	}
 	if *rewriteAPI {
 		require.NoError(t, os.RemoveAll(apiDirectory))
@@ -133,6 +142,17 @@ func exportedNames(files []*ast.File) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "\n") + "\n"
+}
+
+// countNames counts the exported names among lines of exportedNames: constants, variables, functions, types and methods of these.
+func countNames(lines string) (n int) {
+	for line := range strings.Lines(lines) {
+		fields := strings.Fields(line)
+		if fields[0] != "type" || len(fields) < 3 || fields[2] != "has" && fields[2] != "embeds" {
+			n++
+		}
+	}
+	return n
 }
 
 // signature returns a function's declaration without its receiver and body.

@@ -93,10 +93,10 @@ func TestClosedUnderMeetings(t *testing.T) {
 					result, err := closeUnder(ctx, w, held, func() error {
 						return c.call(heldContext{context.Background(), held, c.cut}, win)
 					})
-					if !errors.Is(result, errClosed) && (c.cut == nil || !errors.Is(result, c.cut)) {
+					if !errors.Is(result, ErrClosed) && (c.cut == nil || !errors.Is(result, c.cut)) {
 						err = errors.Join(err, fmt.Errorf("error of the call is %w", result))
 					}
-					if again := win.Close(); !errors.Is(again, errClosed) {
+					if again := win.Close(); !errors.Is(again, ErrClosed) {
 						err = errors.Join(err, fmt.Errorf("error of a late Close is %w", again))
 					}
 					return err
@@ -191,7 +191,7 @@ func TestClosedUnderFlush(t *testing.T) {
 					return errors.Join(await.UntilParked(ctx, "job.(*Link).await", 1), errGivenUp)
 				}, world.WithDevice("tcp"))
 			}()
-			require.ErrorIs(t, await.Receive(t, "the call to end", called), errClosed)
+			require.ErrorIs(t, await.Receive(t, "the call to end", called), ErrClosed)
 			release()
 			require.ErrorIs(t, await.Receive(t, "the ranks to end", ran), errGivenUp)
 		})
@@ -218,7 +218,7 @@ func TestClosedBesideOnClose(t *testing.T) {
 			go func() { started <- win.Start(context.Background(), self) }()
 			err = await.UntilParked(ctx, "window.(*untyped).Start", 1)
 			err = errors.Join(err, w.Close())
-			if !errors.Is(result, errClosed) {
+			if !errors.Is(result, ErrClosed) {
 				err = errors.Join(err, fmt.Errorf("error of Start is %w", result))
 			}
 			return err

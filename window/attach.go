@@ -19,8 +19,8 @@ import (
 // Lock, or LockAll, and Unlock; calls for which others have to call something too are an ErrAttached. Close is for
 // this rank alone.
 //
-// A name that is not served, and another element type, are an ErrName, a window whose seats are all taken is an
-// ErrSeats. The end of the other process is a *world.PeerError of rank 0, and so is an end of the session by the server,
+// A name that is not served, and another element type, are an ErrNotServed, a window whose seats are all taken is an
+// ErrNoSeat. The end of the other process is a *world.PeerError of rank 0, and so is an end of the session by the server,
 // which is a world.ErrEvicted that says why: see Limits. A window that clients only read has no other operations: they are
 // an ErrReadOnly. What the window was promised when it was made
 // (SingleElement and the like) is promised here too; the options may only leave out ways to arrange operations (Without).
@@ -42,8 +42,8 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if !j.Dialed() {
 		return nil, fmt.Errorf("window: Attach: %w: the World is not of world.Dial, which a client calls", ErrArgument)
 	}
-	if name == "" || len(name) > MostName {
-		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), MostName)
+	if name == "" || len(name) > mostName {
+		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), mostName)
 	}
 	local := settings{scheme: scheduler.All}
 	for _, option := range options {
@@ -146,19 +146,19 @@ func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, sch
 func (a *inquiry) refused(kind reduce.Kind) error {
 	switch {
 	case a.refusal == refusedName:
-		return fmt.Errorf("%w is served under that name", ErrName)
+		return fmt.Errorf("%w is served under that name", ErrNotServed)
 	case a.refusal == refusedKind && a.detail < uint64(reduce.Kinds):
-		return fmt.Errorf("%w of %v: its elements are of %v", ErrName, kind, reduce.Kind(a.detail))
+		return fmt.Errorf("%w of %v: its elements are of %v", ErrNotServed, kind, reduce.Kind(a.detail))
 	case a.refusal == refusedSeats && a.detail <= MaxSeats:
 		is := "are"
 		if a.detail == 1 {
 			is = "is"
 		}
-		return fmt.Errorf("%w: there %s %d (option Seats)", ErrSeats, is, a.detail)
+		return fmt.Errorf("%w: there %s %d (option Seats)", ErrNoSeat, is, a.detail)
 	case a.refusal == refusedShare && a.detail <= MaxSeats:
-		return fmt.Errorf("%w: this session has %d of them, and may have no more (Limits.SeatsPerSession)", ErrSeats, a.detail)
+		return fmt.Errorf("%w: this session has %d of them, and may have no more (Limits.SeatsPerSession)", ErrNoSeat, a.detail)
 	case a.refusal == refusedClosed:
-		return fmt.Errorf("%w: it is closed", ErrName)
+		return fmt.Errorf("%w: it is closed", ErrNotServed)
 	}
 	return &job.RejectionError{Rank: 0, Text: fmt.Sprintf("%.512q", a.text)}
 }
@@ -170,7 +170,7 @@ func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme sc
 		err = theirs.check(kind)
 	}
 	if err == nil && number <= v.number {
-		err = fmt.Errorf("%w: window %d", ErrDescription, number)
+		err = fmt.Errorf("%w: window %d", errDescription, number)
 	}
 	if err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ func (a *attendant) Serve(_ *job.Link, m *job.Message, payload []byte) error {
 	r := request{ticket: m.X}
 	switch m.Kind {
 	case messageAttach:
-		if len(payload) > requestHead+MostName {
-			return fmt.Errorf("window: a request of %d bytes, allowed are %d", len(payload), requestHead+MostName)
+		if len(payload) > requestHead+mostName {
+			return fmt.Errorf("window: a request of %d bytes, allowed are %d", len(payload), requestHead+mostName)
 		}
 		r.text = bytes.Clone(payload)
 	case messageDetach:
@@ -200,22 +200,22 @@ func (a *attendant) guest(r *request, answer *job.Message) (offer []byte, err er
 	switch {
 	case !there:
 		answer.A = refusedName
-		return nil, ErrName
+		return nil, ErrNotServed
 	case s.kind != kind:
 		answer.A, answer.Z = refusedKind, uint64(s.kind)
-		return nil, fmt.Errorf("%w of %v", ErrName, kind)
+		return nil, fmt.Errorf("%w of %v", ErrNotServed, kind)
 	}
 	if a.seatsOf(s.core) >= a.limits.SeatsPerSession {
 		answer.A, answer.Z = refusedShare, uint64(a.limits.SeatsPerSession)
-		return nil, ErrSeats
+		return nil, ErrNoSeat
 	}
 	number := a.session.World().NewNumber()
 	g, d, err := newGuest(a.session, number, s)
 	switch {
-	case errors.Is(err, ErrSeats):
+	case errors.Is(err, ErrNoSeat):
 		answer.A, answer.Z = refusedSeats, uint64(s.core.hints.seats)
 		return nil, err
-	case errors.Is(err, errClosed):
+	case errors.Is(err, ErrClosed):
 		answer.A = refusedClosed
 		return nil, err
 	case err != nil:
@@ -283,12 +283,12 @@ func (c *core) offer(d *description) []byte {
 func parseOffer(text []byte) (s settings, d description, err error) {
 	var o offer
 	if n, err := binary.Decode(text, binary.LittleEndian, &o); err != nil || n != len(text) {
-		return s, d, fmt.Errorf("%w: an offer of %d bytes", ErrDescription, len(text))
+		return s, d, fmt.Errorf("%w: an offer of %d bytes", errDescription, len(text))
 	}
 	readOnly := o.Promises&offeredReadOnly != 0
 	o.Promises &^= offeredReadOnly
-	if o.Slots > MaxNotifications || o.Promises >= 1<<len(promiseNames) {
-		return s, d, fmt.Errorf("%w: an offer of %d notification slots and promises %#x", ErrDescription, o.Slots, o.Promises)
+	if o.Slots > maxNotifications || o.Promises >= 1<<len(promiseNames) {
+		return s, d, fmt.Errorf("%w: an offer of %d notification slots and promises %#x", errDescription, o.Slots, o.Promises)
 	}
 	s = promises(o.Promises).settings()
 	s.slots, s.readOnly = int(o.Slots), readOnly

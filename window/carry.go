@@ -8,6 +8,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/prefetch"
 )
 
 // carrying is a packet of another rank that is being carried out on this rank's part. It
@@ -188,12 +189,12 @@ const ahead = 32
 
 // fetchAhead begins to fetch what a later operation needs.
 func (c *carrying) fetchAhead() {
-	if !prefetches || c.next+ahead >= c.run.Count {
+	if !prefetch.Works || c.next+ahead >= c.run.Count {
 		return
 	}
 	data := c.server.core.own.data
 	if offset, _ := c.run.Operation(c.next + ahead); offset < uint64(len(data)) {
-		prefetch(at(data[offset:]))
+		prefetch.Write(at(data[offset:]))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/prefetch"
 	"github.com/onesided/rma/world"
 )
 
@@ -73,7 +74,7 @@ func (c *core) open(all []description, how reach, allocated bool) {
 	for rank := range all {
 		c.exposed[rank] = c.expose(rank, &all[rank])
 		c.here[rank].Store(all[rank].process == process)
-		c.far = c.far || prefetches && !c.hints.immediate && all[rank].bytes >= farBytes
+		c.far = c.far || prefetch.Works && !c.hints.immediate && all[rank].bytes >= farBytes
 	}
 	c.useCards(all, allocated)
 	if how == reachMessages {
@@ -167,7 +168,7 @@ func (c *core) unposted(ctx context.Context) (flaw, err error) {
 	if rank < 0 || err != nil {
 		return nil, err
 	}
-	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", epoch.ErrNotPosted, rank, c.rank), nil
+	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", ErrNotPosted, rank, c.rank), nil
 }
 
 // firstQueue is the first rank whose queue is as is asked, -1 if there is none.

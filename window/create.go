@@ -84,7 +84,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
 	defer all.mu.Unlock()
-	a.kind, a.slots, a.scheme = reduce.KindOf[T](), DefaultNotifications, scheduler.All
+	a.kind, a.slots, a.scheme = reduce.KindOf[T](), defaultNotifications, scheduler.All
 	var fault error
 	for _, option := range options {
 		if option != nil {

@@ -128,13 +128,13 @@ func (d *description) check(kind reduce.Kind) error {
 	size := uint64(kind.Size())
 	switch {
 	case d.bytes > math.MaxInt || d.bytes%size != 0:
-		return fmt.Errorf("%w: a part of %s, elements have %d", ErrDescription, errtext.Count(d.bytes, "byte"), size)
+		return fmt.Errorf("%w: a part of %s, elements have %d", errDescription, errtext.Count(d.bytes, "byte"), size)
 	case bits.OnesCount32(d.alignment) != 1 || d.bytes > 0 && uint64(d.alignment) < min(size, 8):
-		return fmt.Errorf("%w: memory at a multiple of %s, elements have %d", ErrDescription, errtext.Count(d.alignment, "byte"), size)
+		return fmt.Errorf("%w: memory at a multiple of %s, elements have %d", errDescription, errtext.Count(d.alignment, "byte"), size)
 	}
 	for _, place := range d.data {
 		if place.Length != 0 && place.Length != d.bytes {
-			return fmt.Errorf("%w: a region of %s over a part of %d", ErrDescription, errtext.Count(place.Length, "byte"), d.bytes)
+			return fmt.Errorf("%w: a region of %s over a part of %d", errDescription, errtext.Count(place.Length, "byte"), d.bytes)
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func (d *description) check(kind reduce.Kind) error {
 // what was described.
 func (d *exposure) checkMapped(data []byte) error {
 	if uint64(len(data)) != d.bytes || alignmentOf(data) < min(int(d.alignment), 8) {
-		return fmt.Errorf("%w: a part of %s at a multiple of %d is %s at a multiple of %d", ErrDescription, errtext.Count(d.bytes, "byte"), d.alignment, errtext.Count(len(data), "byte"), alignmentOf(data))
+		return fmt.Errorf("%w: a part of %s at a multiple of %d is %s at a multiple of %d", errDescription, errtext.Count(d.bytes, "byte"), d.alignment, errtext.Count(len(data), "byte"), alignmentOf(data))
 	}
 	return nil
 }

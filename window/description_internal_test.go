@@ -38,7 +38,7 @@ func TestDescriptions(t *testing.T) {
 		if test.ok {
 			require.NoError(t, err, test.name)
 		} else {
-			require.ErrorIs(t, err, ErrDescription, test.name)
+			require.ErrorIs(t, err, errDescription, test.name)
 		}
 	}
 }
@@ -49,9 +49,9 @@ func TestMappedMemory(t *testing.T) {
 	d := exposure{bytes: 80, alignment: 8}
 	require.NoError(t, d.checkMapped(memory[:80]))
 	require.NoError(t, d.checkMapped(memory[8:]))
-	require.ErrorIs(t, d.checkMapped(memory[:72]), ErrDescription)
-	require.ErrorIs(t, d.checkMapped(memory), ErrDescription)
-	require.ErrorIs(t, d.checkMapped(memory[1:81]), ErrDescription)
+	require.ErrorIs(t, d.checkMapped(memory[:72]), errDescription)
+	require.ErrorIs(t, d.checkMapped(memory), errDescription)
+	require.ErrorIs(t, d.checkMapped(memory[1:81]), errDescription)
 	d.alignment = 1
 	require.NoError(t, d.checkMapped(memory[1:81]))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/prefetch"
 )
 
 // AccumulateEach combines origin[i] into the element of target's window at displacements[i], in the order of
@@ -84,7 +85,7 @@ func (v *view) scatterMapped(t *target, memory unsafe.Pointer, op Op, origin uns
 		// What is held was called before.
 		v.settle()
 		for _, displacement := range displacements[:min(mostHeld, len(displacements))] {
-			prefetch(unsafe.Add(memory, displacement<<(v.shift&7)))
+			prefetch.Write(unsafe.Add(memory, displacement<<(v.shift&7)))
 		}
 	}
 	apply := v.kernels.apply[op]
@@ -100,7 +101,7 @@ func (v *view) scatterMapped(t *target, memory unsafe.Pointer, op Op, origin uns
 			return i, fmt.Errorf("%w: displacement %d, which was another when the call began", ErrRange, displacement)
 		}
 		if t.stripes.far && mostHeld < len(displacements)-i {
-			prefetch(unsafe.Add(memory, displacements[i+mostHeld]<<(v.shift&7)))
+			prefetch.Write(unsafe.Add(memory, displacements[i+mostHeld]<<(v.shift&7)))
 		}
 		offset := displacement << (v.shift & 7)
 		to, from := unsafe.Add(memory, offset), unsafe.Add(origin, i<<(v.shift&7))

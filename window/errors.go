@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	// ErrArgument: an argument that is never valid: a negative displacement, a
-	// nil result, layouts that do not fit.
-	ErrArgument = errors.New("invalid argument")
-	// ErrRank: a rank that the job does not have.
+	// ErrArgument means that an argument is never valid, such as a negative displacement, a nil result, or layouts that
+	// do not fit. It is world.ErrArgument.
+	ErrArgument = world.ErrArgument
+	// ErrRank means that the job has no such rank.
 	ErrRank = errors.New("no such rank")
 	// ErrRange: the operation leaves the target's window.
 	ErrRange = errors.New("out of the target's window")
@@ -23,23 +23,47 @@ var (
 	ErrHint = errors.New("promise given at creation broken")
 	// ErrAlignment: a window that cannot be viewed as another element type.
 	ErrAlignment = errors.New("window does not fit the element type")
-	// ErrDescription: what a rank has told of its part cannot be.
-	ErrDescription = errors.New("impossible part of a window")
+	// errDescription: what a rank has told of its part cannot be.
+	errDescription = errors.New("impossible part of a window")
 	// ErrAttached: a call that a window has not that was attached to.
 	ErrAttached = errors.New("a window that was attached to has locks only, for operations on rank 0 between them: Lock, LockAll, Flush, Unlock, UnlockAll")
 	// ErrServed: the window is served to clients.
 	ErrServed = errors.New("the window is served: end Serve first")
 	// ErrReadOnly: an operation that writes, or an exclusive lock, on a window that is served read-only.
 	ErrReadOnly = errors.New("the window is served read-only: clients have Get, NoOp and shared locks")
-	// ErrName: no window is served under the name, or not as what is asked for.
-	ErrName = errors.New("no such window")
-	// ErrParted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
-	ErrParted error = parted{}
-	// ErrSeats: as many clients as it has seats for (option Seats) are attached to the window, or the session has its share
+	// ErrNotServed: no window is served under the name, or not as what is asked for.
+	ErrNotServed = errors.New("no such window")
+	// ErrDeparted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
+	ErrDeparted error = parted{}
+	// ErrNoSeat: as many clients as it has seats for (option Seats) are attached to the window, or the session has its share
 	// of them (Limits.SeatsPerSession).
-	ErrSeats = errors.New("all seats are taken")
-	// ErrMismatch: the ranks disagree on a collective call or its arguments.
-	ErrMismatch = errors.New("ranks disagree")
+	ErrNoSeat = errors.New("all seats are taken")
+	// ErrMismatch means that ranks disagree on a collective call or its arguments. It is world.ErrMismatch.
+	ErrMismatch = world.ErrMismatch
+)
+
+// Errors of calls that do not fit the epochs that are open. They are those of package epoch. After one, nothing has changed.
+var (
+	// ErrNoEpoch means that an operation has no access epoch to its target.
+	ErrNoEpoch = epoch.ErrNoEpoch
+	// ErrEpochOpen means that the call would nest or mix epochs, or close a window with an open epoch.
+	ErrEpochOpen = epoch.ErrEpochOpen
+	// ErrBusy means that another goroutine is opening or closing the epoch.
+	ErrBusy = epoch.ErrBusy
+	// ErrNotStarted means that Complete has no Start.
+	ErrNotStarted = epoch.ErrNotStarted
+	// ErrNotPosted means that Wait or Test has no Post, or that no Post has matched a Start.
+	ErrNotPosted = epoch.ErrNotPosted
+	// ErrNotLocked means that Unlock or a flush has no Lock, or UnlockAll no LockAll.
+	ErrNotLocked = epoch.ErrNotLocked
+	// ErrClosed means that the window is closed.
+	ErrClosed = epoch.ErrClosed
+	// ErrGroup means that a group has a rank that does not exist or is named twice.
+	ErrGroup = epoch.ErrGroup
+	// ErrAssert means that assertions do not exist, or that the call does not take them.
+	ErrAssert = epoch.ErrAssert
+	// ErrLockKind means that a lock is neither Shared nor Exclusive.
+	ErrLockKind = epoch.ErrLockKind
 )
 
 type parted struct{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/world"
@@ -114,7 +113,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // With an epoch open it is an error and
 // changes nothing. After any other error, and where a rank has failed, the window is
 // closed, but its memory stays until the World is closed, because others may still use
-// it, and those that wait for this rank are told that it has parted: ErrParted. An exposure to a rank
+// it, and those that wait for this rank are told that it has parted: ErrDeparted. An exposure to a rank
 // that has failed counts as closed.
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
@@ -140,7 +139,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
 	err := c.epochs.Close()
-	if errors.Is(err, epoch.ErrEpochOpen) && c.world.FailureCount() != 0 {
+	if errors.Is(err, ErrEpochOpen) && c.world.FailureCount() != 0 {
 		c.mu.Unlock()
 		// An exposure to one that has failed has ended, as soon as anybody looks.
 		_, _ = c.test()
@@ -148,7 +147,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		err = c.epochs.Close()
 	}
 	var calls string
-	if errors.Is(err, epoch.ErrEpochOpen) {
+	if errors.Is(err, ErrEpochOpen) {
 		c.seats.open()
 		calls = c.whoOpened()
 	}
@@ -174,7 +173,7 @@ func (c *core) finishClose(ctx context.Context) error {
 	c.mu.Unlock()
 	switch {
 	case abandoned:
-		return fmt.Errorf("window: Close: %w", errClosed)
+		return fmt.Errorf("window: Close: %w", ErrClosed)
 	case c.visited != nil:
 		return c.visited.leave(c)
 	case broken != nil:
@@ -213,7 +212,7 @@ func (c *core) finishClose(ctx context.Context) error {
 // closedMeanwhile gives ErrClosed in the place of an error which says that the World was closed.
 func closedMeanwhile(err error) error {
 	if errors.Is(err, world.ErrClosed) {
-		return errClosed
+		return ErrClosed
 	}
 	return err
 }
@@ -221,7 +220,7 @@ func closedMeanwhile(err error) error {
 // closedIn is closedMeanwhile for what the call returns.
 func closedIn(call string, err error) error {
 	if errors.Is(err, world.ErrClosed) {
-		return fmt.Errorf("window: %s: %w", call, errClosed)
+		return fmt.Errorf("window: %s: %w", call, ErrClosed)
 	}
 	return err
 }

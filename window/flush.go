@@ -244,7 +244,7 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 func (w *untyped) Sync() error {
 	c := w.core
 	if c.closed.Load() {
-		return fmt.Errorf("window: Sync: %w", errClosed)
+		return fmt.Errorf("window: Sync: %w", ErrClosed)
 	}
 	publish()
 	return nil

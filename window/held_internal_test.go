@@ -12,11 +12,12 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/latch"
+	"github.com/onesided/rma/internal/prefetch"
 	"github.com/onesided/rma/world"
 )
 
 func needsHolding(t *testing.T) {
-	if !prefetches {
+	if !prefetch.Works {
 		t.Skipf("skipped: on %s nothing is held back: there is no prefetch", runtime.GOARCH)
 	}
 }

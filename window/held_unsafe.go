@@ -6,6 +6,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/latch"
+	"github.com/onesided/rma/internal/prefetch"
 )
 
 // An update is an accumulate of one element: under the lock of its stripe by apply,
@@ -36,7 +37,7 @@ func (v *view) hold(target int, to unsafe.Pointer, stripe *atomic.Uint32, apply 
 	u := &h.updates[(h.first+n)%(2*mostHeld)]
 	u.to, u.stripe, u.apply, u.atomic = to, stripe, apply, native
 	copyElement(unsafe.Pointer(&u.value), origin, v.shift)
-	prefetch(to)
+	prefetch.Write(to)
 	latch.Release(&h.state, n+1)
 	h.latch.Unlock()
 	return true

@@ -99,7 +99,7 @@ func sendRandom(ctx context.Context, address string, random *rand.Rand) error {
 	switch {
 	case err == nil:
 		number = win.core.number
-	case !errors.Is(err, ErrSeats):
+	case !errors.Is(err, ErrNoSeat):
 		return err
 	}
 	v := job.Of(w).Attached(visitorKey{}, func() any { return newVisitor(jobOf(w)) }).(*visitor)

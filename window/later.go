@@ -21,7 +21,7 @@ func (s *server) later(from *job.Link, c *carrying) {
 	from.Later(func() (bool, error) {
 		// There may be no memory any more.
 		if s.ended.Load() {
-			rest.refused = fmt.Errorf("a packet that waited for others: %w", errClosed)
+			rest.refused = fmt.Errorf("a packet that waited for others: %w", ErrClosed)
 		} else if !rest.goOn() {
 			return false, nil
 		}

@@ -12,7 +12,7 @@ type Limits struct {
 	// has never had a seat. Where there is none, the new client's Dial returns a world.ErrEvicted that names the bound; while
 	// 64 other clients are being told so, it calls again. The default is 64 more than the seats of all windows.
 	Sessions int
-	// SeatsPerSession is the most seats of one window that a session has at once. The next Attach returns an ErrSeats, and the
+	// SeatsPerSession is the most seats of one window that a session has at once. The next Attach returns an ErrNoSeat, and the
 	// session goes on. The default is 16.
 	SeatsPerSession int
 	// AttachTime is how long a session may last before it has its first seat. The default is a minute.

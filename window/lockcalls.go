@@ -20,38 +20,48 @@ const (
 	Exclusive = epoch.Exclusive
 )
 
-// Lock opens an access epoch to target, whose program takes no part. It blocks
-// while conflicting locks are held; those of ranks that have failed or left are broken. If
-// it fails no epoch is open.
+// Lock opens an access epoch to target, whose program takes no part. Conflicting locks exclude each other; those of ranks that have
+// failed or left are broken. If Lock fails no epoch is open.
 //
-// The lock of a rank that shares no memory with this one may be taken later: by the Unlock
-// or the Flush that completes the operations under it, or when operations start early. To
-// have the lock itself, as a mutex of something else, call Flush behind Lock. The next Lock
-// of this rank has it taken first, whichever goroutine calls it: locks are taken in the
-// order of the calls.
+// As in MPI, Lock may return before the lock is held, where target shares no memory with this rank. The lock is held when the first
+// Flush, Unlock or request of the epoch has returned. The next Lock of this rank takes it first: locks are taken in the order of
+// the calls. To exclude others from anything beside the operations of the epoch, use [Window.LockNow].
 func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
-	c := w.core
+	return w.core.beginLock(ctx, "Lock", kind, target, false)
+}
+
+// LockNow is Lock that returns when this rank holds the lock. Where target shares no memory with this rank it takes a round trip.
+func (w *untyped) LockNow(ctx context.Context, kind LockKind, target int) error {
+	return w.core.beginLock(ctx, "LockNow", kind, target, true)
+}
+
+// beginLock is Lock, or LockNow if now.
+func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target int, now bool) error {
 	if c.remote {
-		defer c.world.EndSpan("Lock", c.world.BeginSpan())
+		defer c.world.EndSpan(name, c.world.BeginSpan())
 	}
-	const call = "window.Lock"
-	if err := checkContext(ctx, "Lock"); err != nil {
+	if err := checkContext(ctx, name); err != nil {
 		return err
 	}
-	if err := c.checkRank("Lock", target); err != nil {
+	if err := c.checkRank(name, target); err != nil {
 		return err
 	}
 	if c.visited != nil && target == c.rank {
-		return fmt.Errorf("window: Lock of rank %d: %w", target, ErrAttached)
+		return fmt.Errorf("window: %s of rank %d: %w", name, target, ErrAttached)
 	}
 	if c.hints.readOnly && kind == Exclusive {
-		return fmt.Errorf("window: Lock of rank %d: %w", target, ErrReadOnly)
+		return fmt.Errorf("window: %s of rank %d: %w", name, target, ErrReadOnly)
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginLock(kind, target)
 	c.mu.Unlock()
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
+	}
+	// A constant text where it is Lock: nothing is allocated on this path.
+	call := "window.Lock"
+	if now {
+		call = "window.LockNow"
 	}
 	alone := c.locking.locks.Add(1) == 1
 	p, err := c.lockable(ctx, call, target)
@@ -63,7 +73,7 @@ func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 	}
 	switch {
 	case err != nil:
-	case alone && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
+	case alone && !now && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
 		p.deferred.want(kind)
 	default:
 		err = c.lock(ctx, call, kind, target, p)
@@ -76,7 +86,7 @@ func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 		return err
 	}
 	c.epochs.EndLock(target)
-	c.opened("Lock", target)
+	c.opened(name, target)
 	return nil
 }
 
@@ -229,7 +239,7 @@ func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
 	}
 	assert := together(asserts)
 	if assert&^NoCheck != 0 {
-		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, epoch.ErrAssert, NoCheck)
+		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, ErrAssert, NoCheck)
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginLockAll()

@@ -20,11 +20,12 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 	return w.view.putNotify(kept(origin), len(origin), target, displacement, slot)
 }
 
-// WaitNotify blocks until count notifications that no earlier WaitNotify or
-// TestNotify took have arrived in this rank's slot, and takes them. Anyone in
-// the job may send them, so it ends with a *world.PeerError as soon as any rank
-// has failed, or all others have left, and they are not there. When the window is
-// closed meanwhile it ends with an epoch.ErrClosed.
+// WaitNotify waits until count notifications have arrived in a slot of this rank that no earlier WaitNotify or
+// TestNotify has taken, and takes them. It needs no epoch.
+//
+// Any rank may send notifications. So WaitNotify returns a *world.PeerError as soon as any rank has failed, or all
+// others have left, unless the notifications are there. It returns an ErrClosed when the window is closed
+// meanwhile. If ctx ends first, WaitNotify returns its error and takes nothing.
 func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error {
 	c := w.core
 	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())

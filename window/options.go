@@ -24,11 +24,11 @@ type settings struct {
 	scheme   scheduler.Scheme
 }
 
-// DefaultNotifications is how many notification slots a window has.
-const DefaultNotifications = 16
+// defaultNotifications is how many notification slots a window has.
+const defaultNotifications = 16
 
-// MaxNotifications is the most that [Notifications] takes.
-const MaxNotifications = 1 << 16
+// maxNotifications is the most that [Notifications] takes.
+const maxNotifications = 1 << 16
 
 // SingleElement promises that every operation of the accumulate family on the
 // window is of one element, but for NoOp, which reads. They are then applied by the
@@ -76,11 +76,11 @@ func Without(ways scheduler.Scheme) Option {
 	return func(s *settings) error { s.scheme &^= ways; return nil }
 }
 
-// Notifications sets the number of notification slots, 0 to MaxNotifications.
+// Notifications sets the number of notification slots, 0 to maxNotifications.
 func Notifications(n int) Option {
 	return func(s *settings) error {
-		if n < 0 || n > MaxNotifications {
-			return fmt.Errorf("window: Notifications(%d): %w: allowed are 0 to %d", n, ErrArgument, MaxNotifications)
+		if n < 0 || n > maxNotifications {
+			return fmt.Errorf("window: Notifications(%d): %w: allowed are 0 to %d", n, ErrArgument, maxNotifications)
 		}
 		s.slots = n
 		return nil

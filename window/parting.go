@@ -92,7 +92,7 @@ func (c *core) unserved(call string, rank int, wait *job.Waiter) error {
 
 func (c *core) orParted(err error, call string, rank int, wait *job.Waiter) error {
 	if err == nil && wait.AboutToSleep() && c.parted(rank) {
-		err = &job.PeerError{Rank: rank, Op: call, Cause: ErrParted}
+		err = &job.PeerError{Rank: rank, Op: call, Cause: ErrDeparted}
 	}
 	return err
 }

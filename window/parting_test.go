@@ -19,7 +19,7 @@ import (
 // parted checks that an error says that a rank has closed the window.
 func (s *script) parted(err error, rank int) {
 	var lost *world.PeerError
-	s.Check(errors.As(err, &lost) && lost.Rank == rank && errors.Is(err, window.ErrParted) && errors.Is(err, world.ErrLeft),
+	s.Check(errors.As(err, &lost) && lost.Rank == rank && errors.Is(err, window.ErrDeparted) && errors.Is(err, world.ErrLeft),
 		"error is %v, want that rank %d has closed the window", err, rank)
 }
 

@@ -277,7 +277,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		if c.world.Gone(origin) {
 			return false, c.world.LeftBy("window.Test", origin)
 		}
-		return false, &job.PeerError{Rank: origin, Op: "window.Test", Cause: ErrParted}
+		return false, &job.PeerError{Rank: origin, Op: "window.Test", Cause: ErrDeparted}
 	}
 	if ended {
 		c.world.AfterHearing()

@@ -33,7 +33,7 @@ func (c *core) beginReading(ctx context.Context, call string) error {
 	c.readers.Add(1)
 	if c.closed.Load() {
 		c.endReading()
-		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), ErrClosed)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (c *core) endReading() {
 func (c *core) pause(ctx context.Context, call string, wait *job.Waiter) error {
 	err := wait.Pause(ctx)
 	if err == nil && c.closed.Load() {
-		err = errClosed
+		err = ErrClosed
 	}
 	if err != nil {
 		return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))

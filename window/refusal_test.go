@@ -271,7 +271,7 @@ var disagreements = []disagreement{
 		return made(window.Allocate[int64](s.Ctx, s.World, count))
 	}, nil, []string{"rank 1", "35184372088832 elements of int64"}},
 	{"too many notification slots", func(s *script) error {
-		return made(window.Allocate[int64](s.Ctx, s.World, 1, window.Notifications(window.MaxNotifications+s.World.Rank()%2)))
+		return made(window.Allocate[int64](s.Ctx, s.World, 1, window.Notifications(1<<16+s.World.Rank()%2)))
 	}, nil, []string{"rank 1", "Notifications(65537)", "allowed are 0 to 65536"}},
 }
 

@@ -120,7 +120,7 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	case d.core.world.Gone(rank):
 		return false, d.core.world.LeftBy("", rank)
 	case d.core.parted(rank):
-		return false, &job.PeerError{Rank: rank, Cause: ErrParted}
+		return false, &job.PeerError{Rank: rank, Cause: ErrDeparted}
 	}
 	if rides, err = d.packAll(ctx); err != nil || !rides {
 		return false, err

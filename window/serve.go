@@ -53,8 +53,8 @@ type Seat struct {
 	Shared, Exclusive, Waits, Blocks bool
 }
 
-// ErrSession: there is no such session.
-var ErrSession = errors.New("no such session")
+// ErrNoSession: there is no such session.
+var ErrNoSession = errors.New("no such session")
 
 // Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is
 // closed. It then ends all sessions, where the clients' calls fail by world.ErrLeft, and returns nil. Clients attach to windows by their
@@ -62,7 +62,7 @@ var ErrSession = errors.New("no such session")
 // atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
 // dies gives back what it holds, and disturbs nobody.
 //
-// The windows are made with Seats, which bound how many clients each has at once: the next one is refused (ErrSeats). A window
+// The windows are made with Seats, which bound how many clients each has at once: the next one is refused (ErrNoSeat). A window
 // is not closed while it is served.
 //
 // A client is trusted with the whole content of the windows. It can read all of it and, unless the window is
@@ -97,7 +97,7 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 	}
 	for _, w := range windows {
 		if !w.core.seats.hold() {
-			return fmt.Errorf("window: Serve: %q: %w", w.name, errClosed)
+			return fmt.Errorf("window: Serve: %q: %w", w.name, ErrClosed)
 		}
 		defer w.core.seats.letGo()
 	}
@@ -230,7 +230,7 @@ func (s *Server) Sessions() []Session {
 }
 
 // Evict ends a session, and returns when the locks and seats that it had are free. The client's calls return a
-// world.ErrEvicted with the text of why. A session that has ended is an ErrSession.
+// world.ErrEvicted with the text of why. A session that has ended is an ErrNoSession.
 func (s *Server) Evict(ctx context.Context, id uint64, why error) error {
 	if err := checkContext(ctx, "Evict"); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (s *Server) Evict(ctx context.Context, id uint64, why error) error {
 	a := s.sessions[id]
 	s.mu.Unlock()
 	if a == nil {
-		return fmt.Errorf("window: Evict: %w: %d", ErrSession, id)
+		return fmt.Errorf("window: Evict: %w: %d", ErrNoSession, id)
 	}
 	a.evict(why)
 	select {

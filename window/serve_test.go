@@ -159,7 +159,7 @@ func TestEvict(t *testing.T) {
 		require.False(t, s.Active.Before(s.Since))
 		require.NoError(t, server.Evict(ctx, s.ID, errors.New("maintenance")))
 		require.NoError(t, <-locked)
-		require.ErrorIs(t, server.Evict(ctx, s.ID, errors.New("again")), window.ErrSession)
+		require.ErrorIs(t, server.Evict(ctx, s.ID, errors.New("again")), window.ErrNoSession)
 		evicted(t, win.Unlock(ctx, 0), "maintenance")
 		_ = win.Close()
 		require.NoError(t, w.Close())
@@ -193,7 +193,7 @@ func TestSeatsPerSession(t *testing.T) {
 	limited(t, &window.Server{Limits: window.Limits{SeatsPerSession: 1}}, func(ctx context.Context, address string, _ *window.Window[uint64]) {
 		w, win := attached(t, ctx, address, "words")
 		_, err := window.Attach[uint64](ctx, w, "words")
-		require.ErrorIs(t, err, window.ErrSeats)
+		require.ErrorIs(t, err, window.ErrNoSeat)
 		require.ErrorContains(t, err, "Limits.SeatsPerSession")
 		read, err := window.Attach[uint64](ctx, w, "read")
 		require.NoError(t, err)

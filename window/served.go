@@ -35,8 +35,8 @@ type Served struct {
 	readOnly bool
 }
 
-// MostName is the most bytes that a served window's name has.
-const MostName = 128
+// mostName is the most bytes that a served window's name has.
+const mostName = 128
 
 // As is this rank's part of the window under a name for clients, for Serve.
 func (w *Window[T]) As(name string) Served {
@@ -55,10 +55,10 @@ func (s *Served) check() error {
 	switch {
 	case s.core == nil:
 		return fmt.Errorf("%w: no window: a Served is made by As", ErrArgument)
-	case s.name == "" || len(s.name) > MostName || strings.ContainsFunc(s.name, func(r rune) bool { return r < ' ' || r > '~' }):
-		return fmt.Errorf("%w: a name has 1 to %d printable characters", ErrArgument, MostName)
+	case s.name == "" || len(s.name) > mostName || strings.ContainsFunc(s.name, func(r rune) bool { return r < ' ' || r > '~' }):
+		return fmt.Errorf("%w: a name has 1 to %d printable characters", ErrArgument, mostName)
 	case s.core.closed.Load():
-		return errClosed
+		return ErrClosed
 	case s.core.visited != nil:
 		return ErrAttached
 	case s.core.hints.seats == 0:
@@ -116,13 +116,13 @@ func (s *seats) take(g *guest, most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return errClosed
+		return ErrClosed
 	}
 	if s.guests == nil {
 		s.guests = make([]*guest, most)
 	}
 	if g.seat = slices.Index(s.guests, nil); g.seat < 0 {
-		return ErrSeats
+		return ErrNoSeat
 	}
 	s.guests[g.seat] = g
 	return nil
@@ -237,7 +237,7 @@ func (g *guest) revoke() {
 		g.core.server.end()
 	}
 	_ = g.withdraw()
-	g.session.End(errClosed)
+	g.session.End(ErrClosed)
 }
 
 // detach ends the guest of a client that has closed its window.

@@ -49,7 +49,7 @@ func FuzzOffer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s.slots > MaxNotifications {
+		if s.slots > maxNotifications {
 			t.Fatalf("%d slots", s.slots)
 		}
 		if d.check(reduce.KindOf[int64]()) == nil && d.bytes%8 != 0 {
@@ -128,7 +128,7 @@ func TestHostileReader(t *testing.T) {
 		unchanged := func(what string) {
 			t.Helper()
 			require.Equal(t, before, win.Local(), what)
-			for slot := range DefaultNotifications {
+			for slot := range defaultNotifications {
 				require.Zero(t, control.slot(slot).Load(), what)
 			}
 			require.Zero(t, control.exclusive().Load(), what)
@@ -186,7 +186,7 @@ func visitHostile(ctx context.Context, t *testing.T, address string) {
 	for _, m := range []job.Message{{Kind: messageDetach}, {Kind: messageDetach, X: 1 << 40}, {Kind: messageAttached}, {Kind: messageLock}} {
 		refused(v.number, m, nil)
 	}
-	refused(v.number, job.Message{Kind: messageAttach, X: 9}, make([]byte, requestHead+MostName+1))
+	refused(v.number, job.Message{Kind: messageAttach, X: 9}, make([]byte, requestHead+mostName+1))
 	// Windows that are none, and requests that are none, are answered, which the visitor refuses: it has not asked.
 	require.NoError(t, link.Tell(&job.Message{Kind: messageDetach, Service: v.number, X: 77}, nil))
 	for _, text := range [][]byte{nil, {1}, binary.LittleEndian.AppendUint32(nil, 1<<31), []byte("\xff\xff\xff\xffwords")} {
@@ -218,12 +218,12 @@ func TestRefused(t *testing.T) {
 		is      error
 		says    string
 	}{
-		{refusedName, 0, "", ErrName, "no such window is served under that name"},
-		{refusedKind, uint64(reduce.KindOf[int64]()), "", ErrName, "no such window of float32: its elements are of int64"},
+		{refusedName, 0, "", ErrNotServed, "no such window is served under that name"},
+		{refusedKind, uint64(reduce.KindOf[int64]()), "", ErrNotServed, "no such window of float32: its elements are of int64"},
 		{refusedKind, 1 << 40, "a\x1b[2J", nil, `world: refused by rank 0: "a\x1b[2J"`},
-		{refusedSeats, 3, "", ErrSeats, "all seats are taken: there are 3 (option Seats)"},
+		{refusedSeats, 3, "", ErrNoSeat, "all seats are taken: there are 3 (option Seats)"},
 		{refusedSeats, 1 << 60, "", nil, `world: refused by rank 0: ""`},
-		{refusedClosed, 0, "", ErrName, "no such window: it is closed"},
+		{refusedClosed, 0, "", ErrNotServed, "no such window: it is closed"},
 		{99, 0, strings.Repeat("\x00", 9999), nil, `world: refused by rank 0: "` + strings.Repeat(`\x00`, 512) + `"`},
 	} {
 		a := inquiry{refusal: c.refusal, detail: c.detail, text: []byte(c.text)}
@@ -466,7 +466,7 @@ func TestEvictedIsNotListed(t *testing.T) {
 		server.mu.Lock()
 		one.evict(errors.New("maintenance"))
 		await.True(t, "the session's World to be closed", func() bool {
-			return errors.Is(err, world.ErrClosed)
+			return errors.Is(one.session.World().Collective(), world.ErrClosed)
 		})
 		soon, cancel := context.WithTimeout(ctx, 20*time.Millisecond) // expires
 		defer cancel()

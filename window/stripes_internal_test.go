@@ -85,7 +85,7 @@ func TestStripeOfTheDead(t *testing.T) {
 func TestLayoutHasRoomForEverything(t *testing.T) {
 	for _, ranks := range []int{1, 2, 63, 64, 65, 1000, 4096} {
 		for _, bytes := range []uint64{0, 1, 63, 64, 65, 4096, 64 << 10, 64<<10 + 1, 1 << 20, 1<<30 + 5, 1 << 40} {
-			for _, slots := range []int{0, 1, 16, MaxNotifications} {
+			for _, slots := range []int{0, 1, 16, maxNotifications} {
 				l := layoutOf(ranks, 0, bytes, slots)
 				require.GreaterOrEqual(t, l.slotsAt, uintptr(pairsAt)+uintptr(ranks-1)*l.pairStride+pairBytes)
 				require.GreaterOrEqual(t, l.stripesAt, l.slotsAt+uintptr(slots)*lineBytes)

@@ -9,9 +9,7 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-var errClosed = epoch.ErrClosed
-
-// Assert is a promise about a synchronization that makes it cheaper.
+// An Assert is a promise to a synchronization call that makes it cheaper. A call takes any number of them.
 type Assert = epoch.Assert
 
 // The assertions.

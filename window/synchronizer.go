@@ -6,8 +6,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Synchronizer is the calls of a [Window] that do not depend on the type of its elements: those that synchronize. Code
-// that only synchronizes takes one, and so a window of any type. See the methods of Window for what they do.
+// A Synchronizer has the synchronization calls of a [Window], which do not depend on the element type. Code that only
+// synchronizes can take a Synchronizer, and so a window of any type. The methods are documented at Window.
 type Synchronizer interface {
 	World() *world.World
 	Group(ranks ...int) (Group, error)
@@ -21,6 +21,7 @@ type Synchronizer interface {
 	Test() (bool, error)
 
 	Lock(ctx context.Context, kind LockKind, target int) error
+	LockNow(ctx context.Context, kind LockKind, target int) error
 	Unlock(ctx context.Context, target int) error
 	LockAll(ctx context.Context, asserts ...Assert) error
 	UnlockAll(ctx context.Context) error

@@ -262,7 +262,7 @@ func (s *server) putOff(from *job.Link, m *job.Message, payload []byte, ended ui
 func (d *delay) goOn() (bool, error) {
 	s := d.server
 	if s.ended.Load() {
-		return true, fmt.Errorf("window: a message that waited for a fence: %w", errClosed)
+		return true, fmt.Errorf("window: a message that waited for a fence: %w", ErrClosed)
 	}
 	if early, _ := s.core.early(d.ended); early {
 		return false, nil

@@ -137,14 +137,14 @@ func (r Request) lost(how departure) error {
 	c.readers.Add(1)
 	defer c.endReading()
 	if c.closed.Load() {
-		return errtext.Errorf("%s: %w", errtext.Call("window", call), errClosed)
+		return errtext.Errorf("%s: %w", errtext.Call("window", call), ErrClosed)
 	}
 	if err := c.world.Unserved(call, target); err != nil || how == departed || how == unasked {
 		return err
 	}
 	switch gone := c.world.Gone(target); {
 	case c.parted(target):
-		return &job.PeerError{Rank: target, Op: call, Cause: ErrParted}
+		return &job.PeerError{Rank: target, Op: call, Cause: ErrDeparted}
 	case gone && !d.posted():
 		return c.world.LeftBy(call, target)
 	}

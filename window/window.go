@@ -244,7 +244,7 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 		return nil, fmt.Errorf("window: View: %w: nil Window", ErrArgument)
 	}
 	if win.core.closed.Load() {
-		return nil, fmt.Errorf("window: View: %w", epoch.ErrClosed)
+		return nil, fmt.Errorf("window: View: %w", ErrClosed)
 	}
 	kind := reduce.KindOf[U]()
 	for rank := range win.core.exposed {
@@ -327,9 +327,6 @@ func (w *untyped) World() *world.World { return w.core.face }
 // jobOf returns what package window works with of a World.
 func jobOf(w *world.World) *job.World { return job.Of(w) }
 
-// Notifications is the number of notification slots.
-func (w *untyped) Notifications() int { return w.core.hints.slots }
-
 // Group makes a group of ranks of this window for Start and Post. A rank that
 // does not exist or is named twice is an error.
 func (w *untyped) Group(ranks ...int) (Group, error) {
@@ -378,7 +375,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	}
 	l := layoutOf(c.size, c.hints.seats, d.bytes, c.hints.slots)
 	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
-		return nil, fmt.Errorf("window: control block of rank %d: %w: %s at a multiple of %d, not %d at one of %d", rank, ErrDescription, errtext.Count(len(block), "byte"), alignmentOf(block), l.bytes, lineBytes)
+		return nil, fmt.Errorf("window: control block of rank %d: %w: %s at a multiple of %d, not %d at one of %d", rank, errDescription, errtext.Count(len(block), "byte"), alignmentOf(block), l.bytes, lineBytes)
 	}
 	p := &peer{control: controlOver(block, l), neighbor: neighbor, region: d.data, block: block}
 	switch {

@@ -62,7 +62,7 @@
 // A call that needs one rank names that rank, whenever it failed. A collective, which needs every rank, names the one that failed first as far
 // as this rank knows, and the cause of a later failure mentions the first one. Before a call reports a failure, the ranks that this one is
 // connected with are told of it. Over a network, a rank that is only beginning to wait for another one may
-// not be connected with it yet, and then names that rank instead.
+// not be connected with it yet, and then names that rank instead. So does a rank of one host that finds a process gone which it had not met.
 //
 // A silent rank may only be stopped, or cut off. A rank that takes it for dead closes all connections with it before any call says
 // so, and accepts no new ones: when it comes back it finds that the others failed, and nothing that it does over the network reaches

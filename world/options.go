@@ -56,8 +56,8 @@ func WithTLS(config *tls.Config) Option { return job.WithTLS(config) }
 func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 
 // WithPeerTimeout sets how long a rank on another host may be silent before it counts as failed; so may the rank that serves
-// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. A process of this host does not fail by silence, but it
-// has this time, and at least 10 s, to let this rank map its memory.
+// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress, as while it is stopped, counts for at
+// most a fifth of d. A process of this host does not fail by silence, but it has this time, and at least 10 s, to let this rank map its memory.
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
 // WithStall sets after how long a waiting call logs a warning, once ([WithLogger]): it names the ranks that the call waits for, by

@@ -99,6 +99,9 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 // Shrink ends the waits of others: a collective of w in which a rank waits for one that has called Shrink fails with a
 // [*PeerError]. A rank that waits in a call of its own, such as Barrier of a team, continues to wait there until its context ends.
 //
+// The new World needs as many file descriptors as w, in addition. A rank that has too few gets an error that wraps
+// verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.
+//
 // When ctx ends Shrink early, another Shrink continues it. Memory that an interrupted collective sends from may be
 // read until a Shrink returns nil, or an error other than that of its context, ErrBusy and ErrClosed.
 //

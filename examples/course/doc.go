@@ -34,8 +34,7 @@
 //   - issue many operations, then synchronize once: a Flush for each costs a round trip for each;
 //   - use one Put of n elements, or one PutLayout, and not n Puts;
 //   - promise what is so: SingleElement has the accumulate family done by the processor's atomics, without locks;
-//   - on memory that is mapped, [window.Window.Shared] gives it to the program, for loads and atomics of its own,
-//     and who knows some of the elements it looks at next has them fetched by [window.Prefetch];
+//   - on memory that is mapped, [window.Window.Mapped] returns it, for loads and atomics of the program;
 //   - use buffers again: cards that need registered memory learn those.
 //
 // RMA_STATS=- prints what a run has done and how it travelled, RMA_TRACE draws it.

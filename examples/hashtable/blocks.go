@@ -79,7 +79,7 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 	if !raced {
 		return t.words.Put(words, owner, at)
 	}
-	if memory, ok := t.words.Shared(owner); ok {
+	if memory, ok := t.words.Mapped(owner); ok {
 		for i, word := range words {
 			atomic.StoreUint64(&memory[at+i], word)
 		}

@@ -3,7 +3,7 @@ package hashtable
 import (
 	"sync/atomic"
 
-	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/internal/prefetch"
 )
 
 // Where the owner's memory is mapped in this process an operation needs no window: its steps
@@ -26,10 +26,10 @@ type shared struct {
 
 // sharedOf is the memory of a rank, if it is mapped and has not failed.
 func (t *Table) sharedOf(rank int) (m shared, ok bool) {
-	if m.words, ok = t.words.Shared(rank); !ok {
+	if m.words, ok = t.words.Mapped(rank); !ok {
 		return m, false
 	}
-	m.bytes, ok = t.bytes.Shared(rank)
+	m.bytes, ok = t.bytes.Mapped(rank)
 	return m, ok
 }
 
@@ -126,7 +126,7 @@ func (t *Table) fetch(m *shared, place, words int) {
 		return
 	}
 	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
-		window.Prefetch(&m.words[at])
+		prefetch.Element(&m.words[at])
 	}
 }
 
@@ -136,7 +136,7 @@ func (t *Table) fetchToWrite(m *shared, place, words int) {
 		return
 	}
 	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
-		window.PrefetchWrite(&m.words[at])
+		prefetch.ElementToWrite(&m.words[at])
 	}
 }
 

@@ -89,7 +89,7 @@ func viewIn(words []uint64) view {
 
 // readView reads a rank's controls. Who uses them is announced.
 func (t *Table) readView(ctx context.Context, owner int) (v view, err error) {
-	if memory, ok := t.words.Shared(owner); ok {
+	if memory, ok := t.words.Mapped(owner); ok {
 		v = viewIn(memory)
 	} else {
 		var words [2]uint64

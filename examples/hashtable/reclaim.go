@@ -120,7 +120,7 @@ func (t *Table) setBags(most int) {
 // near tells whether the memory of all ranks is mapped.
 func (t *Table) near() bool {
 	for rank := range t.size {
-		if _, ok := t.words.Shared(rank); !ok {
+		if _, ok := t.words.Mapped(rank); !ok {
 			return false
 		}
 	}
@@ -191,7 +191,7 @@ func (t *Table) look(ctx context.Context) error {
 	}
 	var failed error
 	for rank, to := range r.seen {
-		if memory, ok := t.words.Shared(rank); ok {
+		if memory, ok := t.words.Mapped(rank); ok {
 			for i := range to {
 				to[i] = atomic.LoadUint64(&memory[announceStart+i])
 			}

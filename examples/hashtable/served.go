@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -35,7 +34,7 @@ func (g *gate) lock(ctx context.Context, kind window.LockKind) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := g.window.Lock(ctx, kind, 0)
+	err := g.window.LockNow(ctx, kind, 0)
 	if err != nil {
 		<-g.turn
 	}
@@ -133,7 +132,7 @@ func Attach(ctx context.Context, w *world.World, name string, options ...window.
 // visit completes a client's table, of which it has the window of words.
 func (t *Table) visit(ctx context.Context, name string) error {
 	// A lock that is taken later would not be held by who reads on.
-	g, err := window.Attach[uint64](ctx, t.world, name+gateName, window.Without(scheduler.Defer))
+	g, err := window.Attach[uint64](ctx, t.world, name+gateName)
 	if err != nil {
 		return err
 	}

@@ -182,10 +182,10 @@ func TestServedTableRefused(t *testing.T) {
 			s.Check(stats.Slots == 0 && stats.RecordBytes == 800 && stats.Entries == 0, "Stats are %+v", stats)
 			s.Fails(table.Serve(s.Ctx, l, "again"), ErrConfig)
 			_, err = Attach(s.Ctx, s.World, "table")
-			s.Fails(err, window.ErrSeats)
+			s.Fails(err, window.ErrNoSeat)
 			s.Check(strings.Contains(err.Error(), "seats are taken"), "a table without a seat: %v", err)
 			_, err = Attach(s.Ctx, s.World, "nothing")
-			s.Fails(err, window.ErrName)
+			s.Fails(err, window.ErrNotServed)
 			s.Check(strings.HasPrefix(err.Error(), `hashtable: Attach to table "nothing": `), "another name: %v", err)
 		}))
 		// Contents that are none of a table.

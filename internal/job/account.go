@@ -15,11 +15,7 @@ import (
 	"github.com/onesided/rma/internal/ownfile"
 )
 
-// WithStats has windows count operations on mapped memory, too, for window.Stats. They take some 25 ns longer then.
-// Without this option the environment variable RMA_STATS says so: it names a file to which each rank adds a table of
-// what it has done when its World is closed, "-" for standard error. The file is made for this user alone (mode 0600). A
-// symbolic link, a file that has another name and a file of another user are refused. A file that is there keeps its mode. A
-// named pipe must have a reader when the ranks begin; each keeps it open until it has written its table, and Simulate until all have.
+// WithStats is that of package world.
 func WithStats() Option { return func(s *Settings) { s.stats = true } }
 
 // Counts tells whether windows count all operations.

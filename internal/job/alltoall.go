@@ -7,9 +7,7 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// AllGather collects the ranks' in, of equal lengths, in the order of ranks in every
-// rank's out, which is Size times as long. It takes log2(Size) exchanges (Bruck), or, where the
-// parts are long, they go around a ring.
+// AllGather is that of package world.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	if err := made(w, "AllGather"); err != nil {
 		return err
@@ -56,8 +54,7 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 // More would need too many connections.
 const pairwiseRanks = 16
 
-// AllToAll sends part r of in to rank r and collects what all sent to this rank, in
-// the order of ranks, in out, which is as long. The two do not overlap.
+// AllToAll is that of package world.
 func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 	if err := made(w, "AllToAll"); err != nil {
 		return err

@@ -9,19 +9,16 @@ import (
 	"time"
 )
 
-// Now is the time on the clock of this rank's card, since some moment: virtual where the card
-// is simulated, and then that of the rank's own processor.
+// Now is that of package world.
 func (w *World) Now() time.Duration { return w.home.device.Now() }
 
-// Virtual reports whether time is virtual.
+// Virtual is that of package world.
 func (w *World) Virtual() bool { return w.virtual() }
 
 // virtual tells that time is.
 func (w *World) virtual() bool { return w.charger != nil }
 
-// Compute keeps the rank's processor busy for as long as d on its clock. Where time is real
-// the driver makes progress meanwhile. Where it is virtual Compute does whenever something
-// comes, as if the driver had interrupted the program: what that takes comes on top of d.
+// Compute is that of package world.
 func (w *World) Compute(d time.Duration) {
 	if !w.virtual() {
 		for begun := w.Now(); w.Now()-begun < d; {

@@ -26,16 +26,10 @@ type Event struct {
 	Mapped bool
 }
 
-// WithHook has every operation on windows of this rank, and every call that waits for others, told to a function
-// when it has returned, by the goroutine that made it. It must not use the World. The Event is the hook's for as long as
-// it runs. An operation on mapped memory takes some 110 ns longer then, most of it looks at the clock.
+// WithHook is that of package world.
 func WithHook(hook func(*Event)) Option { return func(s *Settings) { s.hook = hook } }
 
-// WithDebug has windows look for what the rules forbid and goes unnoticed else, or gives wrong contents now and then:
-// operations of one epoch on the same elements that may not meet, memory that is used before an operation with it is
-// complete, epochs that are open when the World is closed. The call that shows it is a *window.MisuseError with both
-// places in the program, or is Close of the World. It takes microseconds and memory for each operation. Without this
-// option the environment variable RMA_DEBUG says so, by any value but 0.
+// WithDebug is that of package world.
 func WithDebug() Option { return func(s *Settings) { s.debug = true } }
 
 // Debugs tells whether windows look for misuse.

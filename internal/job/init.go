@@ -17,33 +17,10 @@ import (
 // DefaultPatience is how long Init and New wait for the other ranks to start.
 const DefaultPatience = 60 * time.Second
 
-// WithStartTimeout sets how long Init and New wait for the other ranks to start, how long Close waits for the reader of a
-// pipe that RMA_STATS names, and how long, in virtual time, all ranks of Simulate may wait at once.
+// WithStartTimeout is that of package world.
 func WithStartTimeout(d time.Duration) Option { return func(s *Settings) { s.patience = d } }
 
-// Init joins the job that a process manager has started this process for: rmarun,
-// or another that serves PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2. If that is gone before the World is
-// closed the process gets SIGTERM.
-// Where there is none, RMA_ROOT, RMA_RANK and RMA_SIZE in the environment, with RMA_KEY_FILE,
-// say which rank this is and where rank 0 brings all together: see package root. A
-// process that nobody has started so is a world of one.
-//
-// A rank that cannot join, or that was told something else of the job than the others,
-// is an error on all ranks that run, at once. A rank that does not come is one when the
-// time of [WithStartTimeout] is over; who is waited for until then, and who was turned away,
-// is told to the logger of [WithLogger]. Without a manager a rank that cannot reach rank
-// 0, lacks the key or has a wrong setting of its own has not come yet: it may be started
-// again.
-//
-// [WithKey] says which key the job has.
-//
-// A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open. It does so, too, in the body of
-// Run, Main or Simulate, and in other goroutines that have the context of a body which still runs, or one made from that. After
-// Close all ranks may call it again, for another job of the same ranks, if they were started by rmarun or meet at RMA_ROOT. There a
-// rank that calls it before all have left the last job waits for them. Hydra and Slurm serve one job a process. A process whose Init
-// or Close has failed under a manager joins no further job: it must be started again. If ctx has ended before the call Init does
-// nothing, and may be called again. Otherwise it takes PMI_FD and PMI_PORT out of the environment: a process that a rank starts is
-// no rank.
+// Init is that of package world.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, nilArgument("Init", "context")

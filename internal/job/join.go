@@ -21,16 +21,7 @@ import (
 // gives it to each: it must not be open to others.
 type Exchange func(ctx context.Context, mine string) (all []string, err error)
 
-// New joins a job whose processes have found each other by means of their own. Every
-// process calls it with its rank, from 0, the number of ranks, and an exchange
-// between them.
-//
-// It looks at the texts when all have come: a rank that cannot join, for a wrong
-// RMA_ADDRESS say, or that was told another device or size of the job, is then an error
-// on all of them. The key of the job is as [WithKey] says. But one that was told a larger size than the others waits for ranks that
-// nobody starts until the time of [WithStartTimeout] is over, unless the exchange itself has
-// the ranks compare their sizes; so do all of a job of which a rank is missing, and tell
-// so to the logger of [WithLogger].
+// New is that of package world.
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	switch {
 	case ctx == nil:

@@ -5,12 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// OnFailure has f called with the rank of every failure from now on, soon after it was
-// noticed, one after the other and in their order, until stop is called. f runs in a
-// goroutine of its own and may call whatever it likes, Shrink and Close included. A call
-// of it that has begun may outlast stop. In virtual time, where a rank is one task, f runs
-// in the midst of a call of the rank's that waits, and may neither wait itself nor issue
-// operations.
+// OnFailure is that of package world.
 func (w *World) OnFailure(f func(rank int)) (stop func()) {
 	q := &bulletin{f: f}
 	if w.virtual() {

@@ -23,28 +23,7 @@ const (
 // closeTime is how long a rank of Main waits for others when it is to end before its job does.
 const closeTime = time.Second
 
-// Main is a whole program whose ranks call body:
-//
-//	func main() { world.Main(body) }
-//
-// The environment says which ranks these are. The first of these holds:
-//
-//   - A launcher has started this process, or RMA_ROOT says where its job meets: the process is a rank of that job, as by
-//     [Init]. RMA_RANKS and RMA_SIMULATE are errors then.
-//   - RMA_SIMULATE names one of [sim.Profiles]: the ranks run in virtual time, as by [Simulate], with seed 1.
-//   - Otherwise ranks are goroutines of this process, as by [Run].
-//
-// RMA_RANKS says how many ranks the process makes; by default it makes one for each processor that it may use
-// (GOMAXPROCS). Main reads no flags: those are the program's, which parses them before it calls Main.
-//
-// Main returns if no rank has failed. Otherwise it prints the error to standard error, once, and ends the process with
-// status 1. A process that is a rank prints its error before the other ranks can see its end, and does not wait for
-// them; a panic of its body ends it as any other program.
-//
-// SIGINT and SIGTERM end the context of the body. A SIGINT that was ignored when the process started, as in the background of a
-// script, stays ignored. SIGTERM does not, even after trap "" TERM: Go's runtime replaces it first.
-// The status of a process that fails after a signal is 128 + its number. The process waits for other ranks for one more
-// second. A second signal ends it at once.
+// Main is that of package world.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,18 +18,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/doctest"
 	"github.com/onesided/rma/world"
 )
 
-// sumProgram builds the program of the README that joins by world.New, whose ranks
-// exchange through a directory.
+// sumProgram builds the program of docs/guide/launching.md that joins by world.New, whose ranks exchange through a directory.
 func sumProgram(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks that are processes need Linux")
 	}
-	program, _ := readmeProgram(t, "// Sum has")
-	return program
+	blocks := doctest.Blocks(t, filepath.Join("..", "..", "docs", "guide", "launching.md"))
+	i := slices.IndexFunc(blocks, func(b doctest.Block) bool { return strings.HasPrefix(b.Text, "// Sum has") })
+	require.NotEqual(t, -1, i)
+	return doctest.Build(t, blocks[i])
 }
 
 // A newRank is a process that joins by world.New.

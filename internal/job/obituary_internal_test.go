@@ -158,7 +158,7 @@ func TestGoneInAChain(t *testing.T) {
 	}
 	// A rank does not believe that it has failed itself.
 	worlds[3].failed(2, verbs.ErrPeerGone)
-	require.EqualValues(t, 1, worlds[3].Failures())
+	require.EqualValues(t, 1, worlds[3].FailureCount())
 
 	others := meetApart(t, "here", "here", "here")
 	_, err := others[1].Neighbor(0)
@@ -166,7 +166,7 @@ func TestGoneInAChain(t *testing.T) {
 	others[0].failLast(errBoom)
 	others[0].roster.fail(2, verbs.ErrPeerGone)
 	others[1].failed(0, verbs.ErrPeerGone)
-	require.EqualValues(t, 1, others[1].Failures())
+	require.EqualValues(t, 1, others[1].FailureCount())
 	for _, w := range append(worlds, others...) {
 		require.NoError(t, w.depart())
 	}
@@ -220,6 +220,6 @@ func TestCausesOfAnEnd(t *testing.T) {
 		if c.want != gone {
 			want = 2
 		}
-		require.Equal(t, want, w.Failures(), "%+v", c)
+		require.Equal(t, want, w.FailureCount(), "%+v", c)
 	}
 }

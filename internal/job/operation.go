@@ -33,8 +33,7 @@ const (
 	Xor = reduce.Xor
 )
 
-// AllReduceOp is AllReduce by an operation that is known here. Where ranks pass different ones that is an
-// ErrMismatch, one that elements of T do not have an ErrArgument. in and out are the same or do not overlap.
+// AllReduceOp is that of package world.
 func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "AllReduceOp", op)
 	if err != nil {
@@ -43,7 +42,7 @@ func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) e
 	return allReduceBy(ctx, w, "AllReduceOp", in, out, by)
 }
 
-// ReduceOp is Reduce by an operation that is known here, as AllReduceOp is AllReduce.
+// ReduceOp is that of package world.
 func ReduceOp[T Element](ctx context.Context, w *World, root int, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "ReduceOp", op)
 	if err != nil {

@@ -115,8 +115,7 @@ func (s ways) String() string {
 	return text
 }
 
-// WithLogger has the job report what is worth knowing. Without this option warnings and errors go to [slog.Default], and nothing
-// else is reported. Nil is silence.
+// WithLogger is that of package world.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *Settings) {
 		if logger == nil {
@@ -139,13 +138,10 @@ func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
-// WithDevice has all ranks reach each other over one device, "shm", "tcp" or "ibv" (an RDMA
-// card, see package verbs/ibv), instead of the best that each pair has. A device that cannot be
-// had is an error. Without this option the environment variable RMA_DEVICE says so.
+// WithDevice is that of package world.
 func WithDevice(name string) Option { return func(s *Settings) { s.device = name } }
 
-// WithNetwork has ranks that share no memory reach each other over the devices that
-// open gives, one a rank, instead of TCP or RDMA cards. The World closes them.
+// WithNetwork is that of package world.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *Settings) { s.network = open }
 }
@@ -263,32 +259,16 @@ func WithoutStriping() Option { return func(s *Settings) { s.striping = rails.St
 // RMA_HOST says so.
 func WithHost(name string) Option { return func(s *Settings) { s.host = name } }
 
-// WithAddress sets where this rank listens for ranks on other hosts: an address, a host
-// name, the name of an interface, or a range such as 10.0.0.0/8. Without this option
-// the environment variable RMA_ADDRESS says so, or else it is the address over which
-// the host reaches others, no container bridge's. What is none of this host's addresses
-// is an error, also where all ranks share memory. Several, with commas between them, are as many
-// rails of a rank (see package rails): all ranks have equally many, and long transfers over TCP take
-// all of them.
+// WithAddress is that of package world.
 func WithAddress(text string) Option { return func(s *Settings) { s.address = text } }
 
-// WithKey sets the job's key, 16 to 512 random bytes, by which ranks know each other over a network. The environment variable
-// RMA_KEY_FILE names a file with the key; where this option is given that file is not read. Where neither gives a key rank 0
-// makes one, and the exchange of the launcher, or that of [New], hands it out.
-//
-// All ranks of a job need the same key. If one has another, or only some have one, Init under a launcher and New return an
-// ErrMismatch. At RMA_ROOT, where each rank needs a key, a rank with another cannot join.
-//
-// A [Listener] and its clients have another key: see [Listen].
+// WithKey is that of package world.
 func WithKey(key []byte) Option { return func(s *Settings) { s.key = key } }
 
-// WithoutKey has [Listen] and [Dial] do without a key, at a loopback address. Every user of this host can then connect to
-// the Listener, and can listen in its place. Other calls ignore this option.
+// WithoutKey is that of package world.
 func WithoutKey() Option { return func(s *Settings) { s.keyless = true } }
 
-// WithTLS has everything between ranks that share no memory encrypted, by TLS 1.3 or
-// later. The configuration is for both roles: it needs a certificate, and what those of
-// the others are checked with.
+// WithTLS is that of package world.
 func WithTLS(config *tls.Config) Option { return func(s *Settings) { s.tls = config } }
 
 const defaultLongestSleep = 200 * time.Millisecond
@@ -296,10 +276,7 @@ const defaultLongestSleep = 200 * time.Millisecond
 // DefaultSilence is after how long without a word a rank is taken for dead.
 const DefaultSilence = 10 * time.Second
 
-// WithPeerTimeout sets after how long without a word a rank on another host is taken for
-// dead, the one that serves the exchange under RMA_ROOT included. A process that ends is
-// noticed at once. A time in which this rank makes no progress, as while it is stopped, counts for at most a fifth of the silence. A process of this host is never taken for dead for its silence, but has
-// so long, and DefaultSilence at least, to let this rank map its memory.
+// WithPeerTimeout is that of package world.
 func WithPeerTimeout(d time.Duration) Option { return func(s *Settings) { s.silence = d } }
 
 func newSettings(options []Option) (Settings, error) {
@@ -329,7 +306,7 @@ func newSettings(options []Option) (Settings, error) {
 		return s, fmt.Errorf("%w: stall %v must not be less than 0", ErrArgument, s.stall)
 	}
 	if s.patience <= 0 || s.silence <= 0 {
-		return s, fmt.Errorf("%w: patience %v (WithStartTimeout) and silence %v (WithPeerTimeout) must be more than 0", ErrArgument, s.patience, s.silence)
+		return s, fmt.Errorf("%w: start timeout %v (WithStartTimeout) and peer timeout %v (WithPeerTimeout) must be more than 0", ErrArgument, s.patience, s.silence)
 	}
 	return s, s.findAddress()
 }

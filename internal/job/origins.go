@@ -278,7 +278,7 @@ func (o *origins) unfit(memory []byte) {
 // refuse says, once, that a registration was refused.
 func (o *origins) refuse(err error) {
 	if errors.Is(err, verbs.ErrMemory) && !o.refused.Swap(true) {
-		o.world.logger.Warn("the card takes no more memory, and what it does not know is copied: raise what may be locked (ulimit -l), or have less kept (world.WithKept)",
+		o.world.logger.Warn("the card takes no more memory, and what it does not know is copied: raise the memory that may be locked (ulimit -l)",
 			"card", o.card.attributes.Name, "error", err)
 	}
 }

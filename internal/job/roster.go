@@ -240,7 +240,7 @@ func (r *roster) failure(rank int) *PeerError {
 // FailureCount returns how many ranks have failed: one load.
 func (w *World) FailureCount() uint32 { return w.roster.failures.Load() }
 
-// Failures returns the failures so far, in the order in which they were recorded, which is that of OnFailure.
+// Failures is that of package world.
 func (w *World) Failures() []*PeerError {
 	if w.roster.failures.Load() == 0 {
 		return nil

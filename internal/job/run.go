@@ -21,15 +21,7 @@ import (
 // MaxRanks is the most ranks that Run starts.
 const MaxRanks = 1 << 16
 
-// Run calls body for n ranks, each a goroutine of this process with a World that is
-// closed when body returns, and returns when all have ended. The context that bodies get ends when that of Run does.
-//
-// Under a launcher each process has n ranks of its own: Run makes no use of the launcher's, and warns of it. See [Main].
-// [Init] is an error in a body, whose rank has its World already, and until that returns with the context that the body gets.
-//
-// A rank whose body returns an error, or panics, has failed. Run returns a
-// *RankError for each rank that failed by itself, joined; failures of ranks that
-// only followed from those (a *PeerError) are left out.
+// Run is that of package world.
 func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	s, err := checkRun("Run", ctx, n, body, options)
 	if err != nil {

@@ -13,18 +13,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// Dial begins a session with the process that listens at a host:port, see [Listen]. It gives a World of
-// two, in which this process is rank 1 and the other one rank 0, for windows of that to be attached
-// to: see window.Attach. There are no collectives in it but Close, which ends the session and is to be called.
-// That the other process ends, or ends the session, is a [PeerError] of rank 0.
-//
-// The options are those of [New]. Both sides must have the same key, as [Listen] says, and
-// either both or none a TLS configuration (WithTLS), with a certificate for each. Over which device they reach each
-// other is chosen as for ranks on different hosts: TCP, or RDMA cards if both have one.
-//
-// Nothing waits for a server that does not listen yet: that is an error at once, or after a few seconds where the network
-// does not answer. One that has no time for a call, because many call, is called again. A server that ends the session
-// says why: Dial, or the calls that need rank 0, then return an [ErrEvicted].
+// Dial is that of package world.
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, nilArgument("Dial", "context")

@@ -50,15 +50,7 @@ type Listener struct {
 	running  sync.WaitGroup
 }
 
-// Listen listens at a host:port, of which the port may be 0, for clients that begin sessions. The options are
-// those of [New], with a key by which clients are known: that of WithKey, or of the file that RMA_SERVE_KEY_FILE names in
-// the environment. Where neither is set RMA_KEY_FILE is used, with a warning to the logger, since its holders can join the
-// job. [WithoutKey] does without a key, on loopback addresses only.
-//
-// What a holder of the key is trusted with, and what an attacker on the path can do without TLS, docs/guide/security.md says.
-//
-// Everything goes over the one port. But with RDMA cards, and where [WithAddress] or RMA_ADDRESS says at which addresses
-// this process listens, a session takes connections at ports of its own there.
+// Listen is that of package world.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	if ctx == nil {
 		return nil, nilArgument("Listen", "context")
@@ -86,7 +78,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	return l, nil
 }
 
-// Addr is where the Listener listens.
+// Addr is that of package world.
 func (l *Listener) Addr() net.Addr { return l.port.Addr() }
 
 // Accept gives the next session, which is to be begun (Begin) or ended. It returns ErrClosed when the Listener is closed.
@@ -104,8 +96,7 @@ func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Close ends listening. Sessions that were accepted go on; those whose ranks are not connected yet, which they are
-// with the first operation, cannot be any more.
+// Close is that of package world.
 func (l *Listener) Close() error {
 	l.cancel()
 	err := l.port.Close()

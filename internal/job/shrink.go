@@ -45,28 +45,7 @@ type survivor struct {
 	contact string
 }
 
-// Shrink makes a World of the ranks of this one that have not failed or left, in their
-// order. It is collective among them. The windows and collectives of this World are not
-// touched; it is closed as usual, before or after the new one. A rank that fails while
-// the new World is made may be in it, and has failed there too: Shrink that again.
-//
-// A rank in Shrink comes to no collective of this World. One whose context has cut a collective short does not come to the end of that.
-// Where a rank waits for it there the call fails with a *PeerError that says so, an [ErrLeft], and so does every later collective of this
-// World. If a rank has failed the error names that one. A rank that gets such an error calls Shrink, too, or closes this World: the rank
-// in Shrink waits for either. Fence and Close of windows are not ended, nor are the collectives of teams: a rank that is in one waits
-// there until its context ends.
-//
-// The new World needs as many file descriptors as this one, in addition. A rank that has too few gets an error that wraps
-// verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.
-//
-// Where ctx ends Shrink, another Shrink goes on where it stopped. Memory that a collective sends from which was cut short may be read
-// until a Shrink has returned nil, or an error other than that of its context, ErrBusy and ErrClosed.
-//
-// Where a network is cut in two, each side makes a World of those that it reaches, and
-// a rank that all others have taken for dead is alone in its own; they stay apart when
-// the network is whole again. Which side may go on is for the program to say, by the
-// size of its World for one. A rank that the others have left out, and that still hears
-// of it, gets [ErrExcluded].
+// Shrink is that of package world.
 func (w *World) Shrink(ctx context.Context) (*World, error) {
 	switch {
 	case w == nil:

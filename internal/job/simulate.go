@@ -13,17 +13,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Simulate is Run in the virtual time of a simulator that has no ranks yet, and in whose plan of
-// faults none names a rank that the job does not have: each rank is one of its tasks and has
-// one of its cards, as a process has on a host of its own. What the card
-// does, and what the library posts, polls and registers, and copies for operations on other
-// ranks, takes the time that the profile says; what the body does takes none, but for
-// [World.Compute]. The same seed gives the same run, if the bodies do the same.
-//
-// Ranks wait for each other through their Worlds only: see [sim.Simulator.Go]. WithDevice,
-// WithNetwork and what else is of real networks has no effect. If all ranks have waited for as
-// long as WithStartTimeout says, in virtual time, their calls end with [ErrDeadlock]; if tasks
-// wait that do not call the library a *sim.DeadlockError says so.
+// Simulate is that of package world.
 func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	if s == nil {
 		return nilArgument("Simulate", "simulator")

@@ -26,10 +26,7 @@ const notedAfter = 100 * time.Millisecond
 // DefaultStall is after how long a call that waits says so.
 const DefaultStall = 10 * time.Second
 
-// WithStall sets after how long a call that waits warns, once, on the logger of [WithLogger]: it names the ranks that it waits for,
-// by their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is said
-// not to; one that shares memory with this one need not answer once the two have met. 0 is never. Without this option the environment
-// variable RMA_STALL says so, as in RMA_STALL=1m, and without that it is [DefaultStall]. In virtual time it is of that.
+// WithStall is that of package world.
 func WithStall(d time.Duration) Option { return func(s *Settings) { s.stall = d } }
 
 // stallFromEnvironment is what RMA_STALL says.

@@ -27,7 +27,7 @@ type Stats struct {
 	Transfers Transfers
 }
 
-// Stats may be called at any time. It locks links for a moment each, and allocates.
+// Stats is that of package world.
 func (w *World) Stats() Stats {
 	s := Stats{
 		Rank: w.rank, Size: w.size, Failures: int(w.FailureCount()), Routes: make(map[string]int),

@@ -55,16 +55,7 @@ type stand struct {
 	flawed uint8
 }
 
-// Split makes teams of the ranks of this World: of those that pass the same color, in the
-// order of their keys, and where these are the same of their ranks here. A negative color is
-// for a rank that gets none, but nil. Split is collective, as others are, but each rank has its
-// own color and key.
-//
-// A team is a World: it has collectives of its own, windows are made over it, and it may be
-// split again. Ranks are numbered anew in it, in errors too, of which the cause says which of
-// the job has failed: see [World.InJob]. It uses the devices that this World does, and only
-// makes connections of its own, as they are needed. It is closed as the World of a job is, with
-// its windows closed before; the ranks close teams that have ranks in common in the same order.
+// Split is that of package world.
 func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	if err := w.take(ctx, "Split"); err != nil {
 		return nil, err
@@ -238,7 +229,7 @@ func (e *endpoint) inContext(context uint32) *World {
 // Accompanies reports whether two Worlds are of one rank, so that a wait in one of them sees the progress of both.
 func (w *World) Accompanies(other *World) bool { return w.endpoint == other.endpoint }
 
-// InJob is the rank in the job of a rank of this World.
+// InJob is that of package world.
 func (w *World) InJob(rank int) int {
 	if w.inJob == nil {
 		return rank

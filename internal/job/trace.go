@@ -13,16 +13,7 @@ import (
 	"github.com/onesided/rma/verbs/traced"
 )
 
-// WithTrace has this rank add what it does over the network to a file when its World is
-// closed, which ui.perfetto.dev and chrome://tracing open: each request from when it was
-// posted until its completion was seen, and what the processor does for them (see package
-// traced), the last 65536 of each. All ranks may name one file; it is begun anew for each
-// job, and is for this user alone (mode 0600). A file that is there keeps its mode. A symbolic link, a file that has another name, a named pipe and a file of another user are
-// refused. Without this option the environment variable RMA_TRACE says so.
-//
-// Loads and stores of mapped memory are no requests, so that a job whose ranks all map each
-// other's memory is refused; it can use WithDevice("tcp"). A rank that is killed leaves
-// nothing. In virtual time this has no effect: see [sim.Simulator.Trace].
+// WithTrace is that of package world.
 func WithTrace(file string) Option { return func(s *Settings) { s.trace = file } }
 
 // A tracing is what a rank notes for a file.
@@ -114,9 +105,7 @@ func (w *World) endTrace() error {
 	return nil
 }
 
-// Span adds what the program did from one time of Now to another to the trace: that of
-// [WithTrace] or, in virtual time, that which the simulator had when the job began. Spans of
-// one goroutine lie apart or one in the other. Without a trace it does nothing.
+// Span is that of package world.
 func (w *World) Span(name string, from, until time.Duration) {
 	if w.span != nil {
 		w.span(name, from, until)

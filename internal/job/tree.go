@@ -12,8 +12,7 @@ import (
 // log2(Size) others on each side, whatever the roots, and as many connections are
 // all that it ever has for them.
 
-// Broadcast copies root's buffer into that of every rank. All buffers have the same
-// length.
+// Broadcast is that of package world.
 func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error {
 	if err := checkRoot(w, "Broadcast", root); err != nil {
 		return err
@@ -100,8 +99,7 @@ func below(me, size int) int {
 	return distance
 }
 
-// Gather collects the ranks' in, of equal lengths, in the order of ranks in root's
-// out, which is Size times as long. Other ranks' out is not looked at.
+// Gather is that of package world.
 func Gather[T any](ctx context.Context, w *World, root int, in, out []T) error {
 	if err := checkRoot(w, "Gather", root); err != nil {
 		return err
@@ -152,8 +150,7 @@ func gather[T any](ctx context.Context, r *round, root int, in, out []T) error {
 	return nil
 }
 
-// Scatter gives each rank its part, in the order of ranks, of root's in, which is
-// Size times as long as each out. Other ranks' in is not looked at.
+// Scatter is that of package world.
 func Scatter[T any](ctx context.Context, w *World, root int, in, out []T) error {
 	if err := checkRoot(w, "Scatter", root); err != nil {
 		return err
@@ -204,9 +201,7 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 	return nil
 }
 
-// Reduce combines the ranks' in element by element into root's out, which is as
-// long; other ranks' out is not looked at. combine must be associative and
-// commutative. It is called for each element: ReduceOp takes less time.
+// Reduce is that of package world.
 func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine func(a, b T) T) error {
 	by, err := byFunction(w, "Reduce", combine)
 	if err != nil {
@@ -238,8 +233,7 @@ func reduceBy[T any](ctx context.Context, w *World, op string, root int, in, out
 	return r.end(err)
 }
 
-// AllReduce is Reduce whose result every rank gets in out: the same, bit by bit, also where
-// combine rounds. AllReduceOp takes less time.
+// AllReduce is that of package world.
 func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
 	by, err := byFunction(w, "AllReduce", combine)
 	if err != nil {

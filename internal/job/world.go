@@ -170,10 +170,10 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 	return w
 }
 
-// Rank is this rank's number, from 0.
+// Rank is that of package world.
 func (w *World) Rank() int { return w.rank }
 
-// Size is the number of ranks.
+// Size is that of package world.
 func (w *World) Size() int { return w.size }
 
 // Device is the card that window memory comes from.
@@ -199,8 +199,7 @@ func (w *World) AfterHearing() {
 	}
 }
 
-// Barrier returns when every rank has called it. Everything that any rank did
-// before is seen by all after.
+// Barrier is that of package world.
 func (w *World) Barrier(ctx context.Context) error {
 	if err := w.enter(ctx, "Barrier"); err != nil {
 		return err
@@ -281,17 +280,10 @@ func (w *World) take(ctx context.Context, call string) error {
 	return errtext.Errorf("world: %s: %w", call, err)
 }
 
-// Close leaves the job, or the team. It returns when every other rank of it has called it
-// or failed, so that nothing of this rank's is needed any more. That of the job closes the
-// teams that are open; that of a team does nothing else to the job, nor to teams that were
-// made of it. A second Close returns nil.
+// Close is that of package world.
 func (w *World) Close() error { return w.CloseContext(context.Background()) }
 
-// CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
-// ctx's and names a rank that it waits for, or the process manager. The World takes no other calls from then on. Its memory and its
-// connections stay until other ranks need them no more, and those are served as before, but this one asks nothing new of them. Another
-// Close or CloseContext goes on where this one stopped, and frees what is left at its end; so does the end of the process, and that of
-// the body of Run, Main or Simulate.
+// CloseContext is that of package world.
 func (w *World) CloseContext(ctx context.Context) error {
 	if err := made(w, "Close"); err != nil {
 		return err

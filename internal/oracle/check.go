@@ -16,8 +16,8 @@ const (
 	mostRanks   = 64
 	mostMembers = 4
 	mostBytes   = 1 << 26
-	// mostCells is how many accesses an element may have between two looks, if their order
-	// matters.
+	mostSlots   = 1 << 16
+	// mostCells is the greatest number of accesses to an element between two examinations if their order matters.
 	mostCells = 30
 	// mostEpochs is how many lock epochs may be serialized by exclusive locks.
 	mostEpochs = 32
@@ -54,8 +54,8 @@ func (p *Program) checkWindows() error {
 	}
 	for i := range p.Windows {
 		w := &p.Windows[i]
-		if !w.Kind.Valid() || len(w.Counts) != p.Ranks || w.Slots < 0 || w.Slots > window.MaxNotifications {
-			return fmt.Errorf("window %d: want an element type, %d counts and 0 to %d slots", i, p.Ranks, window.MaxNotifications)
+		if !w.Kind.Valid() || len(w.Counts) != p.Ranks || w.Slots < 0 || w.Slots > mostSlots {
+			return fmt.Errorf("window %d: want an element type, %d counts and 0 to %d slots", i, p.Ranks, mostSlots)
 		}
 		for _, count := range w.Counts {
 			if count < 0 || count > mostBytes/w.Kind.Size() {

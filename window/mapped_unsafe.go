@@ -19,7 +19,7 @@ import "unsafe"
 // A plain store is seen by whoever reads, by atomics or operations, a value that was written
 // after it by an atomic of this rank; and plain loads that follow an atomic which has read
 // what was flushed, or stored so, see what was written before that.
-func (w *Window[T]) Shared(rank int) ([]T, bool) {
+func (w *Window[T]) Mapped(rank int) ([]T, bool) {
 	memory, ok := w.view.shared(rank)
 	if !ok {
 		return nil, false

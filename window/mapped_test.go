@@ -19,7 +19,7 @@ var sharedCounts = registerShared("shared memory", []int{1, 2, 3, 5}, func(s *sc
 	win := allocate[uint64](s, 2+n, window.SingleElement())
 	s.OK(win.LockAll(s.Ctx, window.NoCheck))
 	for target := range n {
-		memory, ok := win.Shared(target)
+		memory, ok := win.Mapped(target)
 		s.Check(ok == s.World.Mapped(target), "rank %d is shared: %v, mapped: %v", target, ok, s.World.Mapped(target))
 		s.Check(!ok || len(memory) == win.Len(target), "rank %d shares %d elements of %d", target, len(memory), win.Len(target))
 		for range rounds {
@@ -43,7 +43,7 @@ var sharedCounts = registerShared("shared memory", []int{1, 2, 3, 5}, func(s *sc
 			s.OK(win.Flush(s.Ctx, target))
 		}
 	}
-	own, ok := win.Shared(me)
+	own, ok := win.Mapped(me)
 	s.Check(ok && &own[0] == &win.Local()[0], "the own part is shared: %v, with %d elements", ok, len(own))
 	wait := job.Of(s.World).NewWaiter()
 	for atomic.LoadUint64(&own[1]) < uint64(n) {
@@ -55,12 +55,12 @@ var sharedCounts = registerShared("shared memory", []int{1, 2, 3, 5}, func(s *sc
 		s.Check(stored == uint64(100+rank), "rank %d has stored %d", rank, stored)
 	}
 	for _, none := range []int{-1, n} {
-		_, ok := win.Shared(none)
+		_, ok := win.Mapped(none)
 		s.Check(!ok, "rank %d of %d is shared", none, n)
 	}
 	s.OK(win.UnlockAll(s.Ctx))
 	s.OK(win.Close())
-	_, ok = win.Shared(me)
+	_, ok = win.Mapped(me)
 	s.Check(!ok, "a closed window is shared")
 })
 
@@ -74,7 +74,7 @@ func TestSharedBesideCards(t *testing.T) {
 	for _, coherent := range []bool{false, true} {
 		err := world.Run(t.Context(), 2, scripted(func(s *script) {
 			win := allocate[uint64](s, 1, window.CardAtomics())
-			_, ok := win.Shared(s.World.Rank())
+			_, ok := win.Mapped(s.World.Rank())
 			s.Check(ok == coherent, "with cards that are coherent: %v, the own part is shared: %v", coherent, ok)
 			s.OK(win.Close())
 		}), jobtest.OptionsCards(coherent)...)
@@ -87,7 +87,7 @@ func TestSharedBesideCards(t *testing.T) {
 // The memory of a rank that has died is shared no more.
 var sharedDeath = register("shared memory of the dead", func(s *script) {
 	win := allocate[uint64](s, 1)
-	_, ok := win.Shared(1)
+	_, ok := win.Mapped(1)
 	s.Check(ok, "rank 1 is not shared")
 	s.OK(s.World.Barrier(s.Ctx))
 	jobtest.Signal("ready")
@@ -100,7 +100,7 @@ var sharedDeath = register("shared memory of the dead", func(s *script) {
 	for job.Of(s.World).FailureCount() == 0 {
 		s.OK(wait.Pause(s.Ctx))
 	}
-	_, ok = win.Shared(1)
+	_, ok = win.Mapped(1)
 	s.Check(!ok, "the dead rank 1 is shared")
 	s.OK(win.Close())
 })

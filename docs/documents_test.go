@@ -1,0 +1,128 @@
+package docs_test
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/doctest"
+)
+
+// documents are the files of this module that are written for readers.
+func documents(t *testing.T) (files []string) {
+	t.Helper()
+	for _, pattern := range []string{"../*.md", "*.md", "guide/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	require.Greater(t, len(files), 10)
+	return files
+}
+
+// environment is that of this process without the variables of the library.
+func environment(more ...string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "RMA_") }), more...)
+}
+
+// Every program of the documents builds. If the next block is its output, after a sentence with "prints", it prints that on four
+// ranks, in any order of lines.
+func TestPrograms(t *testing.T) {
+	for _, file := range documents(t) {
+		blocks := doctest.Blocks(t, file)
+		for i, b := range blocks {
+			if !b.IsProgram() {
+				continue
+			}
+			t.Run(b.String(), func(t *testing.T) {
+				t.Parallel()
+				program := doctest.Build(t, b)
+				after := slices.IndexFunc(blocks[i+1:], func(b doctest.Block) bool { return b.Language == "" && strings.Contains(b.Before, "print") })
+				if after < 0 || slices.ContainsFunc(blocks[i+1:i+1+after], doctest.Block.IsProgram) {
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+				defer cancel()
+				command := exec.CommandContext(ctx, program)
+				command.Dir, command.Env = t.TempDir(), environment("RMA_RANKS=4")
+				out, err := command.Output()
+				require.NoError(t, err)
+				require.Equal(t, slices.Sorted(strings.Lines(blocks[i+1+after].Text)), slices.Sorted(strings.Lines(string(out))))
+			})
+		}
+	}
+}
+
+// Every command block that is marked sh works on this machine.
+func TestCommands(t *testing.T) {
+	for _, file := range documents(t) {
+		for _, b := range doctest.Blocks(t, file) {
+			if b.Language != "sh" {
+				continue
+			}
+			t.Run(b.String(), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+				defer cancel()
+				command := exec.CommandContext(ctx, "sh", "-eu", "-c", b.Text)
+				command.Dir, command.Env = "..", environment("TMPDIR="+t.TempDir())
+				said, err := command.CombinedOutput()
+				require.NoError(t, err, "%s\n%s", b.Text, said)
+			})
+		}
+	}
+}
+
+var (
+	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	code = regexp.MustCompile("`[^`\n]*`")
+)
+
+// Every link to a file or a heading of this module leads somewhere.
+func TestLinks(t *testing.T) {
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, found := range link.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+			to, heading, _ := strings.Cut(found[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := file
+			if to != "" {
+				target = filepath.Join(filepath.Dir(file), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				require.ErrorIs(t, err, fs.ErrNotExist)
+				t.Errorf("%s: there is no %s", file, found[1])
+				continue
+			}
+			if heading != "" && !slices.Contains(headings(t, target), heading) {
+				t.Errorf("%s: %s has no heading #%s", file, target, heading)
+			}
+		}
+	}
+}
+
+var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// headings returns the anchors of a document.
+func headings(t *testing.T, file string) (anchors []string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		if title := strings.TrimLeft(line, "#"); title != line {
+			anchors = append(anchors, strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-"))
+		}
+	}
+	return anchors
+}
