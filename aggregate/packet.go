@@ -9,54 +9,54 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Kind of an operation.
+// Kind is the kind of an operation.
 type Kind uint8
 
 // The kinds.
 const (
-	// Put writes its operand; Get reads.
+	// Put writes its operand. Get reads.
 	Put Kind = iota + 1
 	Get
-	// Accumulate combines the elements of its operand into those of the window. Fetch
-	// also reads what they were before; with reduce.NoOp it has no operand.
+	// Accumulate combines the elements of its operand into those of the window. Fetch also returns their previous
+	// values. A Fetch with reduce.NoOp has no operand.
 	Accumulate
 	Fetch
-	// Swap is a compare-and-swap of one element: its operand is what to compare with, and
-	// what to set. It reads what the element was.
+	// Swap is a compare-and-swap of one element. Its operand is the value to compare with, followed by the new value.
+	// It returns the element's previous value.
 	Swap
-	// Notify adds 1 to the notification slot that its offset names.
+	// Notify adds 1 to the notification slot whose number is the offset.
 	Notify
 	kinds
 )
 
-// HeaderBytes is the length of a run's header, OffsetBytes of an operation's offset.
+// HeaderBytes is the length of a run's header, OffsetBytes that of an operation's offset.
 const (
 	HeaderBytes = 8
 	OffsetBytes = 8
 )
 
-// MostWords is how many accumulates of one element of at most a word a packet of so much room has place for, or 1.
+// MostWords returns how many accumulates of one element of at most a word fit a packet of room bytes, at least 1.
 func MostWords(room int) int { return max((room-HeaderBytes)/wordOperation, 1) }
 
-// MaxSize is the most bytes that one operation of a packet touches.
+// MaxSize is the maximum number of bytes that one operation of a packet touches.
 const MaxSize = 1<<16 - 8
 
-// Most is how many bytes one operation can touch in a packet of so much room, if its operand
-// is no longer than that: a multiple of 8, and 0 where there is no room.
+// Most returns the maximum number of bytes that one operation can touch in a packet of room bytes. The operand must be
+// no longer than that. The result is a multiple of 8. It is 0 if there is no room.
 func Most(room int) int {
 	return max(min(room-HeaderBytes-OffsetBytes, MaxSize), 0) &^ 7
 }
 
-// Shape is what the operations of a run have in common.
+// A Shape is what the operations of a run have in common.
 type Shape struct {
 	Kind    Kind
 	Op      reduce.Op
 	Element reduce.Kind
-	// Size is how many bytes each touches, at most MaxSize.
+	// Size is the number of bytes that each operation touches, at most MaxSize.
 	Size int
 }
 
-// Operand is the length of each operation's operand, in bytes.
+// Operand returns the length of each operation's operand, in bytes.
 func (s *Shape) Operand() int {
 	switch {
 	case s.Kind == Get || s.Kind == Notify || s.Kind == Fetch && s.Op == reduce.NoOp:
@@ -67,7 +67,7 @@ func (s *Shape) Operand() int {
 	return s.Size
 }
 
-// Answer is the length of each operation's part of the answer, in bytes.
+// Answer returns the length of each operation's part of the response, in bytes.
 func (s *Shape) Answer() int {
 	if s.Kind == Get || s.Kind == Fetch || s.Kind == Swap {
 		return Padded(s.Size)
@@ -75,13 +75,13 @@ func (s *Shape) Answer() int {
 	return 0
 }
 
-// Packed is how many bytes of a packet each operation takes.
+// Packed returns the number of bytes of a packet that each operation takes.
 func (s *Shape) Packed() int { return OffsetBytes + Padded(s.Operand()) }
 
-// Padded is the length of n bytes with the zeroes that follow them in a packet or answer.
+// Padded returns n rounded up to a multiple of 8.
 func Padded(n int) int { return (n + 7) &^ 7 }
 
-// ErrPacket is a packet that keeps no rules.
+// ErrPacket reports a malformed packet.
 var ErrPacket = errors.New("aggregate: malformed packet")
 
 // encode writes the header of a run.
@@ -97,7 +97,7 @@ func (s *Shape) decode(header []byte) (count int) {
 	return int(binary.LittleEndian.Uint16(header[6:]))
 }
 
-// check says what is wrong with the shape of a run.
+// check returns the error of an invalid shape of a run.
 func (s *Shape) check(header []byte) error {
 	combines := s.Kind == Accumulate || s.Kind == Fetch
 	switch {
@@ -126,8 +126,7 @@ func (s *Shape) check(header []byte) error {
 	return nil
 }
 
-// Check tells how long the answer to a packet is, and what is wrong with it if it is not
-// whole.
+// Check returns the length of the response to a packet, or an ErrPacket if the packet is malformed.
 func Check(packet []byte) (answer int, err error) {
 	var s Shape
 	for len(packet) > 0 {

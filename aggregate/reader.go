@@ -2,22 +2,22 @@ package aggregate
 
 import "encoding/binary"
 
-// A Reader takes a packet apart that Check has found whole.
+// A Reader takes apart a packet that Check has accepted.
 type Reader struct{ rest []byte }
 
-// NewReader begins with the first run.
+// NewReader returns a Reader at the first run of the packet.
 func NewReader(packet []byte) Reader { return Reader{packet} }
 
-// A Run is operations of one Shape.
+// A Run is the operations of one Shape.
 type Run struct {
 	Shape
-	// Count is how many there are, Stride how far their bodies are apart: each is an
+	// Count is the number of operations. Stride is the distance of their bodies in Bodies, in bytes. A body is an
 	// offset and an operand.
 	Count, Stride int
 	Bodies        []byte
 }
 
-// Next gives the next run, if there is one.
+// Next returns the next run. It returns false after the last run.
 func (r *Reader) Next() (Run, bool) {
 	if len(r.rest) == 0 {
 		return Run{}, false
@@ -31,7 +31,7 @@ func (r *Reader) Next() (Run, bool) {
 	return run, true
 }
 
-// Operation gives the offset and the operand of operation i.
+// Operation returns the offset and the operand of operation i.
 func (r *Run) Operation(i int) (offset uint64, operand []byte) {
 	body := r.Bodies[i*r.Stride:][:r.Stride:r.Stride]
 	return binary.LittleEndian.Uint64(body), body[OffsetBytes:][:r.Operand()]

@@ -2,11 +2,11 @@ package aggregate
 
 import "encoding/binary"
 
-// A Writer packs operations into memory that it is given. Its zero value has no room.
+// A Writer packs operations into memory that Begin gives it. The zero value has no room.
 type Writer struct {
 	packet []byte
-	// The last run, if count is not 0, is of count operations of shape. Its header is at
-	// header, and each has so many bytes of the packet, of the answer, and of an operand.
+	// The last run, if count is not 0, has count operations of shape. Its header is at header. packed, reads and
+	// operands are the bytes of one operation in the packet, in the response, and of its operand.
 	shape                   Shape
 	header, count           int
 	packed, reads, operands int
@@ -15,23 +15,23 @@ type Writer struct {
 	answer, answering int
 }
 
-// mostOperations is how many a run has at most.
+// mostOperations is the maximum number of operations of a run.
 const mostOperations = 1<<16 - 1
 
-// Begin begins a packet in memory, which is on an 8-byte boundary, for an answer of at most
-// so many bytes.
+// Begin begins a packet in memory, which is on an 8-byte boundary. The response to the packet may have at most answer
+// bytes.
 func (w *Writer) Begin(memory []byte, answer int) {
 	*w = Writer{packet: memory[:0:len(memory)], answering: answer}
 }
 
-// Packet is what has been packed.
+// Packet returns what has been packed.
 func (w *Writer) Packet() []byte { return w.packet }
 
-// Operations is how many operations that is.
+// Operations returns the number of operations packed.
 func (w *Writer) Operations() int { return w.operations }
 
-// Add packs an operation at an offset of the window and gives the place of its operand,
-// which the caller fills. It is not ok if there is no room.
+// Add packs an operation at an offset of the window and returns the memory of its operand, which the caller fills. ok
+// is false if there is no room.
 func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
 	if (w.count == 0 || w.shape != *shape || w.count == mostOperations) && !w.begin(shape) {
 		return nil, false
@@ -55,9 +55,9 @@ func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
 	return operand, true
 }
 
-// AddWords packs accumulates of one element of at most a word, of which words has an offset and an operand
-// each, by turns: an operand begins with the element and is zero behind it, as memory. It tells how many words
-// there was room for.
+// AddWords packs accumulates of one element of at most a word. words holds an offset and an operand for each,
+// alternately. An operand holds the element in its first bytes in memory order, and zeroes after it. AddWords returns
+// the number of words that it packed.
 func (w *Writer) AddWords(shape *Shape, words []uint64) int {
 	if (w.count == 0 || w.shape != *shape || w.count == mostOperations) && !w.begin(shape) {
 		return 0

@@ -7,25 +7,26 @@ import (
 	"strings"
 )
 
-// mostTicks is the most that an axis has.
+// mostTicks is the greatest number of ticks of an axis.
 const mostTicks = 12
 
-// An svgAxis maps values to places.
+// An svgAxis maps values to positions.
 type svgAxis struct {
 	low, high   float64
 	logarithmic bool
-	// decimal has the marks of a logarithmic axis at powers of ten, not of two.
+	// decimal puts the ticks of a logarithmic axis at powers of ten, not of two.
 	decimal bool
-	// marks are where the axis has them, nil to let it choose; says is what it writes there.
+	// marks are the ticks of the axis, or nil to let it choose. says formats their values.
 	marks []float64
 	says  func(float64) string
 
-	// from is the place of low, to that of high, and extent how much of the axis a text covers. chart.place sets them.
+	// from is the position of low, and to that of high. extent returns the length that a text covers on the axis.
+	// chart.place sets them.
 	from, to float64
 	extent   func(text string) float64
 }
 
-// at is the place of v, which is at an end of the axis if it is beyond.
+// at returns the position of v. A value beyond the axis gets the position of its end.
 func (a svgAxis) at(v float64) float64 {
 	low, high := a.low, a.high
 	v = min(max(v, low), high)
@@ -35,7 +36,7 @@ func (a svgAxis) at(v float64) float64 {
 	return a.from + (v-low)/(high-low)*(a.to-a.from)
 }
 
-// ticks are the values that the axis has marks at.
+// ticks returns the values of the ticks.
 func (a svgAxis) ticks() []float64 {
 	switch {
 	case a.marks != nil:
@@ -51,7 +52,7 @@ func (a svgAxis) ticks() []float64 {
 	return a.most(a.linearTicks)
 }
 
-// most are the first ticks that there is room for, of ever fewer.
+// most returns the first of ticks' results for which there is room. ticks returns fewer ticks for a greater fewer.
 func (a svgAxis) most(ticks func(fewer int) []float64) []float64 {
 	for fewer := 0; ; fewer++ {
 		if some := ticks(fewer); len(some) < 2 || a.hasRoom(some) {
@@ -60,7 +61,7 @@ func (a svgAxis) most(ticks func(fewer int) []float64) []float64 {
 	}
 }
 
-// hasRoom reports whether the texts of ticks are apart.
+// hasRoom reports whether the texts of ticks do not touch.
 func (a svgAxis) hasRoom(ticks []float64) bool {
 	for i, v := range ticks[1:] {
 		if math.Abs(a.at(v)-a.at(ticks[i])) < (a.extent(a.says(v))+a.extent(a.says(ticks[i])))/2 {
@@ -70,7 +71,7 @@ func (a svgAxis) hasRoom(ticks []float64) bool {
 	return len(ticks) <= mostTicks
 }
 
-// withEnds are ticks and the ends of the axis, as far as there is room, if they are round or ticks are few.
+// withEnds adds the ends of the axis to ticks, if there is room and the ends are round or ticks are few.
 func (a svgAxis) withEnds(ticks []float64) []float64 {
 	if len(ticks) == 0 {
 		ticks = []float64{a.low}
@@ -85,7 +86,7 @@ func (a svgAxis) withEnds(ticks []float64) []float64 {
 	return ticks
 }
 
-// binaryTicks are powers of two, or of a power of two.
+// binaryTicks returns powers of two, or of a power of two.
 func (a svgAxis) binaryTicks(fewer int) []float64 {
 	var ticks []float64
 	step := float64(fewer + 1)
@@ -95,7 +96,7 @@ func (a svgAxis) binaryTicks(fewer int) []float64 {
 	return ticks
 }
 
-// decimalTicks are powers of ten with their double and fivefold, or without, or of a power of ten.
+// decimalTicks returns powers of ten, with their double and fivefold or without, or powers of a power of ten.
 func (a svgAxis) decimalTicks(fewer int) []float64 {
 	times, step := []float64{1}, float64(max(fewer, 1))
 	if fewer == 0 {
@@ -112,7 +113,7 @@ func (a svgAxis) decimalTicks(fewer int) []float64 {
 	return ticks
 }
 
-// linearTicks are multiples of a step.
+// linearTicks returns multiples of a step.
 func (a svgAxis) linearTicks(fewer int) []float64 {
 	var ticks []float64
 	step := niceStep((a.high - a.low) * math.Exp2(float64(fewer)))
@@ -122,8 +123,7 @@ func (a svgAxis) linearTicks(fewer int) []float64 {
 	return ticks
 }
 
-// decimalAxis is the logarithmic one that low to high, both above 0, are on, from one of 1, 2 and 5
-// times a power of ten to another.
+// decimalAxis returns a logarithmic axis for low to high, both above 0. Its ends are 1, 2 or 5 times a power of ten.
 func decimalAxis(low, high float64) svgAxis {
 	a := svgAxis{logarithmic: true, decimal: true}
 	a.low = math.Pow(10, math.Floor(math.Log10(low)))
@@ -142,7 +142,7 @@ func decimalAxis(low, high float64) svgAxis {
 	return a
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, of which about six make the extent.
+// niceStep returns 1, 2 or 5 times a power of ten, of which about six make the extent.
 func niceStep(extent float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(extent/6)))
 	for _, times := range []float64{1, 2, 5} {
@@ -153,7 +153,7 @@ func niceStep(extent float64) float64 {
 	return 10 * power
 }
 
-// plainNumber is a value on an axis.
+// plainNumber formats a value on an axis.
 func plainNumber(v float64) string {
 	if text := fmt.Sprintf("%.6g", v); !strings.Contains(text, "e") {
 		return text
@@ -161,13 +161,13 @@ func plainNumber(v float64) string {
 	if v >= 1e6 && v < 1e7 {
 		return fmt.Sprintf("%.0f", v)
 	}
-	// Neither a plus nor zeros that say nothing: 2e7, 5e-7.
+	// The exponent has no plus and no leading zeros: 2e7, 5e-7.
 	number, power, _ := strings.Cut(fmt.Sprintf("%.2e", v), "e")
 	number = strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
 	return number + "e" + strings.Replace(strings.TrimPrefix(strings.TrimPrefix(power, "+"), "0"), "-0", "-", 1)
 }
 
-// byteUnits is a size in bytes with its unit: those of powers of two, because KB and MB are powers of ten.
+// byteUnits formats a size in bytes with a unit of a power of two. KB and MB would be powers of ten.
 func byteUnits(v float64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v = math.Round(v)

@@ -11,8 +11,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A board is what one rank measures with: the window, its views and the buffers,
-// laid out as in peers/mpi_rma.c, or a hash table, or buffers without a window.
+// A board is what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
+// be a hash table instead, or buffers without a window.
 type board struct {
 	bytes  *window.Window[byte]
 	size   int // of the window
@@ -25,23 +25,22 @@ type board struct {
 	sums     []float64 // of collectives
 	operands []int64
 	masks    []uint64
-	counts   []int64 // of countEach, with as many places
+	counts   []int64 // of countEach, with the same number of displacements
 	places   []int
 	result   int64
 	seed     uint64 // of spot
 	state    uint64 // of arithmetic
-	// root is that of the next broadcast, the number of those before it broadcasts.
+	// root is the rank of the next broadcast, broadcasts the number of broadcasts before it.
 	root, broadcasts int
-	// region is the buffer's, nil in a board that shares another's, and where the card is to find
-	// its own way to the buffer.
+	// region is the registration of the buffer. It is nil in a board that shares the buffer of another, and if the
+	// card must register the buffer itself.
 	region *job.Region
-	// turn is how long a turn of arithmetic takes in virtual time, for which world
-	// computes; else it is zero.
+	// turn is the virtual time of an iteration of arithmetic, which world spends computing. It is zero in real time.
 	turn  time.Duration
 	world *world.World
 
-	store     *store     // in place of all that for the scene tables
-	messenger *messenger // in place of the window for the scene messages
+	store     *store     // for the scene tables, in place of all that
+	messenger *messenger // for the scene messages, in place of the window
 
 	other int          // the other of ranks 0 and 1
 	pair  window.Group // the other rank as a group
@@ -49,8 +48,8 @@ type board struct {
 
 const firstSeed = 88172645463325252
 
-// newBoard makes what cells are measured with, all on a window or all on a hash table.
-// unregistered tells that their buffer is not registered beforehand. Every rank does so together.
+// newBoard makes a board for cells, which are all on a window or all on a hash table. unregistered is set if the
+// buffer is not registered beforehand. It is collective.
 func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option, unregistered bool) (*board, error) {
 	b := &board{seed: firstSeed, state: 1, world: w}
 	if isVirtual(w) {
@@ -84,15 +83,14 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	return b, b.allocate(ctx, w, options)
 }
 
-// touch writes to the buffers, so that no page is met for the first time in a timed loop.
+// touch writes to the buffers, so that no page fault occurs in a timed loop.
 func (b *board) touch() {
 	clear(b.buffer)
 	clear(b.addends)
 	clear(b.sums)
 }
 
-// beside makes a board with a window or hash table of its own, which every rank does
-// together, and the buffers or keys of b.
+// beside makes a board with its own window or hash table, and the buffers or keys of b. It is collective.
 func (b *board) beside(ctx context.Context, w *world.World, options []window.Option) (*board, error) {
 	other := *b
 	other.region = nil
@@ -138,13 +136,13 @@ func (b *board) close() error {
 	return err
 }
 
-// virtualTurn is six instructions, each of which needs the one before, at 3 GHz.
+// virtualTurn is the time of six dependent instructions at 3 GHz.
 const virtualTurn = 2 * time.Nanosecond
 
-// isVirtual tells whether time is virtual for the ranks of w.
+// isVirtual reports whether time is virtual for the ranks of w.
 func isVirtual(w *world.World) bool { return job.Of(w).Device().Attributes().Virtual }
 
-// compute has the processor busy for some turns of arithmetic.
+// compute keeps the processor busy for a number of iterations of arithmetic.
 func (b *board) compute(turns int) {
 	if b.turn > 0 {
 		b.world.Compute(time.Duration(turns) * b.turn)
@@ -153,7 +151,7 @@ func (b *board) compute(turns int) {
 	arithmetic(&b.state, turns)
 }
 
-// enter brings every rank onto a scene, and leave off it.
+// enter brings every rank into a scene, and leave out of it.
 func (b *board) enter(ctx context.Context, on scene) error {
 	switch on {
 	case passive:
@@ -171,13 +169,13 @@ func (b *board) leave(ctx context.Context, from scene) error {
 	case fence:
 		return b.bytes.Fence(ctx, window.NoSucceed)
 	case messages:
-		// Before the peer has taken up the connection it is not to be closed.
+		// The connection must not be closed before the peer has accepted it.
 		return b.world.Barrier(ctx)
 	}
 	return nil
 }
 
-// spot is a random element of the window, by xorshift.
+// spot returns a random element of the window, by xorshift.
 func (b *board) spot() int {
 	s := b.seed
 	s ^= s << 13

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A step is one turn of a case's loop on one rank; n is the cell's size.
+// A step is one iteration of a case's loop on one rank; n is the cell's size.
 type step func(ctx context.Context, b *board, n int) error
 
 // A scene is the synchronization that surrounds a case.
@@ -29,49 +29,46 @@ type benchCase struct {
 	about string
 	scene scene
 
-	// sizes are measured unless others are asked for. Other sizes are allowed up
-	// to limit, in multiples of each; a limit of 0 allows none.
+	// sizes are measured unless others are requested. Other sizes are allowed up to limit, in multiples of each; a
+	// limit of 0 allows none.
 	sizes []int
 	limit int
 	each  int
 
-	// origin is what rank 0 runs and target what the others run, nil for ranks
-	// that only wait in the barrier.
+	// origin is the step of rank 0 and target that of the others. It is nil for ranks that only wait in the barrier.
 	origin, target step
 	iterations     func(size int) int
 	// reach is nil for a case without window and buffer.
 	reach reach
-	// value turns the seconds of one step into the unit.
+	// value converts the seconds of one step into the unit.
 	value func(seconds float64, size int) float64
 
-	// measure runs a case whose scene is alone. It gives one value a repeat, which
-	// counts on rank 0.
+	// measure runs a case whose scene is alone. It returns one value a repeat; those of rank 0 count.
 	measure func(ctx context.Context, s *stage) ([]float64, error)
-	// sample does that for a case with a board whose turns are timed one by one.
+	// sample does that for a case with a board whose iterations are timed one by one.
 	sample func(ctx context.Context, s *stage, b *board, n int) ([]float64, error)
-	// prepare readies every rank for a loop of that many turns, and is not timed.
+	// prepare prepares every rank for a loop of that many iterations, and is not timed.
 	prepare func(ctx context.Context, b *board, turns, n int) error
-	// ofTarget has the processor time of rank 1's process count during a loop, not
-	// the time on rank 0's clock.
+	// ofTarget makes the processor time of rank 1's process during a loop count, and not the time on rank 0's clock.
 	ofTarget bool
-	// own says that the peers' programs do not have the case.
+	// own is set if the peers' programs do not have the case.
 	own bool
-	// talk and answer are what ranks 0 and 1 run if the scene is raw.
+	// talk and answer are the steps of ranks 0 and 1 if the scene is raw.
 	talk, answer wireStep
-	// lone says that there may be one rank only.
+	// lone is set if one rank is enough.
 	lone bool
-	// real says why the case is not measured in virtual time, "" if it is.
+	// real says why the case is not measured in virtual time. It is "" if it is.
 	real string
 }
 
 func (c *benchCase) moreIsBetter() bool { return moreIsBetter(c.unit) }
 
-// moreIsBetter tells the unit of a rate or bandwidth from that of a time or share.
+// moreIsBetter reports whether the unit is that of a rate or bandwidth, and not that of a time or share.
 func moreIsBetter(unit string) bool {
 	return unit == megabytes || unit == operations || unit == megaflops
 }
 
-// fewest ranks that the case needs.
+// fewest returns the least number of ranks of the case.
 func (c *benchCase) fewest() int {
 	if c.lone {
 		return 1
@@ -88,20 +85,20 @@ const (
 	percent      = "%"
 )
 
-// Why cases are not measured in virtual time.
+// Reasons why cases are not measured in virtual time.
 const (
 	noProcessor = "simulated ranks have no processor time of their own"
 	noSockets   = "a simulation has no sockets"
 )
 
 const (
-	windowBytes = 64 << 20 // random places are anywhere in it
+	windowBytes = 64 << 20 // random displacements are anywhere in it
 	inFlight    = 64       // operations before each flush of put_bw and get_bw
 	getsAt      = 32 << 20
-	// streamFrom and streamTo bound the places of operations in flight, of the buffer and of the window.
+	// streamFrom and streamTo bound the displacements of operations in flight, in the buffer and in the window.
 	streamFrom = 16 << 20
 	streamTo   = 32 << 20
-	// longestMessage bounds the memory of a channel, which has room for some.
+	// longestMessage bounds the memory of a channel, which has room for some messages.
 	longestMessage = 4 << 20
 )
 
@@ -142,21 +139,21 @@ func cases() []*benchCase {
 			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: putMany, iterations: streams, value: bandwidth(inFlight)},
 		{name: "get_bw", unit: megabytes, about: "64 gets, one flush",
 			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: getMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "scatter_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MiB, one flush",
+		{name: "scatter_rate", unit: operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: rate},
-		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random places of 64 MiB, one flush",
+		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: rate},
-		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random places of 64 MiB, one flush",
+		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countMany, iterations: rates, value: rate, own: true},
 		{name: "count_each_rate", unit: operations, about: "the same by one AccumulateEach",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countEach, iterations: rates, value: rate, own: true},
-		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, side by side at the target, one flush",
+		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, contiguous at the target, one flush",
 			scene: passive, sizes: []int{1000}, reach: everyOther, origin: rowMany, iterations: rates, value: rate, own: true},
-		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes in turn at random places of 64 MiB, one flush",
+		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes alternating at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: mixed, origin: mixedMany, iterations: rates, value: rate, own: true},
-		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of a turn for every 4 bytes, and the flush",
+		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of one iteration for every 4 bytes, and the flush",
 			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, reach: front, origin: putCompute, iterations: turns, value: latency(1), own: true},
-		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process for one put of scatter_rate; it waits in a barrier",
+		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process, which waits in a barrier, for one put of scatter_rate",
 			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
 		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
@@ -167,21 +164,21 @@ func cases() []*benchCase {
 
 		{name: "fence_put_lat", unit: microseconds, about: "one put and the fence that closes its epoch",
 			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
-		{name: "fence_rate", unit: operations, about: "1000 puts of 8 bytes at random places of 64 MiB, one fence",
+		{name: "fence_rate", unit: operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one fence",
 			scene: fence, sizes: []int{1000}, reach: scattered, origin: fenceMany, target: fenceOnly, iterations: rates, value: rate},
 
-		{name: "pscw_put_lat", unit: microseconds, about: "start, put, complete to a target that posts and waits; half of there and back",
+		{name: "pscw_put_lat", unit: microseconds, about: "start, put, complete to a target that posts and waits; half of a round trip",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: front, origin: pingPut, target: pongPut, iterations: halfTurns, value: latency(2)},
 		{name: "pscw_get_lat", unit: microseconds, about: "the same with a get",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
 		{name: "pscw_both_lat", unit: microseconds, about: "the same with a put and a get",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
-		{name: "halo_lat", unit: microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 turns",
+		{name: "halo_lat", unit: microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 iterations",
 			scene: pscw, sizes: []int{16384}, limit: getsAt, each: 1, reach: front, origin: halo, target: halo, iterations: halfTurns, value: latency(1), own: true},
 		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, reach: gets(16), origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
-		{name: "socket_lat", unit: microseconds, about: "that many bytes there and back over one socket on loopback, both ends reading without a pause; no library",
+		{name: "socket_lat", unit: microseconds, about: "that many bytes in each direction over one socket on loopback, both ends polling; no library",
 			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
 		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
 			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, reach: streamed, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
@@ -191,13 +188,13 @@ func cases() []*benchCase {
 		{name: "hashtable_lookup_rate", unit: operations, about: "1000 random keys of rank 1 looked up in a hash table in one batch",
 			scene: tables, sizes: []int{1000}, prepare: keysThere, origin: lookupMany, iterations: batches, value: rate, own: true},
 
-		{name: "msg_lat", unit: microseconds, about: "a message (verbs/channel) and one back, each to where the program wants it; half of there and back",
+		{name: "msg_lat", unit: microseconds, about: "a message (verbs/channel) and one back, each into the program's memory; half of a round trip",
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: message, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
 		{name: "msg_bw", unit: megabytes, about: "64 messages, one of 8 bytes back",
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: messageStream, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks that every rank gets (world.AllReduceOp)",
+		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks, with the result on every rank (world.AllReduceOp)",
 			scene: collective, sizes: collectiveSizes, limit: getsAt, each: 8, origin: allReduce, target: allReduce, iterations: turns, value: latency(1)},
-		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just got the one before it",
+		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just received the previous one",
 			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, reach: front, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},
 
 		{name: "barrier_lat", unit: microseconds, about: "one barrier of that many ranks (World.Barrier)",
@@ -206,16 +203,16 @@ func cases() []*benchCase {
 			scene: alone, sizes: rankSizes, measure: allReduceScale, lone: true},
 		{name: "bcast_scale", unit: microseconds, about: "bcast_lat of 8 bytes among that many ranks",
 			scene: alone, sizes: rankSizes, measure: broadcastScale},
-		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all idle but for it",
+		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all otherwise idle",
 			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},
 		{name: "create_time", unit: microseconds, about: "creating a window of 1 MiB a rank among that many ranks",
 			scene: alone, sizes: rankSizes, measure: createTime, lone: true},
-		{name: "idle_cpu", unit: percent, about: "share of a core that a rank uses which waits one second in a fence",
+		{name: "idle_cpu", unit: percent, about: "share of a core that a rank uses while it waits one second in a fence",
 			scene: alone, sizes: []int{2}, measure: idleCPU, real: noProcessor},
 	}
 }
 
-// byBytes is small up to 8 KiB, then medium up to border, then large.
+// byBytes returns small for sizes until 8 KiB, medium until border, and then large.
 func byBytes(size, border, small, medium, large int) int {
 	switch {
 	case size <= 8192:
@@ -226,7 +223,7 @@ func byBytes(size, border, small, medium, large int) int {
 	return large
 }
 
-// caseNames are the names of all cases, as they are listed.
+// caseNames returns the names of all cases, in the order of -list.
 func caseNames() []string {
 	var names []string
 	for _, c := range cases() {
@@ -235,7 +232,7 @@ func caseNames() []string {
 	return names
 }
 
-// caseNamed is the case of that name, nil if there is none.
+// caseNamed returns the case with a name, or nil.
 func caseNamed(name string) *benchCase {
 	all := cases()
 	i := slices.IndexFunc(all, func(c *benchCase) bool { return c.name == name })

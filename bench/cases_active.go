@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// The steps of the active cases, those but halo as in peers/mpi_rma.c.
+// The steps of the active cases are those of peers/mpi_rma.c, except halo.
 
 func fencePut(ctx context.Context, b *board, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
@@ -20,7 +20,7 @@ func fenceMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Fence(ctx)
 }
 
-// asOrigin is an access epoch to the other of ranks 0 and 1.
+// asOrigin runs an access epoch to the other of ranks 0 and 1.
 func asOrigin(ctx context.Context, b *board, n, gets, puts int) error {
 	if err := b.bytes.Start(ctx, b.pair); err != nil {
 		return err
@@ -40,7 +40,7 @@ func asOrigin(ctx context.Context, b *board, n, gets, puts int) error {
 	return b.bytes.Complete(ctx)
 }
 
-// asTarget is the exposure epoch that answers asOrigin.
+// asTarget runs the exposure epoch that matches asOrigin.
 func asTarget(ctx context.Context, b *board) error {
 	if err := b.bytes.Post(ctx, b.pair); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 const (
 	smallWindow   = 1024
 	createdWindow = 1 << 20
-	// scaledBytes are those of a step of a case that is about the number of ranks.
+	// scaledBytes is the size of a step of a case whose size is the number of ranks.
 	scaledBytes = 8
-	// enough is when no further loop is begun.
+	// enough is the time after which no further loop begins.
 	enough = 2 * time.Second
 )
 
-// fenceScale is the time for one fence of all ranks.
+// fenceScale measures one fence of all ranks.
 func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
 	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
 	if err != nil {
@@ -47,7 +47,7 @@ func broadcastScale(ctx context.Context, s *stage) ([]float64, error) {
 	return s.scale(ctx, &board{world: s.w, buffer: make([]byte, scaledBytes)}, broadcast)
 }
 
-// scale is the time for one step of all ranks, in loops of about a tenth of a second.
+// scale measures one step of all ranks, in loops of about a tenth of a second.
 func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) {
 	if _, err := s.steps(ctx, b, f, 3); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) 
 	return values, err
 }
 
-// steps is how long turns of f took on this rank.
+// steps returns the time of turns steps on this rank.
 func (s *stage) steps(ctx context.Context, b *board, f step, turns int) (time.Duration, error) {
 	if err := s.w.Barrier(ctx); err != nil {
 		return 0, err
@@ -84,8 +84,7 @@ func (s *stage) steps(ctx context.Context, b *board, f step, turns int) (time.Du
 	return s.w.Now() - start, err
 }
 
-// createTime is the time from when every rank is ready to make a window until
-// every rank has it.
+// createTime measures the time from when every rank is ready to make a window until every rank has it.
 func createTime(ctx context.Context, s *stage) ([]float64, error) {
 	var values []float64
 	err := s.repeatedly(ctx, func() error {
@@ -106,8 +105,8 @@ func createTime(ctx context.Context, s *stage) ([]float64, error) {
 	return values, err
 }
 
-// idleCPU is the share of a core that a rank uses while it waits in a fence, the
-// most of all ranks. Ranks that share a process are measured together.
+// idleCPU measures the share of a core that a rank uses while it waits in a fence, the greatest of all ranks. Ranks
+// that share a process are measured together.
 func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
 	if err != nil {
@@ -134,7 +133,7 @@ func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
 	return most, win.Close()
 }
 
-// repeatedly runs a loop as often as asked for, fewer times if it takes long.
+// repeatedly runs a loop as often as requested, or less often if it takes long.
 func (s *stage) repeatedly(ctx context.Context, loop func() error) error {
 	start := s.w.Now()
 	for i := range s.repeat {

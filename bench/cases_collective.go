@@ -14,8 +14,8 @@ func allReduce(ctx context.Context, b *board, n int) error {
 	return world.AllReduceOp(ctx, b.world, b.addends[:n/8], b.sums[:n/8], world.Sum)
 }
 
-// broadcast has each rank in turn be the root, from ranks at all distances, so that none can
-// begin before it has got what the one before it has sent.
+// broadcast makes each rank in turn the root, at all distances. So no root can begin before it has received the
+// previous broadcast.
 func broadcast(ctx context.Context, b *board, n int) error {
 	err := world.Broadcast(ctx, b.world, b.root, b.buffer[:n])
 	size := b.world.Size()

@@ -10,20 +10,19 @@ import (
 const (
 	// computing is how long the target computes in each loop.
 	computing = time.Second
-	// headStart is how long the origin stays away: whatever the target still does
-	// for the barrier is over by then.
+	// headStart is how long the origin waits before its first put. The target's work for the barrier is over by then.
 	headStart = 10 * time.Millisecond
-	// watched is how long after that the origin begins new puts. The target computes
-	// well beyond it, and a little more for as long as that was too short.
+	// watched is how long after that the origin begins new puts. The target computes longer than that, and a little
+	// more if that was too short.
 	watched     = 500 * time.Millisecond
 	mostSamples = 50000
-	// paceTrials are those of arithmeticPace.
+	// paceTrials is the number of trials of arithmeticPace.
 	paceTrials = 50
 )
 
-// putsWhileComputing times puts one by one, with their flushes, to a target that
-// neither calls the library nor yields. A loop's value is their median. What cannot
-// go on without the target's calls takes until the target enters the barrier.
+// putsWhileComputing times puts one by one, with their flushes, to a target that neither calls the library nor
+// yields. A loop's value is their median. A put that needs calls of the target takes until the target enters the
+// barrier.
 func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float64, error) {
 	compute, most := s.w.Compute, mostSamples/virtualTurns
 	if !s.virtual {
@@ -51,7 +50,7 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 			times, err = s.putTimes(ctx, b, n, watching, times[:0])
 		case 1:
 			compute(busy)
-			// The pace is too low where all of its trials were disturbed.
+			// The pace is too low if all of its trials were disturbed.
 			for s.w.Now()-start < away+watching {
 				compute(watching)
 			}
@@ -71,8 +70,8 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 	return values, nil
 }
 
-// putTimes adds to times, as far as they have room, the microseconds of each put that begins within
-// a time, and of one at least.
+// putTimes appends to times, up to its capacity, the microseconds of each put that begins within the given time, and
+// of at least one.
 func (s *stage) putTimes(ctx context.Context, b *board, n int, within time.Duration, times []float64) ([]float64, error) {
 	end := s.w.Now() + within
 	for {
@@ -88,11 +87,11 @@ func (s *stage) putTimes(ctx context.Context, b *board, n int, within time.Durat
 	}
 }
 
-// A pace is a number of turns of arithmetic in a second.
+// A pace is a number of iterations of arithmetic in a second.
 type pace float64
 
-// arithmeticPace is the best of many short trials, so that what is computed by it takes
-// as long as intended or longer: others that use the processor cannot disturb them all.
+// arithmeticPace returns the best of many short trials, so that a computation planned by it takes at least as long as
+// intended. Other programs cannot disturb all of the trials.
 func arithmeticPace(state *uint64, trials int) pace {
 	const trial = 1 << 19
 	var best pace
@@ -106,9 +105,8 @@ func arithmeticPace(state *uint64, trials int) pace {
 
 func (p pace) turns(d time.Duration) int { return int(float64(p) * d.Seconds()) }
 
-// arithmetic is a loop without a call: nothing in it gives the scheduler an occasion.
-// Each turn needs the one before it and state has the last one, so that none can be
-// left out.
+// arithmetic is a loop without a call, so the scheduler cannot preempt it at one. Each iteration needs the previous
+// one and state receives the last, so the compiler cannot leave any out.
 func arithmetic(state *uint64, turns int) {
 	x := *state
 	for range turns {

@@ -4,7 +4,7 @@ import "context"
 
 // The steps of the messages, as in peers/mpi_rma.c.
 
-// sendAll sends a message whose memory is the program's again at return.
+// sendAll sends a message and returns when the program may reuse its memory.
 func sendAll(ctx context.Context, b *board, n int) error {
 	if err := b.messenger.send(ctx, b.buffer[:n]); err != nil || n <= mostCopied {
 		return err
@@ -26,7 +26,7 @@ func receiveSend(ctx context.Context, b *board, n int) error {
 	return sendAll(ctx, b, n)
 }
 
-// answerBytes are those of what is sent back for many messages.
+// answerBytes is the length of the message that is sent back for many messages.
 const answerBytes = 8
 
 func sendMany(ctx context.Context, b *board, n int) error {

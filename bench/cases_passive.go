@@ -6,8 +6,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// The steps of the passive cases. Rank 0 runs them on rank 1's window, under
-// LockAll, as in peers/mpi_rma.c.
+// The steps of the passive cases. Rank 0 runs them on rank 1's window, under LockAll, as in peers/mpi_rma.c.
 
 func putFlush(ctx context.Context, b *board, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
@@ -64,7 +63,7 @@ func getMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
-// scatter puts n times 8 bytes at random places of rank 1.
+// scatter puts 8 bytes n times at random displacements of rank 1.
 func scatter(b *board, n int) error {
 	for j := range n {
 		from := (j % scatteredFrom) * 8
@@ -137,8 +136,8 @@ func mixedMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
-// putCompute computes for about as long as the put takes over loopback; in virtual time
-// for as long as one of the processors does that the profiles are of.
+// putCompute computes for about as long as the put takes over loopback. In virtual time it computes for as long as a
+// processor of the profiles does.
 func putCompute(ctx context.Context, b *board, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
 		return err

@@ -11,14 +11,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// The cases of a program that is built on windows: the hash table of the examples. Rank
-// 0 works on the part of rank 1, so that all goes over the link.
+// The cases of a program that is built on windows: the hash table of the examples. Rank 0 works on the part of rank
+// 1, so that everything goes over the link.
 
 const (
 	keyBytes   = 8
 	valueBytes = 8
-	// insertable is how many keys a table has room for, and lookedUp how many are in
-	// one that is only read.
+	// insertable is the number of keys for which a table has room. lookedUp is the number of keys in a table that is
+	// only read.
 	insertable = 1 << 20
 	lookedUp   = 1 << 16
 	filling    = 1000 // keys of a batch that fills a table
@@ -31,12 +31,11 @@ type store struct {
 	table   *hashtable.Table
 	batch   *hashtable.Batch
 	keys    string // of rank 1, keyBytes each; only rank 0 has them
-	there   int    // how many of keys are in the table
+	there   int    // number of keys in the table
 	value   []byte
 }
 
-// newStore makes an empty table, which every rank does together. keys are those of
-// another store, or "".
+// newStore makes an empty table. It is collective. keys are those of another store, or "".
 func newStore(ctx context.Context, w *world.World, keys string, options []window.Option) (*store, error) {
 	s := &store{world: w, options: options, keys: keys, value: make([]byte, valueBytes)}
 	if err := s.renew(ctx); err != nil {
@@ -48,7 +47,7 @@ func newStore(ctx context.Context, w *world.World, keys string, options []window
 	return s, nil
 }
 
-// renew makes an empty table in place of the one that there is.
+// renew replaces the table by an empty one.
 func (s *store) renew(ctx context.Context) error {
 	if s.table != nil {
 		if err := s.table.Close(); err != nil {
@@ -64,7 +63,7 @@ func (s *store) renew(ctx context.Context) error {
 	return nil
 }
 
-// keysOf are keys that a rank owns, as many as go into a table.
+// keysOf returns keys that a rank owns, as many as a table has room for.
 func (s *store) keysOf(rank int) string {
 	var keys strings.Builder
 	keys.Grow(insertable * keyBytes)
@@ -101,7 +100,7 @@ func roomForKeys(ctx context.Context, b *board, turns, n int) error {
 
 func insertMany(ctx context.Context, b *board, n int) error { return b.store.insert(ctx, n) }
 
-// keysThere fills the table of rank 0 with what lookupMany looks for.
+// keysThere fills the table with the keys that lookupMany looks up, on rank 0.
 func keysThere(ctx context.Context, b *board, _, _ int) error {
 	s := b.store
 	for s.world.Rank() == 0 && s.there < lookedUp {

@@ -12,22 +12,21 @@ import (
 // A contestant is one column of a comparison.
 type contestant struct {
 	name string
-	// run measures the cells of a job. With an error it gives the results that came
-	// before it.
+	// run measures the cells of a job. With an error it returns the results before it.
 	run func(ctx context.Context, j launch) ([]result, error)
 }
 
 const ours = "ours"
 
-// A turn is what one contestant does in every round at one case.
+// A turn is the run of one contestant for one case in every round.
 type turn struct {
 	contestant
 	job     launch
 	columns []*column // of the job's cells
-	late    bool      // was too slow, and gets no further turn: it would cost the whole time limit again
+	late    bool      // was too slow, and is not run again: it would take the whole time limit again
 }
 
-// take takes the turn in a round.
+// take runs the turn in a round.
 func (t *turn) take(ctx context.Context, round int) error {
 	if t.late {
 		for _, c := range t.columns {
@@ -37,7 +36,7 @@ func (t *turn) take(ctx context.Context, round int) error {
 	}
 	results, err := t.run(ctx, t.job)
 	if ctx.Err() != nil {
-		// What came before the end counts; what did not come is no failure.
+		// The results before the end count. A missing one is no failure.
 		for i, one := range t.job.cells {
 			t.columns[i].enter(round, t.job, one, results, nil)
 		}
@@ -50,15 +49,15 @@ func (t *turn) take(ctx context.Context, round int) error {
 	return nil
 }
 
-// A bout is all that is compared with each other: one case in all of its sizes by
-// everyone, and by us the cases that goals of it are ratios to. Its turns follow
-// each other at once, because the machine may be faster or slower a minute later.
+// A bout is everything that is compared with each other: one case in all of its sizes by all contestants, and by us
+// the cases to which its goals are ratios. Its turns follow each other directly, because the speed of the machine may
+// change within a minute.
 type bout struct {
 	rows  []*row
 	turns []*turn
 }
 
-// newBout is the bout of a job of one case. The other cases come next to our turn.
+// newBout returns the bout of a job of one case. The other cases are beside our turn.
 func newBout(device string, j launch, all []contestant, rounds int) *bout {
 	b := new(bout)
 	beside := make(map[string]*column) // by cell
@@ -87,8 +86,8 @@ func newBout(device string, j launch, all []contestant, rounds int) *bout {
 	return b
 }
 
-// inRound are the turns of all in the order of a round: every other round goes
-// backwards, so that a drift of the machine is not always to the same side's advantage.
+// inRound returns all in the order of a round. Every other round goes backward, so that a drift of the machine does
+// not always favor the same side.
 func inRound[T any](round int, all []T) []T {
 	turns := slices.Clone(all)
 	if round%2 == 1 {
@@ -97,7 +96,7 @@ func inRound[T any](round int, all []T) []T {
 	return turns
 }
 
-// An endedError says that a comparison ended before its last turn, why, and what it lacks.
+// An endedError reports that a comparison ended before its last turn, with the cause and what is missing.
 type endedError struct {
 	cause error
 	lacks []string
@@ -106,10 +105,9 @@ type endedError struct {
 func (e *endedError) Error() string { return e.cause.Error() }
 func (e *endedError) Unwrap() error { return e.cause }
 
-// compare has all contestants, of which the first is ours, measure the cases of jobs
-// in rounds, and judges what they reached by the goals for device. A round goes bout
-// by bout. It goes on when a contestant fails. If ctx ends it the error is an endedError,
-// and the rows have what came before.
+// compare makes all contestants, of which the first is ours, measure the cases of jobs in rounds. It then judges the
+// results by the goals for device. A round goes bout by bout. A failure of a contestant does not end it. If ctx ends
+// it the error is an endedError, and the rows have the results so far.
 func compare(ctx context.Context, device string, jobs []launch, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	bouts := layOut(device, jobs, all, rounds)
 	rest := newForecast()
@@ -139,10 +137,10 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 	return judged(bouts), nil
 }
 
-// spell is the turn as a message names it.
+// spell returns the name of the turn for messages.
 func (t *turn) spell() string { return t.job.cells[0].c.name + " by " + t.name }
 
-// lacking are the turns of bouts behind the first done ones, by round.
+// lacking lists the turns of bouts after the first done ones, by round.
 func lacking(bouts []*bout, rounds, done int) []string {
 	var lacks []string
 	for round := range rounds {
@@ -173,7 +171,7 @@ func lacking(bouts []*bout, rounds, done int) []string {
 	return lacks
 }
 
-// layOut is the bouts of jobs.
+// layOut returns the bouts of jobs.
 func layOut(device string, jobs []launch, all []contestant, rounds int) []*bout {
 	var bouts []*bout
 	for _, j := range byCase(jobs) {
@@ -182,7 +180,7 @@ func layOut(device string, jobs []launch, all []contestant, rounds int) []*bout 
 	return bouts
 }
 
-// judged are the rows of bouts, with what they reached.
+// judged returns the judged rows of bouts.
 func judged(bouts []*bout) []*row {
 	var rows []*row
 	for _, b := range bouts {
@@ -194,7 +192,7 @@ func judged(bouts []*bout) []*row {
 	return rows
 }
 
-// byCase splits jobs so that each is of one case, as the peers run them.
+// byCase splits jobs so that each has one case, as the peers run them.
 func byCase(jobs []launch) []launch {
 	var split []launch
 	for _, j := range jobs {

@@ -1,221 +1,222 @@
-// Bench measures one-sided operations: their latency, bandwidth and rate between two
-// ranks, and what synchronization costs a whole job.
+// Bench measures one-sided operations: their latency, bandwidth and rate between two ranks, and the cost of
+// synchronization for a whole job.
 //
 //	go run ./bench                                # every case, two processes
 //	go run ./bench -size 8 put_flush_lat fop_lat  # two cells
 //	go run ./bench -device local fence_put_lat    # ranks are goroutines
-//	go run ./bench -set singleelement=on fop_lat  # with a switch thrown
+//	go run ./bench -set singleelement=on fop_lat  # with a switch set
 //	go run ./bench -peers                         # beside Open MPI and MPICH
 //	go run ./bench -device tcp -peers             # the same, all of them over TCP
-//	go run ./bench -device tcp -set tls=on        # what encryption costs
+//	go run ./bench -device tcp -set tls=on        # the cost of encryption
 //	go run ./bench msg_lat barrier_lat            # messages and barriers
-//	go run ./bench -percentiles put_flush_lat:8   # how a latency is distributed
+//	go run ./bench -percentiles put_flush_lat:8   # the distribution of a latency
 //	go run -tags ibverbs ./bench -device ibv      # over an RDMA card
 //	go run ./bench -device sim:pcie-2005          # in virtual time, on a simulated card
-//	go run ./bench schemes                        # ways to arrange operations, on and off
+//	go run ./bench schemes                        # schemes of arranging operations, on and off
 //	go run ./bench switches                       # each optimization, on and off
 //	go run ./bench kernels                        # the examples' kernels beside their MPI versions
 //	go run ./bench paper -svg figures             # papers' figures, in virtual time
 //	go run ./bench scale                          # thousands of ranks, in virtual time
 //	go run ./bench report -o DIR                  # plots and tables of all that, as a page
 //	go run ./bench gate -against HEAD~1           # fails if a change made cells slower
-//	go run ./bench socket_lat socket_bw           # what the system's sockets give
+//	go run ./bench socket_lat socket_bw           # the system's sockets alone
 //	mpiexec -n 2 ./bench                          # ranks of a launcher
 //
-// Cases, sizes and methods are those of peers/mpi_rma.c and peers/mpi_job.c, which
-// -peers compiles and runs: each cell is the best of several timed loops, each after
-// a warm-up of a tenth of the loop and a barrier, on the clock of rank 0. A line of
-// output is
+// Cases, sizes and methods are those of peers/mpi_rma.c and peers/mpi_job.c, which -peers compiles and runs. Each
+// cell is the best of several timed loops. Each loop follows a warm-up of a tenth of the loop and a barrier, and is
+// timed by the clock of rank 0. A line of output is
 //
 //	case size value unit
 //
-// with size in bytes of one operation, except 1000 operations of one epoch in
-// *_rate and *_target_cpu, and ranks in barrier_lat, *_scale, create_time and idle_cpu; and with
-// value in us, ns, MB/s (10^6), Mop/s (10^6) or percent of a core.
+// size is in bytes of one operation. It is the number of operations of one epoch in *_rate and *_target_cpu, and the
+// number of ranks in barrier_lat, *_scale, create_time and idle_cpu. value is in us, ns, MB/s (10^6), Mop/s (10^6) or
+// percent of a core.
 //
-// The processes of a job have the cores once, as rmarun's do: each has its part as GOMAXPROCS, 1 at least, unless that is set.
+// The processes of a job share the cores, as under rmarun: each gets its part as GOMAXPROCS, at least 1, unless that
+// is set.
 //
-// Some cases time differently. In passive_put_lat rank 1 computes for a second and
-// calls nothing, rank 0 meanwhile times each put with its flush, and the median of a
-// loop counts: who needs the target's calls shows the rest of that second. socket_lat
-// and socket_bw use neither the library nor ranks: two processes of this program read
-// and write the two ends of one loopback connection by system calls alone, from and
-// to memory as the library's cases. They are what goals over TCP are ratios to.
-// *_target_cpu is user and system time of rank 1's process from the barrier before the
-// loop to the one after it, where rank 1 waits: its looking for messages counts too.
+// Some cases time differently:
 //
-// Messages go over a channel (package verbs/channel) of ranks 0 and 1, on a device of their own of the
-// kind that the ranks use, opened for that: what is short is copied into the channel, what is longer sent from where it
-// is, and all of it copied to where the receiver wants it. The peers send it by MPI_Send and MPI_Isend. Of
-// broadcasts each has another rank for its root, which has just got the one before, so
-// that no broadcast is begun before another has arrived.
+//   - passive_put_lat: rank 1 computes for a second and calls nothing. Rank 0 meanwhile times each put with its
+//     flush, and the median of a loop counts. A library that needs calls of the target shows the rest of that second.
+//   - socket_lat, socket_bw: neither the library nor ranks are used. Two processes of this program read and write the
+//     two ends of one loopback connection by system calls alone, from and to memory as in the library's cases. Goals
+//     over TCP are ratios to them.
+//   - *_target_cpu: the value is user and system time of rank 1's process from the barrier before the loop to the one
+//     after it, where rank 1 waits. Its polls for messages count, too.
 //
-// The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and
-// values of 8 that all belong to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and
-// *_target_cpu are not in the peers' programs.
+// Messages go over a channel (package verbs/channel) of ranks 0 and 1, on a separate device of the kind that the
+// ranks use. Short messages are copied into the channel, longer ones are sent from the program's memory, and all are
+// copied to the receiver's memory. The peers send messages by MPI_Send and MPI_Isend. Each broadcast has another rank
+// as its root, one that has just received the previous broadcast. So no broadcast begins before another has arrived.
 //
-// Ranks that bench starts as processes get -device, or its default, as RMA_DEVICE, whatever that was; a rank
-// that then uses another device refuses to measure. Under a launcher it is the launcher's to set. -device ibv takes a
-// program that was built with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package
-// ibv). What the card's makers' own programs measure of it, ib_write_lat and others, is what to
-// hold the figures against: see verbs/ibv/softroce.
+// The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and values of 8 that all belong
+// to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and *_target_cpu are
+// not in the peers' programs.
+//
+// Ranks that bench starts as processes get -device, or its default, as RMA_DEVICE, whatever value that had. A rank
+// that then uses another device returns an error. Under a launcher the launcher sets the device. -device ibv needs a
+// program built with the tag ibverbs, and a card: RMA_IBV_DEVICE and RMA_IBV_GID choose among several (package ibv).
+// Compare the figures with those of the card makers' own programs, such as ib_write_lat: see verbs/ibv/softroce.
 //
 // # Trials
 //
-// With -shorten N loops have an Nth of their turns, and what runs for a time does so for an Nth of it: all of a
-// run is done once, in little time. The values mean little. The tests run cases so.
+// With -shorten N loops have an Nth of their iterations, and cases that run for a time do so for an Nth of it. A run
+// then does everything once, in little time, and its values mean little. The tests run cases so.
 //
 // # Percentiles
 //
-// With -percentiles a latency's turns are timed once more, in a loop of their own after those that its
-// value is of, which so stay what they are. Rank 0 reads the clock once a batch: a batch is one turn, or
-// as many as take 20 times as long as reading the clock, but at most 64. A batch's mean counts for
-// its turns, so that in batches single slow turns show less than they took. The times go to a histogram
-// (package internal/histogram), whose buckets make percentiles at most 6 % too long; max is exact. Further lines are
+// With -percentiles the iterations of a latency are timed once more, in a separate loop after those of its value,
+// which does not change. Rank 0 reads the clock once a batch. A batch is one iteration, or as many as take 20 times
+// as long as reading the clock, but at most 64. The mean of a batch counts for its iterations, so in batches single
+// slow iterations appear faster than they were. The times go to a histogram (package internal/histogram), whose
+// buckets make percentiles at most 6 % too long; max is exact. Further lines are
 //
 //	case:p99 size value unit
 //
 // # Virtual time
 //
-// With -device sim:PROFILE the ranks are tasks of one process, each with a card of that
-// profile (verbs/sim), and the clock is theirs: values are exact, depend on nothing of this
-// machine, and are the same again with the same -seed. So two loops are enough, of a tenth
-// of the turns: in the first the library may still register memory of its own. Posting,
-// polling, registering and the library's copies take the processor of a rank what the profile
-// says, and all other instructions nothing; overlap_put_lat and halo_lat compute 2 ns a turn. What is of
-// sockets or of processor time is left out. The buffers of a case are registered before, but
-// not those of the hash table. With -rails 2 each rank has two cards (verbs/rails); -set
-// striping=off has it use the first alone, which tells what the other brings.
+// With -device sim:PROFILE the ranks are tasks of one process, each with a card of that profile (verbs/sim), and the
+// clock is virtual. The values are exact, do not depend on this machine, and are the same for the same -seed. So two
+// loops, of a tenth of the iterations, are enough; in the first the library may still register memory of its own.
 //
-// With -trace, too, what the cards do and when the timed loops are goes to a file for
-// ui.perfetto.dev or chrome://tracing: go run ./bench -device sim:pcie-2005 -trace t.json
-// pattern16_bw:65536 shows reads and writes take turns on both directions of the link. So it
-// does with -device tcp or ibv, from what each rank sees of its own requests (verbs/traced): the
-// last 65536 of them. To note them takes time of what is measured.
+// Posting, polling, registering and the library's copies take as much of a rank's processor as the profile says. All
+// other instructions take no time, except that overlap_put_lat and halo_lat compute 2 ns an iteration. Cases of
+// sockets and of processor time are left out. The buffers of a case are registered beforehand, but not those of the
+// hash table. With -rails 2 each rank has two cards (verbs/rails); -set striping=off uses only the first.
+//
+// With -trace the events of the cards and the times of the timed loops go to a file for ui.perfetto.dev or
+// chrome://tracing. For example go run ./bench -device sim:pcie-2005 -trace t.json pattern16_bw:65536 shows that
+// reads and writes alternate on both directions of the link. -trace works with -device tcp or ibv, too: each rank
+// records its own requests (verbs/traced), the last 65536 of them. Recording adds to the measured time.
 //
 // # Peers
 //
-// With -peers a round goes case by case: we and then each peer measure one, in
-// processes of its own with all of its sizes, before the next. Every other round has
-// them in the opposite order. Machines change their speed, and by more than what
-// there is to tell apart; so a ratio is only taken within a round, of what was
-// measured seconds apart, to the peer that was the better one in that round, and
-// the median of the rounds' ratios counts. It is printed with the lowest and the
-// highest. The columns of absolute figures are medians too, but each of its own: at
-// another speed their ratio may be another.
+// With -peers a round goes case by case. The library and then each peer measure a case, in their own processes with
+// all sizes, before the next case. Every other round has the opposite order. The speed of machines changes by more
+// than the differences to be measured. So a ratio is only taken within a round, between values measured seconds
+// apart. It is the ratio to the peer that was better in that round, and the median of the rounds' ratios counts. It
+// is printed with the lowest and the highest. The columns of absolute figures are separate medians, whose ratio may
+// differ from that.
 //
-// A run that is ended early prints the table of what came before, and which turns are missing. A peer whose compiler fails is
-// left out, also of kernels, and the table says why.
+// A run that is ended early prints the table of the completed measurements, and lists the missing ones. A peer whose
+// compiler fails is left out, also of kernels, and the table says why.
 //
-// Goals depend on the device. A goal that is a ratio to another case has that case
-// measured in each round right beside the one that it is of.
+// Goals depend on the device. If a goal is a ratio to another case, that case is measured directly beside its own
+// case in each round.
 //
 // # Schemes
 //
-// With schemes before the flags it is compared what each way to arrange the operations of
-// an epoch (scheduler.Scheme) brings over TCP or, with -device ibv, an RDMA card, or, with -device sim:PROFILE, in virtual time,
-// and whether the adaptive mode finds the best: each case as a pattern of epochs, by ranks
-// of its own, with all schemes in turn. Each has a window of its own, which it keeps, and
-// runs for a fifth of a second before the first round. In a round each has one loop of some
-// 20 ms, so that the machine has one speed for all of them. A line of output is then
+// The command schemes compares the schemes of arranging the operations of an epoch (scheduler.Scheme), over TCP, with
+// -device ibv over an RDMA card, or with -device sim:PROFILE in virtual time. It shows what each contributes, and
+// whether the adaptive mode finds the best. Each case is measured as a pattern of epochs, by separate ranks, with all
+// schemes in turn. Each scheme has its own window, which it keeps, and runs for a fifth of a second before the first
+// round. In a round each has one loop of about 20 ms, so that the machine has the same speed for all of them. A line
+// of output is then
 //
 //	case size value unit scheme ratio
 //
-// with medians of the rounds: of the value, and of the time taken to that of the best fixed
-// scheme in the same round, for which more is worse whatever the unit. That scheme is the
-// same for all rounds. A table with all of it follows. It takes about two minutes, and
-// up to a gigabyte of memory for the windows.
+// with medians of the rounds. The ratio is that of the time to the time of the best fixed scheme in the same round:
+// more is worse whatever the unit. That scheme is the same for all rounds. A table with all results follows. The
+// command takes about two minutes, and up to a gigabyte of memory for the windows.
 //
 // # Kernels
 //
-// With kernels before the flags it is compared how fast whole jobs are: the commands gups, stencil and transpose
-// of examples, with their MPI versions. The program builds them and cmd/rmarun, so it runs inside the module
-// only. Of gups the MPI version is examples/gups/peer/gups.c, which is built with each peer. Of the other two it
-// is that of the Parallel Research Kernels (MPIRMA), which the user builds with the peers: -prk names a directory
-// with stencil.openmpi, stencil.mpich, transpose.openmpi and transpose.mpich, or some of them, and without it ours
-// are alone. All have the same sizes: 2^22 words, over TCP 2^20, and the order 1000 for 300 iterations.
+// The command kernels compares the speed of whole jobs: the commands gups, stencil and transpose of examples, and
+// their MPI versions. The program builds them and cmd/rmarun, so it runs inside the module only. The MPI version of
+// gups is examples/gups/peer/gups.c, which is built with each peer. The MPI versions of the other two are those of
+// the Parallel Research Kernels (MPIRMA), which the user builds with the peers. -prk names a directory with
+// stencil.openmpi, stencil.mpich, transpose.openmpi and transpose.mpich, or some of them. Without it ours are
+// measured alone. All have the same sizes: 2^22 words, over TCP 2^20, and the order 1000 for 300 iterations.
 //
-// A round goes kernel by kernel, every other round with everyone in the opposite order, and the ratio is taken and held
-// against goals as with -peers; for all units more is better. A kernel may take a minute: who fails or takes
-// longer is told of below the table, and in the latter case has no further turn.
+// A round goes kernel by kernel, every other round in the opposite order. The ratio is computed and compared with
+// goals as with -peers; for all units more is better. A kernel may take a minute. One that fails or takes longer is
+// named below the table, and in the latter case is not run again.
 //
 // # Papers
 //
-// With paper before the flags the figures of the papers that this library follows are
-// reproduced: the library's own code with a mechanism on and off, in virtual time on the
-// paper's hardware, which the profiles of verbs/sim have with its sources. Nothing there or
-// here is fitted to a figure. A line of output is
+// The command paper reproduces the figures of the papers that this library follows: the library's own code with a
+// mechanism on and off, in virtual time on the paper's hardware. The profiles of verbs/sim describe that hardware,
+// with sources. Nothing is fitted to a figure. A line of output is
 //
 //	part figure case theirs ours unit within|off
 //
-// where part is the paper's letter: A is "Scheduling of MPI-2 one-sided operations over
-// InfiniBand", B "Efficient RDMA-based small-message communication for frequently used
-// buffers", C "A high performance superpipeline protocol for InfiniBand",
-// E "High performance RDMA protocols in HPC". What improves by some percent is within if it improves by what the paper
-// says, by a fifth of that less or more, or by still more for a reason that is told below the
-// lines; what the paper says of an order or of equality has to hold. A run of which something
-// is off ends with status 1. With -svg each figure is drawn as in the paper, with -curves its
-// values are printed.
+// where part is the paper's letter: A is "Scheduling of MPI-2 one-sided operations over InfiniBand", B "Efficient
+// RDMA-based small-message communication for frequently used buffers", C "A high performance superpipeline protocol
+// for InfiniBand", E "High performance RDMA protocols in HPC".
 //
-// What part A measures: most_gain and most_saved are the improvement at the size where it
-// is largest, least_gain and least_saved where it is smallest, gain_at_bus the largest where
-// the base line is within a tenth of its best, large_over_small how much larger it is at the
-// largest size than at the smallest, saved_at_largest what it is there, and peak the highest
-// throughput. Ping-pongs and throughput are those of the cases pscw_put_lat, pscw_get_lat,
-// pscw_both_lat and pattern16_bw, with buffers that are registered before.
+// An improvement by some percent is within if it is the paper's, give or take a fifth of that. It is also within if
+// it differs more for a reason that is stated below the lines. A statement of the paper about an order or an equality
+// must hold. A run in which a line is off ends with status 1. With -svg each figure is drawn as in the paper, with
+// -curves its values are printed.
 //
-// In part B on and off the operations are RDMA whatever their length, from buffers that the
-// program does not register: off they are copied each time, on the library registers what is
-// used frequently. uses_SIZE is from how many uses on that pays, saved_at_SIZE what it saves.
+// Part A measures:
 //
-// Part C measures bandwidth there and back, by puts that notify: how much of that of buffers which
-// the program registers is lost by, or left to, each way that a buffer gets to the card of which it
-// does not know. Sizes are 5 % from each other, as in the paper. Part E does the
-// same for buffers that are used once, or so many times (uses_to_reach_pipeline is from how many on
-// the registration cache is as good as the pipeline, one more than were measured if it never is),
-// and for the patterns of the effective bandwidth benchmark at its largest size.
+//   - most_gain and most_saved: the improvement at the size where it is largest
+//   - least_gain and least_saved: where it is smallest
+//   - gain_at_bus: the largest where the base line is within a tenth of its best
+//   - large_over_small: the ratio of the improvement at the largest size to that at the smallest
+//   - saved_at_largest: the improvement at the largest size
+//   - peak: the highest throughput
 //
-// Part trace is of no paper: sequences of buffers (package internal/traces), each used as a put and
-// its flush, by one way to the card each time and as the library likes. time_WAY is what all of it
-// takes, which nothing is held against (-), auto_of_best what the library takes of the best way.
+// Ping-pongs and throughput are those of the cases pscw_put_lat, pscw_get_lat, pscw_both_lat and pattern16_bw, with
+// buffers that are registered beforehand.
+//
+// In part B all operations are RDMA whatever their length, from buffers that the program does not register. Off, they
+// are copied each time. On, the library registers buffers that are used frequently. uses_SIZE is the number of uses
+// from which that pays, saved_at_SIZE what it saves.
+//
+// Part C measures bandwidth in both directions, by notified puts. It shows how much of the bandwidth of buffers which
+// the program registers is lost by, or left to, each way in which an unregistered buffer gets to the card. Sizes are
+// 5 % apart, as in the paper. Part E does the same for buffers that are used once or several times, and for the
+// patterns of the effective bandwidth benchmark at its largest size. uses_to_reach_pipeline is the number of uses
+// from which the registration cache is as good as the pipeline, or one more than were measured if it never is.
+//
+// Part trace belongs to no paper. It uses sequences of buffers (package internal/traces), each as a put and its
+// flush, by one way to the card each time and by the library's choice. time_WAY is the time of all of it, which is
+// compared with nothing (-). auto_of_best is the ratio of the library's time to that of the best way.
 //
 // # Reports
 //
-// With report before the flags cases are measured in rounds on several devices, and with -peers beside
-// MPI, and what there is to see goes into the directory of -o: report.html, a page that needs no other file
-// and no script, its plots as .svg, and results.txt, where each round of a cell is a line of Go's benchmark
-// format, so that benchstat compares two reports. Everyone measures a case before the next, and every
-// other round goes backwards. Without named cases the schemes over TCP and the workloads of scale are
-// measured, too, and with -peers but no -set the kernels over shm and tcp, for which there is -prk here as well. A run
-// that is ended early, or fails, writes what it has, and says so in the page. The page begins with the medians, what failed,
-// and how busy other processes kept the machine. Progress on standard error estimates what is left by what the cells
-// took so far, as slow as the machine is at the moment.
+// The command report measures cases in rounds on several devices, and with -peers beside MPI. The results go into the
+// directory of -o:
+//
+//   - report.html, a page that needs no other file and no script
+//   - its plots as .svg
+//   - results.txt, where each round of a cell is a line of Go's benchmark format, so that benchstat compares two
+//     reports
+//
+// Each case is measured by all before the next, and every other round goes backward. Without named cases the schemes
+// over TCP and the workloads of scale are measured, too. With -peers but no -set so are the kernels over shm and tcp;
+// -prk works here as well. A run that is ended early, or fails, writes the results so far, and says so in the page.
+// The page begins with the medians, the failures, and how busy other processes kept the machine. Progress on standard
+// error estimates the remaining time from the cells so far, at the present speed of the machine.
 //
 // # Gate
 //
-// With gate before the flags the program of an earlier commit and the one of this work tree measure 30 cells in turns, and
-// the run fails if a cell is slower than it was by more than 5 % (-limit). The earlier program is built in a git worktree,
-// which is removed before the first measurement. A line of the table is
+// The command gate measures 30 cells by the program of an earlier commit and by the one of this work tree, in turns.
+// The run fails if a cell is slower than before by more than 5 % (-limit). The earlier program is built in a git
+// worktree, which is removed before the first measurement. A line of the table is
 //
 //	device case size unit old new ratio interval noise rounds verdict
 //
-// The ratio is that of the costs within a round, and 1.10 is 10 % slower whatever the unit. Its interval has the lower bound
-// that a cell fails by and the upper bound that it passes by. The noise is what measuring the earlier program twice in
-// each round differs by. Package bench/internal/gate has the method and its error rates: if no cell is slower by more than
-// the limit, a run fails with a probability of 1 % at most, and a cell that is slower passes with one of 5 % at most.
+// The ratio is that of the costs within a round: 1.10 is 10 % slower whatever the unit. A cell fails by the lower
+// bound of its interval, and passes by the upper bound. The noise is the difference of two measurements of the
+// earlier program in each round. Package bench/internal/gate has the method and its error rates. If no cell is slower
+// by more than the limit, a run fails with a probability of at most 1 %. A cell that is slower passes with one of at
+// most 5 %.
 //
-// A cell is measured until it is decided, or until the rounds (-rounds) or the time (-minutes) are used up. Then it is no
-// failure, and its verdict says what slowdown would have been found. So does a busy machine: it takes more rounds,
-// or leaves more cells undecided. Cells in virtual time are exact, and are measured once. A cell that the earlier program does
-// not have is new. What that program cannot measure is no failure either, unlike what the later one alone cannot.
+// A cell is measured until it is decided, or until the rounds (-rounds) or the time (-minutes) are used up. Then it
+// is no failure, and its verdict states the slowdown that would have been found. A busy machine takes more rounds, or
+// leaves more cells undecided. Cells in virtual time are exact, and are measured once. A cell that the earlier
+// program does not have is new. A cell that the earlier program cannot measure is no failure either; one that only
+// the later program cannot measure is.
 //
 // # Invariants
 //
-// A timed loop calls one step function a turn and nothing else: no closure, no
-// allocation of the benchmark's own (-allocs counts what there is), no look at the
-// clock. What a step measures is written in one place, the cases_ files, so that it
-// can be held against the C program line by line. Errors of the library end the job.
+// A timed loop calls one step function per iteration and nothing else: no closure, no allocation of the benchmark's
+// own (-allocs counts the allocations), no read of the clock. What a step measures is written in one place, the
+// cases_ files, so that it can be compared with the C program line by line. Errors of the library end the job.
 //
-// Every job is bounded by -timeout, and no process that bench starts outlives it by
-// more than that.
+// Every job is bounded by -timeout, and no process that bench starts outlives it by more than that.
 package main

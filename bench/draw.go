@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The drawing of a chart, in the units of SVG.
+// The dimensions of a chart, in the units of SVG.
 const (
 	drawnWidth, drawnMargin = 720, 8
 	// The axes are between drawnLeft and drawnRight, and drawnHeight high.
@@ -15,20 +15,20 @@ const (
 	titleSize, textSize                = 15, 12
 	// lineHeight is the distance of lines of text.
 	lineHeight = 16
-	// mostMarks is the most points that a curve has marks at: more would hide it.
+	// mostMarks is the greatest number of points for which a curve has marks: more would hide it.
 	mostMarks = 40
 )
 
-// curveLooks are those of the curves, told apart without colour, too: off is dashed.
+// curveLooks are the colors and dashes of the curves. They differ without colors, too: off is dashed.
 var curveLooks = []struct{ colour, dash string }{{"#b5541c", "7 4"}, {"#1f5fa8", "none"}, {"#2e7d4f", "2 3"}, {"#7a4b94", "10 3 2 3"}, {"#8a6d00", "5 2"}, {"#444444", "12 4"}}
 
-// lookOf is the colour and the dashes of the curve of an index. Those of the first 36 curves differ.
+// lookOf returns the color and the dashes of a curve by its index. Those of the first 36 curves differ.
 func lookOf(curve int) (colour, dash string) {
 	n := len(curveLooks)
 	return curveLooks[curve%n].colour, curveLooks[(curve+curve/n)%n].dash
 }
 
-// A chart is curves over two axes, as it is drawn. All texts are outside of the axes, where no curve is.
+// A chart is a set of curves over two axes. All texts are outside the axes, where no curve is.
 type chart struct {
 	title, note    string
 	xLabel, yLabel string
@@ -40,19 +40,18 @@ type chart struct {
 type chartCurve struct {
 	name   string
 	points []chartPoint
-	// apart are points that no line connects, each with its extent as a line.
+	// apart is set if no line connects the points. Each then has its extent as a line.
 	apart bool
 }
 
-// A chartPoint is a value, the extent of those that it is the middle of, and what is told where
-// a pointer is over it.
+// A chartPoint is a value, the extent of the values of which it is the median, and the text for a pointer over it.
 type chartPoint struct {
 	x, y      float64
-	low, high float64 // both 0: there is no extent
+	low, high float64 // both 0: no extent
 	hover     string
 }
 
-// place has the axes below top.
+// place puts the axes below top.
 func (c *chart) place(top float64) {
 	c.x.from, c.x.to = drawnLeft, drawnRight
 	c.x.extent = func(text string) float64 { return textWidth(text, textSize) + drawnMargin }
@@ -60,7 +59,7 @@ func (c *chart) place(top float64) {
 	c.y.extent = func(string) float64 { return lineHeight }
 }
 
-// A drawing is the elements of a chart as they are added from the top, and how far down they reach.
+// A drawing is the elements of a chart, added from the top, and the height that they need.
 type drawing struct {
 	strings.Builder
 	bottom float64
@@ -122,7 +121,7 @@ func (c *chart) drawAxes(d *drawing) {
 	d.bottom += lineHeight / 2
 }
 
-// drawExtents draws what the values of a curve are the middle of: a band, or a bar for each that is by itself.
+// drawExtents draws the extents of a curve's values: a band, or a bar for each separate point.
 func (c *chart) drawExtents(d *drawing, i int) {
 	colour, _ := lookOf(i)
 	var there, back []string
@@ -160,7 +159,7 @@ func (c *chart) drawCurve(d *drawing, i int) {
 	}
 }
 
-// drawKey is a curve's part of the legend, which has what the curve is drawn of.
+// drawKey draws a curve's part of the legend.
 func (c *chart) drawKey(d *drawing, i int) {
 	const left, right, middle, text = drawnLeft + 14, drawnLeft + 50, drawnLeft + 32, drawnLeft + 58
 	curve, at := &c.curves[i], d.bottom+lineHeight/2
@@ -176,7 +175,7 @@ func (c *chart) drawKey(d *drawing, i int) {
 	d.lines(text, textSize, "", curve.name)
 }
 
-// mark marks a value of a curve, each by its own shape.
+// mark marks a value of a curve. Each curve has its own shape.
 func (d *drawing) mark(curve int, x, y float64, hover string) {
 	name, place := "circle", fmt.Sprintf(`cx="%.1f" cy="%.1f" r="3.5"`, x, y)
 	if curve%2 == 0 {
@@ -190,8 +189,8 @@ func (d *drawing) mark(curve int, x, y float64, hover string) {
 	fmt.Fprintf(d, `<%s %s fill="%s"><title>%s</title></%s>`+"\n", name, place, colour, xmlText(hover), name)
 }
 
-// lines adds text below what is there, in as many lines as it needs between x, or twice that if it is the middle, and
-// the right margin.
+// lines adds text below the present elements. It wraps the text between x and the right margin, or within twice that
+// width if x is the middle.
 func (d *drawing) lines(x, size int, attributes, text string) {
 	width, factor := float64(drawnWidth-drawnMargin-x), 1.0
 	if strings.Contains(attributes, "middle") {
@@ -209,7 +208,7 @@ func (d *drawing) lines(x, size int, attributes, text string) {
 	}
 }
 
-// text writes text at a place, with attributes.
+// text writes text at a position, with attributes.
 func (d *drawing) text(x, y float64, attributes, text string) {
 	if attributes != "" {
 		attributes = " " + strings.TrimSpace(attributes)

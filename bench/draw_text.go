@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// boldFactor is how much wider than others bold letters are at most.
+// boldFactor is the greatest ratio of the width of bold letters to that of others.
 const boldFactor = 1.18
 
-// textWidth is the most that text takes in the fonts that are used where none is named, of which those of Verdana's
-// kind are the widest.
+// textWidth returns an upper bound of the width of text in the default fonts of browsers, of which those like Verdana
+// are the widest.
 func textWidth(text string, size float64) float64 {
 	width := 0.0
 	for _, r := range text {

@@ -11,12 +11,12 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// encryptionName is whom the certificate of encryption is for.
+// encryptionName is the name in the certificate of encryption.
 const encryptionName = "bench"
 
-// encrypted has ranks encrypt what goes between them. Each process makes the same
-// certificate by itself, from a key that anyone can know: it shows what encryption costs,
-// and who the others are the job's key has to tell, as without.
+// encrypted returns an option that makes ranks encrypt their connections. Each process makes the same certificate,
+// from a public key. So it shows the cost of encryption; the job's key authenticates the ranks, as without
+// encryption.
 func encrypted() (world.Option, error) {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	template := &x509.Certificate{

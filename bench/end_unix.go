@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// endGently lets cmd's context end it by SIGTERM, which launchers pass on to their
-// ranks, and keeps a terminal's signals from it: they reach it through the context.
+// endGently lets cmd's context end it by SIGTERM, which launchers pass on to their ranks. It keeps a terminal's
+// signals from cmd: they act through the context.
 func endGently(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -2,20 +2,19 @@ package main
 
 import "slices"
 
-// An exhibit is where a switch shows.
+// An exhibit is a measurement that shows the effect of a switch.
 type exhibit struct {
-	// set is the switch with the value that it is compared with the one it has by default; by is what
-	// else the command line says.
+	// set is the switch with the value that is compared with its default. by is the rest of the command line.
 	set    string
 	device string
 	by     []string
 	cases  []string
 }
 
-// simulatedCard is the one that switches of cards are shown on.
+// simulatedCard is the device on which switches of cards are shown.
 const simulatedCard = deviceSim + "ndr-2024"
 
-// exhibits has one of each switch, in the order of toggles.
+// exhibits returns one exhibit for each switch, in the order of toggles.
 func exhibits() []exhibit {
 	of := func(set, device string, cases ...string) exhibit {
 		return exhibit{set: set, device: device, cases: cases}
@@ -63,7 +62,7 @@ func exhibits() []exhibit {
 	}
 }
 
-// options are those of the exhibit with its switch at a value.
+// options returns the options of the exhibit with its switch at a value.
 func (e exhibit) options(set string, repeat string) (*options, error) {
 	args := []string{"-device", e.device, "-format", "json", "-repeat", repeat}
 	return parse(slices.Concat(args, e.by, []string{"-set", set}, e.cases), nil)

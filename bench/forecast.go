@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// A forecast is how long the rest of a run takes, by how long its parts took so far on this machine. Parts of one key
-// do the same work: a part takes as long as the last one of its key, and as much longer as parts that have followed
-// others of their keys lately took than those. Where there is none of its key it is planned, by a guess that is
-// corrected as the guesses before were wrong.
+// A forecast estimates the remaining time of a run from the times of its parts so far. Parts of one key do the same
+// work. The estimate for a part is the time of the last part of its key, times the recent drift: the ratio of parts
+// to the parts of their keys before them. A part without an earlier one of its key has a guess, corrected by the
+// error of earlier guesses.
 type forecast struct {
-	// left are the seconds planned of what is left, by key, and lasted how many times what is planned the last part took.
+	// left has the planned seconds that are left, by key. lasted has the ratio of the last part's time to its plan.
 	left, lasted map[string]float64
-	// spent and planned are of the first part of each key.
+	// spent and planned are the sums over the first part of each key.
 	spent, planned float64
-	// drifts are what parts took to what those before them of their keys took, of the last few.
+	// drifts are the last ratios of parts to the parts of their keys before them.
 	drifts []float64
 }
 
-// mostDrifts is how many drifts count.
+// mostDrifts is the number of drifts that count.
 const mostDrifts = 9
 
 func newForecast() *forecast {
 	return &forecast{left: make(map[string]float64), lasted: make(map[string]float64)}
 }
 
-// plan adds a part to what is left. seconds is a guess of how long it takes.
+// plan adds a part to the remaining ones. seconds is a guess of its time.
 func (f *forecast) plan(key string, seconds float64) { f.left[key] += seconds }
 
-// took records that a planned part has ended, and how long it took.
+// took records that a planned part has ended, and its time.
 func (f *forecast) took(key string, seconds float64, took time.Duration) {
 	f.left[key] -= seconds
 	last, known := f.lasted[key]
@@ -43,10 +43,10 @@ func (f *forecast) took(key string, seconds float64, took time.Duration) {
 	f.lasted[key] = took.Seconds() / seconds
 }
 
-// drop removes all that is left of a key.
+// drop removes all remaining parts of a key.
 func (f *forecast) drop(key string) { delete(f.left, key) }
 
-// rest is how long what is left takes.
+// rest returns the estimated time of the remaining parts.
 func (f *forecast) rest() time.Duration {
 	fault, drift, sum := 1.0, 1.0, 0.0
 	if f.planned > 0 {
@@ -65,7 +65,8 @@ func (f *forecast) rest() time.Duration {
 	return time.Duration(math.Max(sum, 0) * float64(time.Second))
 }
 
-// says is the rest behind a line of progress, "" before the first part, if all are planned alike.
+// says formats the estimate for the end of a line of progress. It is "" before the first part, if all plans are
+// alike.
 func (f *forecast) says() string {
 	if len(f.lasted) == 0 {
 		return ""

@@ -21,18 +21,18 @@ import (
 // gateCommand is the subcommand that reports whether a change made cells slower.
 const gateCommand = "gate"
 
-// A gateCell is a cell of the gate. Loops is its first -repeat, by which a measurement takes about gateSlice, or less if a busy
-// machine may make it take a hundred times as long.
+// A gateCell is a cell of the gate. Loops is its first -repeat. With it a measurement takes about gateSlice, or less
+// if a busy machine may make it a hundred times slower.
 type gateCell struct {
 	device, name string
 	size, loops  int
 }
 
-// gateSlice is about what a measurement takes.
+// gateSlice is about the time of a measurement.
 const gateSlice = 500 * time.Millisecond
 
-// gateCells are those that the gate measures. Loops with many turns are disturbed by anything, so a latency over TCP has a
-// size that few turns are enough for.
+// gateCells returns the cells of the gate. Loops with many iterations are easily disturbed. So a latency over TCP has
+// a size for which few iterations are enough.
 func gateCells() []gateCell {
 	const ndr, pcie = deviceSim + "ndr-2024", deviceSim + "pcie-2005"
 	return []gateCell{
@@ -71,7 +71,7 @@ func gateCells() []gateCell {
 	}
 }
 
-// cell is the cell as package gate has it.
+// cell returns the cell in the form of package gate.
 func (c gateCell) cell() gate.Cell {
 	unit := caseNamed(c.name).unit
 	return gate.Cell{
@@ -81,13 +81,13 @@ func (c gateCell) cell() gate.Cell {
 }
 
 const (
-	// gateAlarm and gateMiss are the error rates of the gate: that it calls a cell slower without a reason, and that it lets a slower
-	// cell pass.
+	// gateAlarm and gateMiss are the error rates of the gate: of calling a cell slower that is not, and of passing a
+	// cell that is.
 	gateAlarm = 0.01
 	gateMiss  = 0.05
-	// gateMinutes are enough to decide most cells on two cores that other programs use, too. Ten leave a third undecided there.
+	// gateMinutes are enough to decide most cells on two cores that other programs use, too.
 	gateMinutes = 20.0
-	// mostGateRounds bounds what a look computes.
+	// mostGateRounds bounds the computation of a look.
 	mostGateRounds = 200
 )
 
@@ -99,7 +99,7 @@ type gateOptions struct {
 	verbose bool
 }
 
-// draw leaves n of the cells, in their order, if n is less than all.
+// draw keeps n of the cells, in their order, if n is less than all.
 func (o *gateOptions) draw(n int) {
 	if n == 0 || n >= len(o.cells) {
 		return
@@ -113,21 +113,21 @@ func (o *gateOptions) draw(n int) {
 	o.cells = cells
 }
 
-// parseGate reads the command line. The answer to -h it writes to usage.
+// parseGate reads the command line. It writes the help, if requested, to usage.
 func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 	o := &gateOptions{plan: gate.Plan{Limit: 0.05, Slice: gateSlice, Alarm: gateAlarm, Miss: gateMiss, Seed: 1}, cells: gateCells()}
 	minutes, some := gateMinutes, 0
 	flags := flag.NewFlagSet("bench gate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.against, "against", "", "the earlier `commit`, by any name that git knows")
-	flags.IntVar(&o.plan.Rounds, "rounds", 60, "the most rounds of a cell")
+	flags.IntVar(&o.plan.Rounds, "rounds", 60, "the greatest number of rounds of a cell")
 	flags.Float64Var(&minutes, "minutes", minutes, "the longest that the measurements may take together; building comes before. The default decides most cells on a busy machine of two cores")
 	flags.Func("limit", "how many `percent` slower a cell may be (default 5)", func(text string) error {
 		limit, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(text, "%")), 64)
 		o.plan.Limit = limit / 100
 		return err
 	})
-	flags.Func("cells", "measure the cells that this `regexp` matches alone; -h lists them", func(text string) error {
+	flags.Func("cells", "measure only the cells that this `regexp` matches; -h lists them", func(text string) error {
 		pattern, err := regexp.Compile(text)
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		return nil
 	})
 	flags.IntVar(&some, "some", 0, "measure `N` cells, drawn by -seed, in a run that is too short to decide all (default all)")
-	flags.Uint64Var(&o.plan.Seed, "seed", o.plan.Seed, "the `seed` of what is drawn: the order of measurements, and the cells of -some")
+	flags.Uint64Var(&o.plan.Seed, "seed", o.plan.Seed, "the `seed` of the order of measurements and of the cells of -some")
 	flags.BoolVar(&o.verbose, "v", false, "print each measurement to the standard error")
 	err := flags.Parse(args)
 	o.plan.Time = time.Duration(minutes * float64(time.Minute))
@@ -146,7 +146,7 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		fmt.Fprintln(usage, "Fails if a cell is slower than it was at an earlier commit. It builds bench of that commit, in a git worktree of its")
 		fmt.Fprintln(usage, "own that it removes, and of this work tree as it is. It measures both in turns, and the earlier one twice for the noise,")
 		fmt.Fprintln(usage, "in rounds until each cell is decided. A cell that -rounds or -minutes leave undecided is no failure: the table says")
-		fmt.Fprintln(usage, "what slowdown would have been found. If more than a third of the measured cells are undecided the run fails, since it")
+		fmt.Fprintln(usage, "what slowdown would have been found. If more than a third of the measured cells are undecided, the run fails, because it")
 		fmt.Fprintln(usage, "can say nothing. Cells in virtual time (sim) are exact, and are measured once. A measurement that fails is repeated once.")
 		fmt.Fprintf(usage, "If no cell is slower by more than the limit, a run calls one slower with a probability of %g %% at most. A cell that is\n", 100*gateAlarm)
 		fmt.Fprintf(usage, "slower than that is ok with a probability of %g %% at most. Both hold for a change that multiplies the cost. Cells:\n", 100*gateMiss)
@@ -278,7 +278,7 @@ func gateValue(v float64) string {
 	return value(&v)
 }
 
-// gateBound is a bound of a ratio, ? if there are too few rounds for any.
+// gateBound formats a bound of a ratio. It is ? if there are too few rounds for any.
 func gateBound(bound float64) string {
 	if bound == 0 || math.IsInf(bound, 1) {
 		return "?"
@@ -288,7 +288,7 @@ func gateBound(bound float64) string {
 
 func inPercent(part float64) string { return fmt.Sprintf("%.3g %%", 100*part) }
 
-// counts returns how many cells are ok, slower and undecided, with why, and how many could not be measured.
+// counts describes how many cells are ok, slower and undecided, with the reasons, and how many could not be measured.
 func counts(rows []*gate.Row) string {
 	of := make(map[gate.Verdict]int)
 	for _, r := range rows {
@@ -311,7 +311,7 @@ func counts(rows []*gate.Row) string {
 		named(gate.Missing, "new"), named(gate.OldFailed, "failed before"), named(gate.NewFailed, "failed now")), ", ")
 }
 
-// verdict is the error of a gate that fails.
+// verdict returns the error of a gate that fails.
 func (o *gateOptions) verdict(rows []*gate.Row) error {
 	var slower, failed []string
 	for _, r := range gate.Failed(rows) {

@@ -93,10 +93,10 @@ func (t *gateTree) build(ctx context.Context, dir string) (*gatePrograms, error)
 	return p, os.WriteFile(p.path[gate.Copy], old, 0o700)
 }
 
-// buildOld builds the program of the commit in a worktree at dir, which it removes whatever happens.
+// buildOld builds the program of the commit in a worktree at dir, which it always removes.
 func (t *gateTree) buildOld(ctx context.Context, dir, program string) (err error) {
 	defer func() {
-		// Also after an interrupt.
+		// The removal must also work after an interrupt.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		if _, removing := git(ctx, t.root, "worktree", "remove", "--force", "--force", dir); removing != nil {
@@ -122,13 +122,12 @@ func buildBench(ctx context.Context, tree, program string) error {
 	return err
 }
 
-// git returns what git prints.
+// git returns the output of git.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return output(ctx, dir, "git", args...)
 }
 
-// output returns what a program prints, without the end of the last line. Its error has what the program wrote to
-// the standard error.
+// output returns the output of a program, without the end of the last line. The error includes its standard error.
 func output(ctx context.Context, dir, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	var stdout, stderr bytes.Buffer
@@ -147,14 +146,14 @@ func output(ctx context.Context, dir, program string, args ...string) (string, e
 // gatePrograms are the programs of the sides.
 type gatePrograms struct {
 	path [3]string
-	same bool      // the old and the new one
-	log  io.Writer // of each measurement, nil if none is wanted
+	same bool      // the old and the new program are the same
+	log  io.Writer // of each measurement; may be nil
 }
 
-// gateTimeout is the longest that a measurement may take. It is there to end a hang.
+// gateTimeout bounds a measurement, in order to end a hang.
 const gateTimeout = 2 * time.Minute
 
-// Measure measures a cell with a job of its own.
+// Measure measures a cell with a separate job.
 func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
 	began := time.Now()
 	value, err := p.measure(ctx, side, c, loops)

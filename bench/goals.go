@@ -7,9 +7,8 @@ import (
 
 // A goal is what a cell must reach.
 type goal struct {
-	// of says what limit is: a ratio to the better peer (thePeers), a value in the
-	// cell's unit (itself), or a ratio to the case of this name at the same size,
-	// measured beside it.
+	// of says what limit is: a ratio to the better peer (thePeers), a value in the cell's unit (itself), or a ratio
+	// to the case of this name at the same size, measured beside it.
 	of      string
 	limit   float64
 	atLeast bool // more is better
@@ -94,11 +93,11 @@ var (
 			"idle_cpu":        {2: 2},
 		}},
 	}
-	// goals by device. Goroutines share memory like processes that do.
+	// goals are the goals by device. Goroutines share memory as processes of one machine do.
 	goals = map[string][]bounds{deviceLocal: sharedGoals, deviceShm: sharedGoals, deviceTCP: tcpGoals}
 )
 
-// goalsOf are the goals of a cell with a device.
+// goalsOf returns the goals of a cell on a device.
 func goalsOf(device string, one cell) []goal {
 	var found []goal
 	for _, b := range goals[device] {
@@ -109,7 +108,7 @@ func goalsOf(device string, one cell) []goal {
 	return found
 }
 
-// standardsOf is the job of the cells that goals of those of j are ratios to.
+// standardsOf returns the job of the cells to which goals of j's cells are ratios.
 func standardsOf(device string, j launch) launch {
 	standards := launch{ranks: 2}
 	for _, one := range j.cells {
@@ -126,10 +125,10 @@ func standardsOf(device string, j launch) launch {
 	return standards
 }
 
-// ofCase tells a ratio to another case from the other goals.
+// ofCase reports whether the goal is a ratio to another case.
 func (g goal) ofCase() bool { return g.of != thePeers && g.of != itself }
 
-// standard is the cell that a goal of a case has one be a ratio to.
+// standard returns the cell to which a goal is a ratio.
 func (g goal) standard(one cell) cell { return cell{caseNamed(g.of), one.size} }
 
 func (g goal) met(value float64) bool {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// kernelsCommand is the word that comes before the flags for the run of whole jobs.
+// kernelsCommand is the command that measures whole jobs.
 const kernelsCommand = "kernels"
 
-// kernelNames are the kernels' commands in examples, and the names of the peers' programs. Those behind the
-// first have their peers in the Parallel Research Kernels.
+// kernelNames are the kernels' commands in examples, and the names of the peers' programs. Those after the first have
+// their peers in the Parallel Research Kernels.
 var kernelNames = []string{"gups", "stencil", "transpose"}
 
 // A benchKernel is a line of the table: a command of examples that is measured as a whole job.
@@ -26,14 +26,14 @@ type benchKernel struct {
 	cell
 	// mine and theirs are the arguments of our command and of the peers'.
 	mine, theirs []string
-	// seconds is about what a turn takes.
+	// seconds is about the time of one run.
 	seconds float64
 }
 
-// kernelSizes are how large the kernels are.
+// kernelSizes are the sizes of the kernels.
 type kernelSizes struct{ log, order, iterations int }
 
-// kernelDevices are what jobs of kernels may use.
+// kernelDevices are the devices that jobs of kernels may use.
 var kernelDevices = []string{deviceShm, deviceTCP}
 
 func usualSizes(device string) kernelSizes {
@@ -44,7 +44,7 @@ func usualSizes(device string) kernelSizes {
 	return sizes
 }
 
-// kernelsOf are the kernels of these names, all without names.
+// kernelsOf returns the kernels with these names, or all without names.
 func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
 	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
 	stencil := func(sync, about string) *benchKernel {
@@ -66,39 +66,39 @@ func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
 	return slices.DeleteFunc(all, func(k *benchKernel) bool { return len(names) > 0 && !slices.Contains(names, k.name) })
 }
 
-// kernelOptions are the command line behind the word.
+// kernelOptions are the command line after the word.
 type kernelOptions struct {
 	device      string
 	rounds      int
 	ranks       int
 	prk         string // "" or a directory
 	timeout     time.Duration
-	peerTimeout time.Duration // the timeout of a peer's
+	peerTimeout time.Duration // for peers
 	kernels     []*benchKernel
 }
 
-// kernelTimeout is the longest that a run of a kernel may take.
+// kernelTimeout is the longest time of a run of a kernel.
 const kernelTimeout = time.Minute
 
 const prkUsage = "a `directory` with the Parallel Research Kernels as built with the peers, to be run beside ours: stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich, or some of them"
 
-// parseKernels reads the command line. The answer to -h it writes to usage.
+// parseKernels reads the command line. It writes the help, if requested, to usage.
 func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	o := new(kernelOptions)
 	flags := flag.NewFlagSet("bench kernels", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.device, "device", deviceShm, "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which everyone runs a kernel before the next")
-	flags.IntVar(&o.ranks, "n", 2, "number of ranks, of which the goals want 2; gups of the peers takes a power of two")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which all libraries run a kernel before the next")
+	flags.IntVar(&o.ranks, "n", 2, "number of ranks; the goals are for 2; gups of the peers needs a power of two")
 	flags.StringVar(&o.prk, "prk", "", prkUsage)
 	flags.DurationVar(&o.timeout, "timeout", kernelTimeout, "the longest that one kernel may take")
-	flags.DurationVar(&o.peerTimeout, "peer-timeout", kernelTimeout, "the longest that one kernel of a peer may take, which stand still now and then")
+	flags.DurationVar(&o.peerTimeout, "peer-timeout", kernelTimeout, "the longest that one kernel of a peer may take, because a peer may hang")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench kernels [flags] [kernel …]")
 		fmt.Fprintln(usage, "Measures kernels of the examples as whole jobs, in turns with their MPI versions; no kernel: all of them. It builds")
-		fmt.Fprintln(usage, "them, so it runs inside this module only. MPI versions are those of the Parallel Research Kernels (MPIRMA), which")
+		fmt.Fprintln(usage, "them, so it runs inside this module only. The MPI versions are those of the Parallel Research Kernels (MPIRMA), which")
 		fmt.Fprintln(usage, "-prk names as built with each peer, and of gups examples/gups/peer/gups.c, which it builds. Kernels and sizes:")
 		for _, k := range kernelsOf(usualSizes(o.device), nil) {
 			fmt.Fprintf(usage, "  %-10s %-48s %s\n", k.name, strings.Join(k.mine, " "), k.c.about)
@@ -130,7 +130,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	return o, nil
 }
 
-// names are those of the kernels' commands.
+// names returns the names of the kernels' commands.
 func (o *kernelOptions) names() (names []string) {
 	for _, k := range o.kernels {
 		names = append(names, k.name)
@@ -138,7 +138,7 @@ func (o *kernelOptions) names() (names []string) {
 	return slices.Compact(names)
 }
 
-// choose takes the kernels of these names. Those that nobody can be beside are known to be our own.
+// choose selects the kernels with these names. Kernels without a peer count as our own.
 func (o *kernelOptions) choose(sizes kernelSizes, names []string) {
 	o.kernels = kernelsOf(sizes, names)
 	for _, k := range o.kernels {
@@ -146,7 +146,7 @@ func (o *kernelOptions) choose(sizes kernelSizes, names []string) {
 	}
 }
 
-// checkPRK is dir from the root on, if it has something to run.
+// checkPRK returns the absolute path of dir. It returns an error if dir has nothing to run.
 func checkPRK(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -208,7 +208,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	return c.ourFailures()
 }
 
-// comparison is that of the kernels before the first round.
+// comparison returns the comparison of the kernels before the first round.
 func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison {
 	c := &comparison{
 		Machine: thisMachine(), Ours: deviceAs(o.device, o.ranks),
@@ -223,7 +223,7 @@ func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison 
 	return c
 }
 
-// howKernels says how the figures of kernels are to be read.
+// howKernels explains how to read the figures of kernels.
 func (c *comparison) howKernels() []string {
 	return []string{
 		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),

@@ -17,11 +17,11 @@ import (
 
 const modulePath = "github.com/onesided/rma"
 
-// errNoSource: the kernels' source is not there.
+// errNoSource reports that the kernels' source is missing.
 var errNoSource = errors.New("kernels are built from the source of " + modulePath + ": run this inside that module")
 
-// buildKernels builds the commands of kernels into dir, and what the peers have of them in our source. It returns the
-// peers that have it, and why the others are left out.
+// buildKernels builds the commands of kernels into dir, and the peers' programs whose source is ours. It returns the
+// peers for which that succeeded, and the reasons why the others are left out.
 func buildKernels(ctx context.Context, dir string, names []string, peers []*peer) (built []*peer, missing []string, err error) {
 	packages := []string{modulePath + "/cmd/rmarun"}
 	for _, name := range names {
@@ -53,7 +53,7 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 	return built, missing, nil
 }
 
-// jobs are one of each kernel.
+// jobs returns one job for each kernel.
 func (o *kernelOptions) jobs() []launch {
 	var jobs []launch
 	for _, k := range o.kernels {
@@ -62,7 +62,7 @@ func (o *kernelOptions) jobs() []launch {
 	return jobs
 }
 
-// contestants are who runs the kernels, ours those built in dir.
+// contestants returns the contestants that run the kernels; ours are those built in dir.
 func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
 	all := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) {
 		k := o.kernel(j)
@@ -92,7 +92,7 @@ func (o *kernelOptions) find(p *peer) {
 	}
 }
 
-// kernel is the one of a job.
+// kernel returns the kernel of a job.
 func (o *kernelOptions) kernel(j launch) *benchKernel {
 	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.cell == j.cells[0] })]
 }
@@ -110,16 +110,16 @@ func (o *kernelOptions) measure(ctx context.Context, j launch, timeout time.Dura
 	return []result{newResult(j.cells[0], j.ranks, []float64{rate})}, nil
 }
 
-// rateLine is as the examples' commands print it, or as the Parallel Research Kernels do.
+// rateLine matches the rate in the output of the examples' commands or of the Parallel Research Kernels.
 var rateLine = regexp.MustCompile(`(?m)^(?:rate +(\S+) (\S+)|Rate \((\S+)\): *(\S+))`)
 
-// rateUnits are what rates are told in, and how many of a unit of cases that is.
+// rateUnits maps the units of rates to units of cases and their factors.
 var rateUnits = map[string]struct {
 	unit   string
 	factor float64
 }{"GUPS": {operations, 1e3}, "MFlop/s": {megaflops, 1}, "MFlops/s": {megaflops, 1}, "MB/s": {megabytes, 1}}
 
-// parseRate finds the rate in what a kernel printed, in which the launcher may have written as well.
+// parseRate finds the rate in the output of a kernel, to which the launcher may have added lines.
 func parseRate(output, unit string) (rate float64, ok bool) {
 	for _, found := range rateLine.FindAllStringSubmatch(output, -1) {
 		as := rateUnits[found[2]+found[3]]

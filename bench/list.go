@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writeList writes what -list tells.
+// writeList writes the output of -list.
 func writeList(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("cases (case, unit, sizes):\n")
@@ -16,7 +16,7 @@ func writeList(w io.Writer) error {
 	}
 	align(&b, lines, func(int) bool { return false })
 	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (barrier_lat, allreduce_scale, bcast_scale, fence_scale, create_time, idle_cpu).\n")
-	b.WriteString("\nswitches for -set (the first value holds without; bench switches: each by default and thrown in one run):\n")
+	b.WriteString("\nswitches for -set (the first value is the default; bench switches: each with both values in one run):\n")
 	lines = nil
 	for _, t := range toggles() {
 		lines = append(lines, []string{"  " + t.name + "=" + strings.Join(t.values, "|"), t.about})

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A usage is how much the processors have worked until a moment.
+// A usage is the work of the processors until a moment.
 type usage struct {
 	at time.Time
-	// all is what all processors did for anyone, and ours what this process and those it started and waited for had of that.
+	// all is the work of all processors. ours is the part of this process and of its children that have ended.
 	all, ours time.Duration
 	known     bool
 }
@@ -19,8 +19,9 @@ func usageNow() usage {
 	return usage{time.Now(), all, processorTime() + childrenTime(), known}
 }
 
-// othersSince is how many cores were busy for other work, if the system tells and the time is long enough for the ticks
-// that it counts in. Threads of the kernel, what a hypervisor took and ranks that a killed launcher left count as that.
+// othersSince returns the number of cores that were busy with other work. It is known if the system reports it and
+// the time is long enough for the system's ticks. Kernel threads, time taken by a hypervisor, and ranks that a killed
+// launcher left behind count as other work.
 func (u usage) othersSince(before usage) (cores float64, known bool) {
 	const shortest = 200 * time.Millisecond
 	elapsed := u.at.Sub(before.at)
@@ -30,13 +31,13 @@ func (u usage) othersSince(before usage) (cores float64, known bool) {
 	return max(0, float64(u.all-before.all-(u.ours-before.ours))/float64(elapsed)), true
 }
 
-// A machineLoad is what else the machine did during a run.
+// A machineLoad is the other work of the machine during a run.
 type machineLoad struct {
-	// began and ended are the load averages of a minute then, "" if unknown.
+	// began and ended are the load averages of a minute at the begin and the end, or "".
 	began, ended string
-	// others are the cores that others kept busy in each step.
+	// others has the cores busy with other work in each step.
 	others []float64
-	// most is the step in which that was most.
+	// most is the step with the most other work.
 	most string
 }
 
@@ -47,7 +48,7 @@ func (l *machineLoad) add(about string, cores float64) {
 	l.others = append(l.others, cores)
 }
 
-// says are sentences about it. busy reports whether values suffer from it.
+// says describes the load in sentences. busy reports whether values suffer from it.
 func (l *machineLoad) says(cores int) (text string, busy bool) {
 	text = "The system does not tell its load."
 	if l.began != "" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// busyTime is what all processors have worked, what a hypervisor took of them included.
+// busyTime returns the work of all processors, including time that a hypervisor took.
 func busyTime() (busy time.Duration, known bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -16,7 +16,7 @@ func busyTime() (busy time.Duration, known bool) {
 	return busyIn(string(text))
 }
 
-// busyIn reads /proc/stat, whose first line has user, nice, system, idle, iowait, irq, softirq and steal in hundredths
+// busyIn reads /proc/stat. Its first line has user, nice, system, idle, iowait, irq, softirq and steal in hundredths
 // of a second.
 func busyIn(stat string) (busy time.Duration, known bool) {
 	line, _, _ := strings.Cut(stat, "\n")
@@ -36,7 +36,7 @@ func busyIn(stat string) (busy time.Duration, known bool) {
 	return busy, true
 }
 
-// loadAverage is that of the last minute, "" if it is unknown.
+// loadAverage returns the load average of the last minute, or "" if it is unknown.
 func loadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	average, _, _ := strings.Cut(string(text), " ")

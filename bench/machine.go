@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// A machine is what measurements depend on besides the programs.
+// A machine describes what measurements depend on besides the programs.
 type machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"` // that this process may use
@@ -39,7 +39,7 @@ func (m machine) String() string {
 	return fmt.Sprintf("%s, %d %s, %s, %s", m.CPU, m.Cores, cores, m.System, m.Go)
 }
 
-// deviceAs says of device what its ranks have: how many of the processors each has, of so many, if they are processes.
+// deviceAs describes device and, for processes, how many of the processors each rank has.
 func deviceAs(device string, ranks int) string {
 	if device == deviceLocal {
 		return fmt.Sprintf("device %s, GOMAXPROCS=%d for all ranks together", device, runtime.GOMAXPROCS(0))
@@ -48,7 +48,7 @@ func deviceAs(device string, ranks int) string {
 	return fmt.Sprintf("device %s, each of %s with %s", device, plural(ranks, "rank"), share[0])
 }
 
-// A simulation is what measurements in virtual time depend on, in place of a machine.
+// A simulation describes what measurements in virtual time depend on, in place of a machine.
 type simulation struct {
 	card *sim.Profile
 	seed uint64
@@ -58,7 +58,7 @@ func (s simulation) String() string {
 	return fmt.Sprintf("%s: %s, in virtual time, seed %d", s.card.Name, s.card.Hardware, s.seed)
 }
 
-// machine is what o's measurements depend on.
+// machine returns what o's measurements depend on.
 func (o *options) machine() fmt.Stringer {
 	if o.card != nil {
 		return simulation{o.card, o.seed}
@@ -66,7 +66,7 @@ func (o *options) machine() fmt.Stringer {
 	return thisMachine()
 }
 
-// commandLine is what was typed, as far as the program knows.
+// commandLine returns the command line as typed, as far as the program knows.
 func commandLine(args []string) string {
 	words := []string{"go", "run", "./bench"}
 	for _, arg := range args {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// processorName is the processor's model. Kernels for arm64 give numbers instead.
+// processorName returns the processor's model. Kernels for arm64 give numbers instead.
 func processorName() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	return processorIn(string(text))

@@ -25,15 +25,15 @@ func main() {
 // statusOfPeer is the exit status of a rank that failed because another did.
 const statusOfPeer = 3
 
-// run is the program. Its result is the exit status: 2 for wrong usage, 1 for what
-// failed later, statusOfPeer where that was another rank.
+// run is the program. It returns the exit status: 2 for wrong usage, 1 for a later failure, statusOfPeer if another
+// rank failed.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := command(ctx, args, stdout, stderr)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case ctx.Err() != nil:
-		// What failed then did so because of it.
+		// Other failures are results of the end.
 		fmt.Fprintf(stderr, "bench: ended early: %v\n", context.Cause(ctx))
 		return 1
 	case errors.Is(err, errUsage):
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// command is the program, but for how it tells of an error.
+// command is the program, except for printing errors.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == paperCommand {
 		return runPaper(ctx, args[1:], stdout, stderr)
@@ -112,7 +112,7 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	return nil
 }
 
-// start measures a job on ranks of its own.
+// start measures a job on separate ranks.
 func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report func(result) error) error {
 	unable := rawUnable
 	if o.card != nil {
@@ -134,7 +134,7 @@ func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report 
 	return runProcesses(ctx, o, j, stderr, report)
 }
 
-// reporter prints results as they come, and to stderr why there are none.
+// reporter returns a function that prints results as they arrive, and prints to stderr why some are missing.
 func (o *options) reporter(stdout, stderr io.Writer) func(result) error {
 	printed := printer(o.format, stdout)
 	return func(r result) error {
@@ -195,7 +195,7 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []launch
 	return c.ourFailures()
 }
 
-// collect measures a job and gives what came before an error.
+// collect measures a job. With an error it returns the results before the error.
 func (o *options) collect(ctx context.Context, j launch, stderr io.Writer) ([]result, error) {
 	var results []result
 	err := o.start(ctx, j, stderr, func(r result) error {
@@ -205,8 +205,8 @@ func (o *options) collect(ctx context.Context, j launch, stderr io.Writer) ([]re
 	return results, err
 }
 
-// ourFailures is an error if a cell of ours, or one measured beside it, lacks values
-// for another reason than the switches.
+// ourFailures returns an error if a cell of ours, or one measured beside it, lacks values for another reason than the
+// switches.
 func (c *comparison) ourFailures() error {
 	for _, r := range c.rows {
 		if column := r.Columns[ours]; column.Failed {

@@ -20,20 +20,20 @@ type stage struct {
 	// open opens another device like that of w.
 	open   func() (verbs.Device, error)
 	repeat int
-	// shorten divides turns and times, 0 as 1.
+	// shorten divides iterations and times; 0 counts as 1.
 	shorten int
 	allocs  bool
-	// tails tells that percentiles are asked for.
+	// tails is set if percentiles are requested.
 	tails    bool
 	settings settings
 	tempo    tempo // of schemes
-	virtual  bool  // time is
-	// report takes each result of rank 0.
+	virtual  bool  // time is virtual
+	// report receives each result on rank 0.
 	report func(result) error
 }
 
-// run measures cells, which every rank does together: first those under LockAll,
-// then those between fences, then the rest, as in peers/mpi_rma.c.
+// run measures cells. It is collective. First come the cells under LockAll, then those between fences, then the rest,
+// as in peers/mpi_rma.c.
 func (s *stage) run(ctx context.Context, cells []cell) error {
 	scenes := make(map[scene][]cell)
 	for _, one := range cells {
@@ -62,7 +62,7 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 	return nil
 }
 
-// newBoard makes what cells are measured with.
+// newBoard makes the windows and buffers for cells.
 func (s *stage) newBoard(ctx context.Context, cells []cell, options []window.Option) (*board, error) {
 	b, err := newBoard(ctx, s.w, cells, options, s.settings.unregistered)
 	if err == nil && !s.virtual && s.shorten <= 1 {
@@ -129,7 +129,7 @@ func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
 	return nil
 }
 
-// forbids says why a cell cannot be measured, "" if it can.
+// forbids says why a cell cannot be measured. It returns "" if it can.
 func (s *stage) forbids(one cell) string {
 	why := s.settings.forbids(one)
 	if s.virtual {
@@ -138,10 +138,10 @@ func (s *stage) forbids(one cell) string {
 	return why
 }
 
-// virtualTurns is the part of the turns of a loop that is enough where time is virtual.
+// virtualTurns divides the iterations of a loop in virtual time.
 const virtualTurns = 10
 
-// turns are those of a loop.
+// turns returns the iterations of a loop.
 func (s *stage) turns(one cell) int {
 	turns := one.c.iterations(one.size)
 	if s.virtual {
@@ -150,7 +150,7 @@ func (s *stage) turns(one cell) int {
 	return shortened(turns, s.shorten)
 }
 
-// shortened divides a number of turns, or a time, of a run that is shortened. The result is 1 at least.
+// shortened divides a number of iterations, or a time, in a shortened run. The result is at least 1.
 func shortened[T int | time.Duration](usual T, shorten int) T {
 	return max(usual/T(max(shorten, 1)), 1)
 }
@@ -195,10 +195,10 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 	return r, nil
 }
 
-// timed is what one loop of a cell took, and how many objects it allocated. Before it
-// there is a warm-up of a tenth of its turns.
+// timed returns the time of one loop of a cell, and the number of objects that it allocated. A warm-up of a tenth of
+// its iterations precedes it.
 func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took time.Duration, allocs uint64, err error) {
-	// Calls that never have to wait never look at ctx.
+	// Calls that never wait never look at ctx.
 	if ctx.Err() != nil {
 		return 0, 0, context.Cause(ctx)
 	}
@@ -232,14 +232,14 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 	return took, allocs, err
 }
 
-// ofTarget is rank 1's value.
+// ofTarget returns rank 1's value.
 func (s *stage) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
 	values := []time.Duration{value}
 	err := world.Broadcast(ctx, s.w, 1, values)
 	return values[0], err
 }
 
-// part is this rank's side of a case, nil if it only waits in the barrier.
+// part returns this rank's step of a case, or nil if it only waits in the barrier.
 func (s *stage) part(c *benchCase) step {
 	switch {
 	case s.w.Rank() == 0:
@@ -262,7 +262,7 @@ func loop(ctx context.Context, b *board, f step, n, turns int) error {
 	return nil
 }
 
-// heapObjects is how many objects this process has allocated, 0 if nobody asked.
+// heapObjects returns the number of objects that this process has allocated, or 0 without -allocs.
 func (s *stage) heapObjects() uint64 {
 	if !s.allocs || s.w.Rank() != 0 {
 		return 0
@@ -272,7 +272,7 @@ func (s *stage) heapObjects() uint64 {
 	return m.Mallocs
 }
 
-// publish reports a result if this is rank 0, whose clock counts.
+// publish reports a result on rank 0, whose clock counts.
 func (s *stage) publish(r result) error {
 	if s.w.Rank() != 0 {
 		return nil

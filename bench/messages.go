@@ -17,27 +17,26 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A messenger is what ranks 0 and 1 send each other messages with: a channel over a device of
-// their own, of the kind that the ranks use.
+// A messenger connects ranks 0 and 1 for messages: a channel over a separate device, of the kind that the ranks use.
 type messenger struct {
 	device verbs.Device
 	poller *channel.Poller
 	end    *channel.End
-	// region is the buffer that is sent from and received to.
+	// region is the buffer for sending and receiving.
 	region verbs.MemoryRegion
 	into   [1]channel.Arrival
 	looked int
-	// virtual tells that time is.
+	// virtual is set if time is virtual.
 	virtual bool
 }
 
-// mostCopied is how long messages are that are copied to be sent.
+// mostCopied is the length of the longest message that is copied to be sent.
 const mostCopied = 8 << 10
 
-// addressBytes is how long the address of a device may be.
+// addressBytes is the greatest length of a device's address.
 const addressBytes = 256
 
-// newMessenger connects ranks 0 and 1, which every rank does together. Messages are of buffer.
+// newMessenger connects ranks 0 and 1. It is collective. Messages are parts of buffer.
 func newMessenger(ctx context.Context, w *world.World, open func() (verbs.Device, error), buffer []byte, options channel.Options) (*messenger, error) {
 	m := new(messenger)
 	own, all := make([]byte, addressBytes), make([]byte, addressBytes*w.Size())
@@ -69,7 +68,7 @@ func (m *messenger) open(open func() (verbs.Device, error), buffer []byte, optio
 		return err
 	}
 	if server, served := m.device.(verbs.Server); served {
-		// The processor of the peer places what is written, so that a ring would save nothing.
+		// The processor of the peer places what is written, so a ring would save nothing.
 		options.Budget = -1
 		server.Dwell(true)
 	}
@@ -88,8 +87,8 @@ func (m *messenger) accept(ctx context.Context) (err error) {
 	return err
 }
 
-// send sends a message as soon as there is room for it. What is long the card takes from where it
-// is, which it may until settle.
+// send sends a message when there is room for it. The card reads a long message from the program's memory, until
+// settle returns.
 func (m *messenger) send(ctx context.Context, payload []byte) error {
 	for {
 		var err error
@@ -108,7 +107,7 @@ func (m *messenger) send(ctx context.Context, payload []byte) error {
 	}
 }
 
-// settle ends when the memory of what was sent is the program's again, as a send of MPI does.
+// settle returns when the memory of sent messages belongs to the program again, as after MPI_Send.
 func (m *messenger) settle(ctx context.Context) error {
 	for m.end.Lent() {
 		if m.poller.Poll(nil); m.end.Lent() {
@@ -120,7 +119,7 @@ func (m *messenger) settle(ctx context.Context) error {
 	return m.end.Err()
 }
 
-// receive takes a message to where the program wants it, as MPI does.
+// receive copies a message to the program's memory, as MPI does.
 func (m *messenger) receive(ctx context.Context, into []byte) error {
 	for m.poller.Poll(m.into[:]) == 0 {
 		if err := m.pause(ctx); err != nil {
@@ -140,7 +139,7 @@ func (m *messenger) receive(ctx context.Context, into []byte) error {
 	return nil
 }
 
-// pause lets others go on when there was nothing: in virtual time always, else now and then.
+// pause lets others run when there was nothing to do: in virtual time always, otherwise now and then.
 func (m *messenger) pause(ctx context.Context) error {
 	if m.virtual {
 		c := m.device.Channel()
@@ -164,8 +163,8 @@ func (m *messenger) close() error {
 	return errors.Join(m.poller.Close(), m.region.Deregister(), m.device.Close())
 }
 
-// openBeside opens another device like that by which the processes of a job on this machine reach each
-// other, over TCP without some of its optimizations.
+// openBeside opens another device of the kind by which the processes of a job on this machine reach each other. Over
+// TCP it leaves out some optimizations.
 func openBeside(w *world.World, without tcp.Optimization) (verbs.Device, error) {
 	kind, _, _ := strings.Cut(job.Of(w).Device().Attributes().Name, ":")
 	switch kind {

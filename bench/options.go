@@ -17,7 +17,7 @@ import (
 // errUsage is the class of errors in the command line.
 var errUsage = errors.New("wrong usage")
 
-// usageError is what is wrong with the command line and what is allowed.
+// A usageError says what is wrong with the command line and what is allowed.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return "bench: " + e.text }
@@ -27,8 +27,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// checkNamed tells what is wrong with the names behind the flags, each of which is to be one of
-// those that are known, of what kind says.
+// checkNamed returns an error if a name after the flags is not known. kind says what the names are.
 func checkNamed(kind string, named, known []string) error {
 	for i, name := range named {
 		switch {
@@ -56,22 +55,20 @@ var devices = []string{deviceLocal, deviceShm, deviceTCP, deviceIBV, deviceSim +
 
 // options are the command line.
 type options struct {
-	ranks  int // 0: what each case is made for
+	ranks  int // 0: the number for which each case is made
 	device string
-	// deviceGiven: device is not the default.
+	// deviceGiven is set if device is not the default.
 	deviceGiven bool
-	// card is the profile of a device that is simulated, nil if it is real; seed is the
-	// simulator's.
+	// card is the profile of a simulated device, or nil. seed is the simulator's.
 	card *sim.Profile
 	seed uint64
-	// rails is how many cards a rank has that is simulated.
+	// rails is the number of cards of a simulated rank.
 	rails int
-	// trace is the file that takes what simulated cards do, or ranks over a network, "" if none
-	// does.
+	// trace is the file for the events of simulated cards or of ranks over a network, or "".
 	trace  string
 	sizes  []int // nil: each case's own
 	repeat int
-	// shorten divides the turns of loops and the times of cases, 0 and 1 leave them as they are.
+	// shorten divides the iterations of loops and the times of cases. 0 and 1 change nothing.
 	shorten int
 	format  string
 	list    bool
@@ -81,7 +78,7 @@ type options struct {
 	timeout time.Duration
 	profile string
 	allocs  bool
-	// percentiles of latencies are asked for.
+	// percentiles is set if percentiles of latencies are requested.
 	percentiles bool
 	settings    settings
 	cases       []selection
@@ -90,17 +87,16 @@ type options struct {
 // A selection is a case that the command line names.
 type selection struct {
 	c     *benchCase
-	sizes []int // nil: those of -size, or the case's own; not both are given
+	sizes []int // nil: those of -size, or the case's own; not both may be given
 }
 
-// statuses ends the answer to -h of each word.
+// statuses ends the help of each command.
 const statuses = "\nexit status: 0; 1 if something failed or ended it early; 2 for wrong usage\n"
 
-// schemesCommand is the word that comes before the flags for the run that compares
-// schemes.
+// schemesCommand is the command that compares schemes.
 const schemesCommand = "schemes"
 
-// parse reads the command line. The answer to -h it writes to usage.
+// parse reads the command line. It writes the help, if requested, to usage.
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
@@ -111,18 +107,18 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		args, rounds, timeout, device = args[1:], 21, 10*time.Minute, deviceTCP
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // what is wrong is told once, by the caller
+	flags.SetOutput(io.Discard) // the caller prints errors
 	flags.IntVar(&o.ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+"; "+deviceVariable+" counts only where a launcher starts the ranks)")
-	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: what decides the order of events at the same time")
-	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, which what is long takes at once")
-	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write what the cards and the loops do when to this `file`, which ui.perfetto.dev and chrome://tracing open")
+	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: the seed of the order of simultaneous events")
+	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, all of which long transfers use")
+	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write a trace of the cards and the loops to this `file`, for ui.perfetto.dev or chrome://tracing")
 	flags.StringVar(&sizes, "size", "", "sizes of the cases that have several, as in 8,1024")
 	flags.IntVar(&o.repeat, "repeat", 5, "timed loops of a cell, of which the best counts; of -device sim:PROFILE 2 unless given")
-	flags.IntVar(&o.shorten, "shorten", 1, "divide the turns of each loop, and the times for which cases and schemes run, by this number: for a trial of a run, whose values mean little")
+	flags.IntVar(&o.shorten, "shorten", 1, "divide the iterations of each loop, and the times for which cases and schemes run, by this number: for a trial run, whose values mean little")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
-	flags.Func("set", "throw a switch, by `switch=value`; may be given again (-list tells which there are)", func(text string) error {
+	flags.Func("set", "set a switch, by `switch=value`; may be repeated (-list lists the switches)", func(text string) error {
 		switches = append(switches, text)
 		return nil
 	})
@@ -131,7 +127,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	flags.DurationVar(&o.timeout, "timeout", timeout, "the longest that one job may take")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write rank 0's CPU profile to this `file`")
 	flags.BoolVar(&o.allocs, "allocs", false, "count the heap objects that rank 0's process allocates in the timed loops of a cell and the barriers around them, except in cases that time otherwise (with -format json: allocs)")
-	flags.BoolVar(&o.percentiles, "percentiles", false, "tell, too, how the times of a latency's turns are distributed, measured in a loop of its own: lines case:p50, p90, p99, p99.9 and max; what is shorter than 20 readings of the clock is timed in batches, of which the means count")
+	flags.BoolVar(&o.percentiles, "percentiles", false, "print the distribution of a latency, too, measured in a separate loop: lines case:p50, p90, p99, p99.9 and max; iterations shorter than 20 readings of the clock are timed in batches, of which the means count")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -143,10 +139,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
 		fmt.Fprintln(usage, "       go run ./bench gate -against COMMIT [flags]")
-		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list tells the cases, and the")
-		fmt.Fprintln(usage, "sizes that each has unless others are given.")
-		fmt.Fprintln(usage, "schemes compares the ways to arrange the operations of an epoch, over TCP unless -device says otherwise, and the")
-		fmt.Fprintln(usage, "adaptive mode that chooses among them, with each other by cases; no case: these.")
+		fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list lists the cases, and the")
+		fmt.Fprintln(usage, "default sizes of each.")
+		fmt.Fprintln(usage, "schemes compares the schemes of arranging the operations of an epoch, over TCP unless -device says otherwise, and the")
+		fmt.Fprintln(usage, "adaptive mode that chooses among them, by cases; no case: these.")
 		for some := range slices.Chunk(patterns(), 5) {
 			fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 		}
@@ -154,7 +150,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, "kernels runs kernels of the examples in turns with their MPI versions: bench kernels -h tells more.")
 		fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
 		fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
-		fmt.Fprintln(usage, "report draws what it measures, and writes it as a page: bench report -h tells more.")
+		fmt.Fprintln(usage, "report draws its measurements and writes a page: bench report -h tells more.")
 		fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: bench gate -h tells more.")
 		defaults := "The defaults without schemes (bench schemes -h tells those with it):"
 		if o.schemes {
@@ -209,7 +205,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	return o, o.check(given)
 }
 
-// cardOf is the profile of a device that is simulated.
+// cardOf returns the profile of a simulated device.
 func cardOf(device string) (sim.Profile, error) {
 	name := strings.TrimPrefix(device, deviceSim)
 	card, err := sim.ByName(name)
@@ -219,7 +215,7 @@ func cardOf(device string) (sim.Profile, error) {
 	return card, nil
 }
 
-// simulate takes the profile of a device that is simulated.
+// simulate sets the profile of a simulated device.
 func (o *options) simulate(given map[string]bool) error {
 	if !strings.HasPrefix(o.device, deviceSim) {
 		return nil
@@ -238,20 +234,19 @@ func (o *options) simulate(given map[string]bool) error {
 	return nil
 }
 
-// simulatedLoops are enough in virtual time: in the first the library may still register
-// memory of its own.
+// simulatedLoops are enough in virtual time: in the first the library may still register memory of its own.
 const simulatedLoops = 2
 
-// simulatedRounds are those of schemes, where only the adaptive one differs from round to
-// round.
+// simulatedRounds is the number of rounds of schemes in virtual time, where only the adaptive one differs from round
+// to round.
 const simulatedRounds = 3
 
-// linked tells that ranks reach each other over links of a network, real or simulated.
+// linked reports whether ranks reach each other over links of a network, real or simulated.
 func (o *options) linked() bool {
 	return o.device == deviceTCP || o.device == deviceIBV || o.card != nil
 }
 
-// checkSchemes refuses what a run that compares schemes cannot have.
+// checkSchemes rejects options that a run of schemes cannot have.
 func (o *options) checkSchemes(given map[string]bool) error {
 	for _, name := range []string{"peers", "repeat", "allocs", "percentiles", "trace"} {
 		if given[name] {
@@ -274,7 +269,7 @@ func (o *options) checkSchemes(given map[string]bool) error {
 	return nil
 }
 
-// check refuses values that no run can have.
+// check rejects values that no run can have.
 func (o *options) check(given map[string]bool) error {
 	switch {
 	case given["n"] && (o.ranks < 1 || o.ranks > maxRanks):
@@ -325,10 +320,10 @@ func (o *options) check(given map[string]bool) error {
 	return nil
 }
 
-// maxRails is how many cards a rank can have.
+// maxRails is the greatest number of cards of a rank.
 const maxRails = 8
 
-// maxRanks keeps a slip of the finger from starting a hundred thousand processes.
+// maxRanks keeps a typing error from starting a hundred thousand processes.
 const maxRanks = 4096
 
 func defaultDevice() string {
@@ -353,7 +348,7 @@ func parseSizes(list string) ([]int, error) {
 	return sizes, nil
 }
 
-// spellSelection is a case with sizes as the command line names it.
+// spellSelection returns a case with sizes as the command line names it.
 func spellSelection(s selection) string {
 	return s.c.name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
 }

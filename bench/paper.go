@@ -13,11 +13,10 @@ import (
 	"time"
 )
 
-// paperCommand is the word that comes before the flags for the run that reproduces the
-// papers' figures.
+// paperCommand is the command that reproduces the papers' figures.
 const paperCommand = "paper"
 
-// paperOptions are the command line behind that word.
+// paperOptions are the command line after that word.
 type paperOptions struct {
 	figures []*figure
 	part    string
@@ -28,7 +27,7 @@ type paperOptions struct {
 	timeout time.Duration
 }
 
-// parsePaper reads the command line. The answer to -h it writes to usage.
+// parsePaper reads the command line. It writes the help, if requested, to usage.
 func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 	o := new(paperOptions)
 	flags := flag.NewFlagSet("bench paper", flag.ContinueOnError)
@@ -37,7 +36,7 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 	flags.StringVar(&o.svg, "svg", "", "draw each figure into this `directory`")
 	flags.BoolVar(&o.curves, "curves", false, "print the values of the curves, too")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line, with the curves")
-	flags.Uint64Var(&o.seed, "seed", 1, "what decides the order of events at the same time")
+	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the order of simultaneous events")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one curve may take, in real time")
 	err := flags.Parse(args)
 	switch {
@@ -72,7 +71,7 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 	return o, err
 }
 
-// chosen are the figures that are named, or all, in the order of the papers.
+// chosen returns the figures that are named, or all, in the order of the papers.
 func (o *paperOptions) chosen(named []string) ([]*figure, error) {
 	var all, chosen []*figure
 	var names []string
@@ -92,7 +91,7 @@ func (o *paperOptions) chosen(named []string) ([]*figure, error) {
 	return chosen, nil
 }
 
-// errOff is that the library does not do what a paper's figure shows.
+// errOff reports that the library does not do what a paper's figure shows.
 var errOff = errors.New("off")
 
 // runPaper is the run of paper.
@@ -120,14 +119,14 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if o.format == "json" {
 		write = writePaperJSON
 	}
-	// What came before an error is worth a table, too.
+	// The figures before an error are written, too.
 	if err := errors.Join(measuring, write(stdout, plots, o.curves)); err != nil {
 		return err
 	}
 	return offAmong(plots)
 }
 
-// measure reproduces the figures, and draws them, with an error those before it.
+// measure reproduces and draws the figures. With an error it returns those before it.
 func (o *paperOptions) measure(ctx context.Context, say func(string)) (plots []*plot, err error) {
 	for i, f := range o.figures {
 		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.id(), f.title))
@@ -145,7 +144,7 @@ func (o *paperOptions) measure(ctx context.Context, say func(string)) (plots []*
 	return plots, nil
 }
 
-// offAmong is an error if a case of the figures is off.
+// offAmong returns an error if a case of the figures is off.
 func offAmong(plots []*plot) error {
 	off, all := 0, 0
 	for _, p := range plots {

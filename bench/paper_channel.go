@@ -11,22 +11,22 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Part D: "High performance RDMA-based MPI implementation over InfiniBand", sections 6.3 and 6.4.
-// Messages between two ranks on a channel, by letters, of which each completes at both ends, or by
-// rings. What MPI does for a message beside takes mpiShare of the processor on each side.
+// Part D: "High performance RDMA-based MPI implementation over InfiniBand", sections 6.3 and 6.4. Two ranks send
+// messages on a channel: by eager messages, each of which completes at both ends, or by rings. The rest of MPI's work
+// for a message takes mpiShare of the processor on each side.
 
 const (
-	// mpiShare is what the profile leaves of a message's latency, for one side.
+	// mpiShare is the rest of a message's latency that the profile leaves, for one side.
 	mpiShare = 400 * time.Nanosecond
-	// The paper sends so many messages between replies.
+	// streamBurst is the number of messages between replies in the paper.
 	streamBurst = 100
-	// channelWarm are the rounds after which rings are used, channelRounds those that are measured.
+	// channelWarm is the number of rounds after which rings are used, channelRounds the number of measured rounds.
 	channelWarm, channelRounds = 200, 200
-	// channelLetters is how many letters may be under way: nobody waits for a receive.
+	// channelLetters is the number of eager messages in flight: no sender waits for a receive.
 	channelLetters = 64
 )
 
-// beyondOverhead is why ours may save more than the paper's.
+// beyondOverhead is the reason why ours may save more than the paper's.
 const beyondOverhead = "the paper does not print what MPI takes of the processors in both; the profile leaves it 0.8 us of a message"
 
 func channelFigures() []*figure {
@@ -69,13 +69,13 @@ func channelFigures() []*figure {
 	}
 }
 
-// A channelMeasured is what messages of a length take.
+// A channelMeasured holds the results for messages of a length.
 type channelMeasured struct {
 	bytes                 int
 	latency, stream, host time.Duration
 }
 
-// overChannel measures messages over letters or rings at each x, and gives one thing of that.
+// overChannel measures messages by eager messages or rings at each x, and returns value of the result.
 func overChannel(value func(m *channelMeasured) float64) measurement {
 	return func(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		var values []float64
@@ -98,7 +98,7 @@ func overChannel(value func(m *channelMeasured) float64) measurement {
 	}
 }
 
-// A channelRank is one of the two.
+// A channelRank is one of the two ranks.
 type channelRank struct {
 	device  *sim.Device
 	poller  *channel.Poller
@@ -108,7 +108,7 @@ type channelRank struct {
 	into    [1]channel.Arrival
 }
 
-// run has two ranks measure.
+// run makes two ranks measure.
 func (m *channelMeasured) run(s *sim.Simulator, options channel.Options) error {
 	var busy time.Duration
 	s.Trace(func(e sim.Event) {
@@ -146,7 +146,7 @@ func (r *channelRank) open(address string, options channel.Options) (err error) 
 	return err
 }
 
-// sleep ends when the card has brought something.
+// sleep returns when the card has a completion.
 func (r *channelRank) sleep() {
 	c := r.device.Channel()
 	c.Sleep(c.Prepare(), time.Millisecond)
@@ -179,7 +179,7 @@ func (r *channelRank) pingPong(rounds int) (err error) {
 	return err
 }
 
-// turns is so many messages of the first rank, and one back.
+// turns sends n messages of the first rank, and one back.
 func (r *channelRank) turns(n int) (err error) {
 	there, back := r.send, r.receive
 	if !r.first {
@@ -219,7 +219,7 @@ func (r *channelRank) receive() error {
 	return nil
 }
 
-// pollTimes is how long a poll takes that finds nothing.
+// pollTimes measures the time of a poll that finds nothing.
 func pollTimes(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 	var values []float64
 	for _, rings := range f.xs {

@@ -7,10 +7,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Part D, section 6.3.2: the collectives of this library, whose messages are letters or go by the RDMA
-// channel.
+// Part D, section 6.3.2: the collectives of this library, by eager messages or by the RDMA channel.
 
-// collectiveRanks are those of the paper's cluster, one on each node.
+// collectiveRanks is the number of ranks of the paper's cluster, one on each node.
 const collectiveRanks = 8
 
 func collectiveFigures() []*figure {
@@ -31,7 +30,7 @@ func collectiveFigures() []*figure {
 	}
 	broadcasts := sums
 	broadcasts.name, broadcasts.title, broadcasts.measure = "17", "a broadcast to 8 ranks", amongRanks(all, broadcast)
-	// Nothing of these is printed but that they gain.
+	// The paper prints only that these gain.
 	ahead := func(source string) []claim {
 		return []claim{
 			{name: "most_saved", unit: percent, kind: noLess, of: mostImproved, source: source},
@@ -45,8 +44,8 @@ func collectiveFigures() []*figure {
 	}
 }
 
-// amongRanks measures steps among as many ranks as there are to be at each x. Those before are enough for
-// rings to be used wherever they are.
+// amongRanks measures steps on ranks(x) ranks at each x. The steps before that are enough for rings to be used
+// everywhere.
 func amongRanks(ranks func(x int) int, of step) measurement {
 	const warm, steps = 600, 200
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {

@@ -10,49 +10,49 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A figure is one of a paper's, as data: what is measured, on which machine, and what the
-// paper says of it. Nothing in it, nor in the profile, is chosen for the outcome.
+// A figure describes a figure of a paper: what is measured, on which machine, and what the paper says of it. Nothing
+// in it, nor in the profile, is chosen for the outcome.
 type figure struct {
 	// part is the letter of the paper, name the figure's number in it.
 	part, name string
 	title      string
-	// profile is that of the paper's machine.
+	// profile is the profile of the paper's machine.
 	profile string
-	// xs are where the curves are measured: sizes in bytes, or what xLabel says.
+	// xs are the points at which the curves are measured: sizes in bytes, or what xLabel says.
 	xs             []int
 	xLabel, yLabel string
-	// counted: xs are counts, of ranks or messages, not sizes in bytes.
+	// counted is set if xs are counts, of ranks or messages, and not sizes in bytes.
 	counted bool
-	// logarithmic: the y axis is logarithmic, as the x axis always is.
+	// logarithmic is set if the y axis is logarithmic, as the x axis always is.
 	logarithmic bool
 	unit        string // of y
-	// curves are the mechanism off first, then on, which are compared, then others.
+	// curves has the mechanism off first, then on. These are compared. Others follow.
 	curves  []curve
 	measure measurement
 	claims  []claim
 }
 
-// A measurement gives the value of a curve at each x of a figure.
+// A measurement returns the value of a curve at each x of a figure.
 type measurement func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error)
 
 // A curve is one way to run what a figure measures.
 type curve struct {
 	// short is the head of its column.
 	short, name string
-	// options are the windows', joins the Worlds'.
+	// options are those of the windows, joins those of the Worlds.
 	options []window.Option
 	joins   []world.Option
-	// registered tells that the program registers the buffers beforehand, first that the first use of
-	// a buffer counts and not the best, copiesOut that who is written to copies it to its own memory.
+	// registered: the program registers the buffers beforehand. first: the first use of a buffer counts and not the
+	// best. copiesOut: the target copies what was put to its own memory.
 	registered, first, copiesOut bool
-	// messages are how messages of package verbs/channel go. apart tells that buffers share no pages, waits
-	// that a call ends when its buffers are the program's again. ranks is how many there are.
+	// messages says how messages of package verbs/channel go. apart: buffers share no pages. waits: a call returns
+	// when its buffers belong to the program again. ranks is the number of ranks.
 	messages     mode
 	apart, waits bool
 	ranks        int
 }
 
-// id is the figure as the command line names it.
+// id returns the name of the figure on the command line.
 func (f *figure) id() string { return f.part + f.name }
 
 // A plot is a figure that has been measured.
@@ -63,7 +63,7 @@ type plot struct {
 	Profile string `json:"profile"`
 	Unit    string `json:"unit"`
 	X       []int  `json:"x"`
-	// Curves have a value for each of X. They are in the order of the figure's.
+	// Curves have a value for each of X. They are in the order of the figure's curves.
 	Curves   []measuredCurve `json:"curves"`
 	Verdicts []paperVerdict  `json:"cases"`
 
@@ -83,9 +83,9 @@ type paperVerdict struct {
 	Ours   float64 `json:"ours"`
 	Unit   string  `json:"unit"`
 	Within bool    `json:"within"`
-	// Reason is why it is within although it is beyond the paper's figure.
+	// Reason says why the case is within although it is beyond the paper's figure.
 	Reason string `json:"reason,omitempty"`
-	// Source is where the paper says so.
+	// Source is the place of the claim in the paper.
 	Source string `json:"source"`
 }
 
@@ -120,38 +120,38 @@ func (p *plot) judge() {
 	}
 }
 
-// A claim is something that a paper says of a figure.
+// A claim is a statement of a paper about a figure.
 type claim struct {
 	name   string
 	theirs float64
 	unit   string
 	kind   claimKind
-	// of is the same of a plot of ours.
+	// of returns our value for the claim.
 	of func(p *plot) float64
-	// source is the section of the paper, or the figure's number where it is plotted only.
+	// source is the section of the paper, or the number of a figure that only plots it.
 	source string
-	// beyond is why ours may be more than theirs by more than a fifth, or less if it is a loss, ""
-	// if it may not.
+	// beyond is the reason why ours may exceed theirs by more than a fifth, or for a loss fall below it. It is "" if
+	// it may not.
 	beyond string
 }
 
-// A claimKind is what ours has to be.
+// A claimKind is the condition for our value.
 type claimKind int
 
 const (
-	// The first, of those that do not say: theirs, or within a fifth of it, or more for a reason.
+	// The default: equal to theirs within a fifth, or more with a reason.
 	_ claimKind = iota
-	// loss: the same, but less for a reason.
+	// loss: the same, but less with a reason.
 	loss
-	// noLess: theirs or more, but for what is rounded away in print.
+	// noLess: at least theirs, apart from rounding in print.
 	noLess
-	// noMore: theirs or less, but for the same.
+	// noMore: at most theirs, apart from rounding in print.
 	noMore
-	// less: not as much as theirs.
+	// less: less than theirs.
 	less
-	// asGood: within one, in the unit, of theirs.
+	// asGood: within one unit of theirs.
 	asGood
-	// untold: the papers tell nothing of it, and it is within whatever it is.
+	// untold: the papers say nothing, and every value is within.
 	untold
 )
 
@@ -181,17 +181,17 @@ func (c *claim) judge(ours float64) paperVerdict {
 	return v
 }
 
-// unprinted is what rounded drops.
+// unprinted is the greatest value that rounded drops.
 const unprinted = 0.05
 
-// Improvements of the mechanism over its absence, at each x, in percent.
+// Improvements by the mechanism, at each x, in percent.
 
-// gains are of throughput: how much more it is.
+// gains returns the increases of throughput.
 func (p *plot) gains() []float64 {
 	return p.compared(func(off, on float64) float64 { return (on/off - 1) * 100 })
 }
 
-// savings are of latency: which part of it is saved.
+// savings returns the saved parts of latency.
 func (p *plot) savings() []float64 {
 	return p.compared(func(off, on float64) float64 { return (1 - on/off) * 100 })
 }
@@ -204,7 +204,7 @@ func (p *plot) compared(by func(off, on float64) float64) []float64 {
 	return compared
 }
 
-// improvements are gains or savings, by the unit.
+// improvements returns gains or savings, depending on the unit.
 func (p *plot) improvements() []float64 {
 	if moreIsBetter(p.Unit) {
 		return p.gains()
@@ -212,20 +212,20 @@ func (p *plot) improvements() []float64 {
 	return p.savings()
 }
 
-// What claims are of.
+// Values for claims.
 func mostImproved(p *plot) float64  { return slices.Max(p.improvements()) }
 func leastImproved(p *plot) float64 { return slices.Min(p.improvements()) }
 func lastImproved(p *plot) float64  { return p.improvements()[len(p.X)-1] }
 func peak(p *plot) float64          { return slices.Max(p.Curves[1].Values) }
 
-// lastOverFirst is how much more is improved at the largest x than at the smallest.
+// lastOverFirst returns how much greater the improvement is at the largest x than at the smallest.
 func lastOverFirst(p *plot) float64 {
 	all := p.improvements()
 	return all[len(all)-1] - all[0]
 }
 
-// caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs.
-// The figure has n times its values.
+// caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs. The values of the figure are
+// n times those of the case.
 func caseAt(name string, n float64) measurement {
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		card, err := sim.ByName(f.profile)

@@ -10,18 +10,18 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part B: "Efficient RDMA-based small-message communication for frequently used buffers", here of
-// one-sided operations (5.1.2), and of messages in paper_frequent_messages.go and
-// paper_frequent_collectives.go. Off, each operation copies its buffer to memory that the card
-// knows, or out of it; on, the library does as it likes, and so registers what is used frequently.
+// Part B: "Efficient RDMA-based small-message communication for frequently used buffers". Here are one-sided
+// operations (5.1.2); messages are in paper_frequent_messages.go and paper_frequent_collectives.go. Off, each
+// operation copies its buffer to registered memory, or from it. On, the library decides, and so registers buffers
+// that are used frequently.
 //
-// How the table of uses compares to a balanced tree as it grows is no figure of these: simulated
-// ranks take no time to look anything up. The benchmarks of package regcache have it.
+// The figures do not compare the table of uses with a balanced tree as it grows, because look-ups of simulated ranks
+// take no time. The benchmarks of package regcache compare them.
 
-// frequentUses are those of the one buffer of figure 6.
+// frequentUses is the number of uses of the one buffer of figure 6.
 const frequentUses = 10_000
 
-// Why ours may be more than the paper's.
+// Reasons why ours may be more than the paper's.
 const (
 	beyondFence    = "what the paper saves is the same copy of a longer time: by its percentage an operation and its fence take it 16 to 19 us, which here take 11 to 12; an MPI's own software and the flags that its fence writes, in both curves, are not in the profile"
 	beyondMessages = "the paper's is of messages, of which the receiver's copy stays, and what an MPI's own software takes is not in the profile; of one-sided operations it is plotted only"
@@ -86,7 +86,7 @@ func frequentFigures() []*figure {
 
 const uses = "uses"
 
-// bySize is a size in bytes, K or M, as the names of cases have it.
+// bySize formats a size in bytes, K or M for the names of cases.
 func bySize(v int) string {
 	switch {
 	case v >= 1<<20:
@@ -97,16 +97,16 @@ func bySize(v int) string {
 	return fmt.Sprint(v)
 }
 
-// paperUses are the least numbers of uses that pay of table 2.
+// paperUses are the least numbers of uses that pay, from table 2.
 var paperUses = map[int]float64{512: 196, 1 << 10: 128, 2 << 10: 128, 3 << 10: 125, 4 << 10: 56, 5 << 10: 33, 6 << 10: 29, 7 << 10: 26, 8 << 10: 25}
 
-// of is the figure in a part, on its machine, with what the paper says of it.
+// of completes the figure with its part, its machine and the paper's claims.
 func (f figure) of(part, profile, xLabel string, claims ...claim) *figure {
 	f.part, f.profile, f.xLabel, f.claims = part, profile, xLabel, claims
 	return &f
 }
 
-// improvedAt is the improvement at one of the xs.
+// improvedAt returns the improvement at one of the xs.
 func (p *plot) improvedAt(x int) float64 {
 	for i, other := range p.X {
 		if other == x {
@@ -116,7 +116,7 @@ func (p *plot) improvedAt(x int) float64 {
 	return math.NaN()
 }
 
-// fenced is an operation and its fence: rank 0's, of which the others have the fence only.
+// fenced runs an operation of rank 0 and its fence. The other ranks run the fence only.
 func (s *transferStand) fenced(ctx context.Context, write bool, buffer []byte) error {
 	if s.w.Rank() == 0 {
 		operate := s.window.Get
@@ -130,7 +130,7 @@ func (s *transferStand) fenced(ctx context.Context, write bool, buffer []byte) e
 	return s.window.Fence(ctx)
 }
 
-// warm has another buffer used, so that links are made and memory of the library's own is registered.
+// warm uses another buffer, so that connections are made and the library's own memory is registered.
 func (s *transferStand) warm(ctx context.Context, bytes int) error {
 	other, err := s.buffers(1, bytes, bytes)
 	if err != nil {
@@ -144,11 +144,11 @@ func (s *transferStand) warm(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// reusedAt is what an operation and its fence take, of one buffer that is used again and again.
+// reusedAt measures an operation and its fence with one buffer that is used repeatedly.
 func reusedAt(write bool) measurement { return useTimes(write, 0, frequentUses) }
 
-// spectrumAt is the same of puts of many buffers, which are so far from each other: of 1000 of the
-// paper's every tenth, with all of its uses.
+// spectrumAt measures the same for puts of many buffers at a distance of stride. It takes every tenth of the paper's
+// 1000 buffers, with all of its uses.
 func spectrumAt(stride func(bytes int) int) measurement {
 	return eachX(func(n int) transferCase {
 		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
@@ -173,8 +173,8 @@ func spectrumAt(stride func(bytes int) int) measurement {
 	})
 }
 
-// leastUses are the least numbers of uses that pay: as the paper has them, by what uses take here, and
-// as package regcache has them of the card's costs.
+// leastUses returns the least numbers of uses that pay: those of the paper, those from the times of uses here, and
+// those that package regcache derives from the card's costs.
 func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 	var least []float64
 	switch c.short {
@@ -214,8 +214,7 @@ func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]flo
 	return least, nil
 }
 
-// useTimes is what an operation and its fence take, on average of the uses of a buffer from one on up to
-// another.
+// useTimes measures an operation and its fence, on average over the uses of a buffer from use from until use to.
 func useTimes(write bool, from, to int) measurement {
 	return eachX(func(n int) transferCase {
 		return transferCase{ranks: 2, bytes: n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Broadcasts and scatters of part B, section 5.1.3, along a binomial tree of messages as in figure 4a. Ranks of
-// a node pass them by memory that they share. After each all ranks meet, which is not measured: a broadcast or
-// scatter takes the mean of what it takes each of them. Until they meet the card may read what was not copied;
-// the curve of ranks that wait for that is in the figures, too.
+// Broadcasts and scatters of part B, section 5.1.3, along a binomial tree of messages as in figure 4a. Ranks of a
+// node pass them on in shared memory. A barrier, which is not measured, follows each. The time of a broadcast or
+// scatter is the mean over the ranks. Until the barrier the card may read memory that was not copied; the figures
+// include a curve of ranks that wait for that.
 
 const (
-	// manyRanks are the larger job's, the other has a rank for each node.
+	// manyRanks is the number of ranks of the larger job. The other has one rank for each node.
 	manyRanks = 16
-	// collectiveRounds are simulated of the paper's 10000: all buffers are registered by then, and a round is
-	// as long as the next.
+	// collectiveRounds are simulated of the paper's 10000. All buffers are registered by then, and all rounds take
+	// the same time.
 	collectiveRounds = 1000
 )
 
@@ -61,7 +61,7 @@ func frequentCollectives(lengths []int) []*figure {
 	}
 }
 
-// downTheTree is what a collective takes with so many bytes of each rank, whose memory has those of all.
+// downTheTree measures a collective with a number of bytes for each rank. A rank's memory has room for those of all.
 func downTheTree(collective func(r *messageRank, into []byte) error) measurement {
 	return func(_ context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
 		for _, n := range f.xs {
@@ -101,7 +101,7 @@ func downTheTree(collective func(r *messageRank, into []byte) error) measurement
 	}
 }
 
-// meanOf is that of frequentUses, of which those that are not given take what the last do.
+// meanOf returns the mean over frequentUses rounds. Rounds that are not given count as the last given one.
 func meanOf(rounds []time.Duration) time.Duration {
 	var all, last time.Duration
 	for i, took := range rounds {
@@ -113,7 +113,7 @@ func meanOf(rounds []time.Duration) time.Duration {
 	return (all + time.Duration(frequentUses-len(rounds))*last/steadyUses) / frequentUses
 }
 
-// broadcast has the first bytes of rank 0's memory, as many as into has, in that of all.
+// broadcast copies the first len(into) bytes of rank 0's memory to all ranks.
 func (r *messageRank) broadcast(into []byte) error {
 	n := len(into)
 	if parent := r.parent(); parent >= 0 {
@@ -129,8 +129,8 @@ func (r *messageRank) broadcast(into []byte) error {
 	return nil
 }
 
-// scatter gives each rank its part of rank 0's memory. What a rank gets for others is in memory of that call
-// alone, so that to count its uses makes no sense.
+// scatter sends each rank its part of rank 0's memory. The parts that a rank passes on are in memory of this call
+// only, so counting their uses would be pointless.
 func (r *messageRank) scatter(into []byte) error {
 	n := len(into)
 	if r.rank == 0 {

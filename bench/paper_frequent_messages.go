@@ -8,16 +8,16 @@ import (
 	"github.com/onesided/rma/regcache"
 )
 
-// Part B, sections 3.3.1 and 5.1.1: messages there and back between two ranks of paper_messages.go.
+// Part B, sections 3.3.1 and 5.1.1: messages in both directions between two ranks of paper_messages.go.
 
 const (
-	// warmMessages go each way, copied, before anything is measured, so that rings are used, if they are.
+	// warmMessages go each way, copied, before anything is measured, so that rings are in use, if enabled.
 	warmMessages = 200
-	// steadyUses are of a buffer that is either copied or registered by then.
+	// steadyUses is a number of uses after which a buffer is either copied or registered for good.
 	steadyUses = 100
 )
 
-// beyondTableCopies is why ours may save more than the paper's.
+// beyondTableCopies is the reason why ours may save more than the paper's.
 const beyondTableCopies = "by the paper's table 2 a message of 8 KiB that is not copied saves 2.1 us, or 14 % of 15 us, and here 3.2 of 13.6: its look-ups take time, and the profile has the rate of copies from its one-sided operations"
 
 // paperFast and paperNonFast are the other columns of table 2.
@@ -26,7 +26,7 @@ var (
 	paperNonFast = map[int]float64{512: 1568, 1 << 10: 448, 2 << 10: 224, 3 << 10: 131, 4 << 10: 95, 5 << 10: 75, 6 << 10: 65, 7 << 10: 55, 8 << 10: 49}
 )
 
-// messageFigures are those of messages, lengths those of the paper's.
+// messageFigures returns the figures of messages with the paper's lengths.
 func messageFigures(lengths []int) []*figure {
 	const profile, label = "connectx-ddr-2009", "bytes of a message"
 	fast, nonFast := messageCurves(true), messageCurves(false)
@@ -87,8 +87,8 @@ func messageFigures(lengths []int) []*figure {
 	}
 }
 
-// messageCurves are of messages by rings or not, whose buffers are copied each time, or go as package
-// regcache says.
+// messageCurves returns the curves of messages, by rings or not. Their buffers are copied each time, or handled as
+// package regcache decides.
 func messageCurves(fast bool) []curve {
 	return []curve{
 		{short: "off", name: "copied each time", messages: mode{fast, regcache.Never}},
@@ -96,7 +96,7 @@ func messageCurves(fast bool) []curve {
 	}
 }
 
-// thereAndBack has rank 0 send rank 1 a buffer, which then does the same.
+// thereAndBack sends a buffer from rank 0 to rank 1, and then one back.
 func (r *messageRank) thereAndBack(from int, into []byte) error {
 	first := func() error { return r.send(1-r.rank, from, len(into)) }
 	second := func() error { return r.receive(1-r.rank, into) }
@@ -112,7 +112,7 @@ func (r *messageRank) thereAndBack(from int, into []byte) error {
 	return r.settle()
 }
 
-// oneWay is what a message of a buffer takes, in microseconds, on average of so many there and back.
+// oneWay returns the time of a message of a buffer in microseconds, on average of times exchanges.
 func (r *messageRank) oneWay(from int, into []byte, times int) (float64, error) {
 	begun := r.device.Now()
 	for range times {
@@ -123,7 +123,7 @@ func (r *messageRank) oneWay(from int, into []byte, times int) (float64, error) 
 	return inMicroseconds(r.device.Now()-begun) / 2 / float64(times), nil
 }
 
-// warm does something so often, with all that is sent copied.
+// warm repeats turn, with all that is sent copied.
 func (r *messageRank) warm(turn func() error) error {
 	policy := r.policy
 	r.policy = nil
@@ -136,8 +136,7 @@ func (r *messageRank) warm(turn func() error) error {
 	return nil
 }
 
-// betweenTwo has two ranks, with memory for so many bytes of buffers, measure messages, and gives what
-// rank 0 has measured.
+// betweenTwo makes two ranks measure messages, with bytes of buffers, and returns the results of rank 0.
 func (f *figure) betweenTwo(o *paperOptions, m mode, bytes, memory int, body func(r *messageRank, into []byte) ([]float64, error)) (values []float64, err error) {
 	err = f.withMessages(o, m, 2, memory, func(r *messageRank) error {
 		into := make([]byte, bytes)
@@ -153,7 +152,7 @@ func (f *figure) betweenTwo(o *paperOptions, m mode, bytes, memory int, body fun
 	return values, err
 }
 
-// reusedMessages is the latency of messages of one buffer that is used again and again.
+// reusedMessages measures the latency of messages of one buffer that is used repeatedly.
 func reusedMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 	var values []float64
 	for _, n := range f.xs {
@@ -169,8 +168,8 @@ func reusedMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]
 	return values, nil
 }
 
-// spectrumOfMessages is the same of buffers of which each is used more often than the one before: of 1000 of
-// the paper's every tenth, with all of its uses. They lie back to back, or each begins with a page.
+// spectrumOfMessages measures the same for buffers of which each is used more often than the one before. It takes
+// every tenth of the paper's 1000, with all of its uses. The buffers are contiguous, or each begins with a page.
 func spectrumOfMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 	const buffers = 100
 	var values []float64
@@ -198,7 +197,8 @@ func spectrumOfMessages(_ context.Context, f *figure, c *curve, o *paperOptions)
 	return values, nil
 }
 
-// leastMessages are the least numbers of uses that pay: as the paper has them, and by what uses take here.
+// leastMessages returns the least numbers of uses that pay: those of the paper, and those from the times of uses
+// here.
 func leastMessages(theirs map[int]float64) measurement {
 	return func(_ context.Context, f *figure, c *curve, o *paperOptions) (least []float64, err error) {
 		for _, n := range f.xs {

@@ -9,19 +9,19 @@ import (
 	"github.com/onesided/rma/verbs/channel"
 )
 
-// A messageJob is ranks that send each other messages along a binomial tree.
+// A messageJob is a set of ranks that send each other messages along a binomial tree.
 type messageJob struct {
 	mode  mode
 	ranks []*messageRank
-	// met are ranks that are in meet, which was so often over. latest is when the last of them came, begins
-	// the same of the one before.
+	// met is the number of ranks in meet, meets the number of completed meets. latest is when the last rank came to
+	// this one; begins is that of the previous one.
 	met, meets     int
 	latest, begins time.Duration
-	// failed tells that a rank has ended with an error.
+	// failed is the error with which a rank has ended.
 	failed error
 }
 
-// withMessages has so many ranks, each with memory for its buffers, do what body says, and ends when all have.
+// withMessages runs body on ranks ranks, each with memory for its buffers, and returns when all have ended.
 func (f *figure) withMessages(o *paperOptions, m mode, ranks, memory int, body func(r *messageRank) error) error {
 	s, err := f.simulator(o)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *figure) withMessages(o *paperOptions, m mode, ranks, memory int, body f
 	return errors.Join(s.Run(), errors.Join(errs...))
 }
 
-// parent is the rank from which one gets what goes down the tree, -1 for the root, which is rank 0.
+// parent returns the rank from which this one receives along the tree, or -1 for rank 0, the root.
 func (r *messageRank) parent() int {
 	if r.rank == 0 {
 		return -1
@@ -56,8 +56,8 @@ func (r *messageRank) parent() int {
 	return r.rank & (r.rank - 1)
 }
 
-// children are the ranks that get it from this one, the farthest first, each for so many ranks: itself
-// and those behind it.
+// children yields the ranks to which this one sends along the tree, the farthest first. ranks is the size of a
+// child's subtree: itself and the ranks after it.
 func (r *messageRank) children(yield func(child, ranks int) bool) {
 	size := len(r.job.ranks)
 	distance := r.rank & -r.rank
@@ -71,20 +71,20 @@ func (r *messageRank) children(yield func(child, ranks int) bool) {
 	}
 }
 
-// neighbors tells whether a rank is of the same node. Those of a node have numbers in a row.
+// neighbors reports whether a rank is on the same node. Ranks of a node have consecutive numbers.
 func (r *messageRank) neighbors(other int) bool {
 	perNode := max(len(r.job.ranks)/messageNodes, 1)
 	return r.rank/perNode == other/perNode
 }
 
-// A shelf is memory that ranks of a node share, in which a message lies from a time on.
+// A shelf is memory that ranks of a node share, which holds a message from a time on.
 type shelf struct {
 	message []byte
 	from    time.Duration
 	full    bool
 }
 
-// leave copies a message to where a rank of the node takes it from.
+// leave copies a message to where a rank of the node reads it.
 func (r *messageRank) leave(to int, payload []byte) {
 	other := r.job.ranks[to]
 	s := other.shelf(r.rank)
@@ -118,14 +118,14 @@ func (r *messageRank) pick(from int, into []byte) error {
 	return nil
 }
 
-// waitUntil lets time pass up to a time, if it has not come yet.
+// waitUntil advances time to t, if t has not passed.
 func (r *messageRank) waitUntil(t time.Duration) {
 	if now := r.device.Now(); now < t {
 		r.device.Compute(t - now)
 	}
 }
 
-// meet ends when all ranks have called it, at the time of the last: it takes no time itself.
+// meet returns when all ranks have called it, at the time of the last. It takes no time itself.
 func (r *messageRank) meet() error {
 	j := r.job
 	turn := j.meets

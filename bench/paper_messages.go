@@ -11,47 +11,47 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// What part B's messages (paper_frequent_messages.go, paper_frequent_collectives.go) go by, in the paper's
-// order of things (3.1): eager messages, whose receiver copies them. Their sender copies them as well, or asks
-// package regcache of each buffer, and what is registered the card takes from where it is, behind the head
-// of the message, by a gather list. The paper's fast path is package verbs/channel with its rings, the other the
-// same without: both times the receiver finds a message by itself, in memory or by a completion.
+// The messages of part B (paper_frequent_messages.go, paper_frequent_collectives.go) are eager messages (3.1), which
+// the receiver copies. The sender copies them as well, or asks package regcache for each buffer. The card reads
+// registered memory in place, after the message's header, by a gather list. The paper's fast path is package
+// verbs/channel with its rings; the other path is the same without rings. On both the receiver finds a message by
+// itself, in memory or by a completion.
 
 const (
-	// eagerBytes is the longest message that is sent without asking the receiver (B, 2); longer ones go in
-	// pieces of that length.
+	// eagerBytes is the length of the longest message that is sent without a request to the receiver (B, 2). Longer
+	// ones are sent in pieces of that length.
 	eagerBytes = 9 << 10
-	// messageNodes are the nodes of the paper's cluster, and its card is told of whole pages (5.1.1).
+	// messageNodes is the number of nodes of the paper's cluster. Its card registers whole pages (5.1.1).
 	messageNodes = 4
 	cardPage     = 4096
 )
 
-// A mode is how messages go: by rings if it is fast, and from buffers that are registered as speculation says.
+// A mode says how messages go: by rings if fast is set, and from buffers registered as speculation says.
 type mode struct {
 	fast        bool
 	speculation regcache.Speculation
 }
 
-// A messageRank is one of them.
+// A messageRank is a rank of a messageJob.
 type messageRank struct {
 	job    *messageJob
 	rank   int
 	device *sim.Device
 	poller *channel.Poller
-	// ends are connections to ranks of other nodes, came what they have brought.
+	// ends are connections to ranks of other nodes. came has the messages that they have received.
 	ends map[int]*channel.End
 	came map[*channel.End][]channel.Arrival
 	into [4]channel.Arrival
-	// beside is what ranks of the same node have left for this one, by their rank.
+	// beside has what ranks of the same node have left for this one, by their rank.
 	beside map[int]*shelf
-	// memory has the buffers, whose addresses policy is told as offsets, so that figures are the same
-	// wherever the memory is. It is nil while all are copied. lent are those that the card may read.
+	// memory has the buffers. policy is given their offsets as addresses, so that figures do not depend on the place
+	// of memory. policy is nil while all are copied. lent are buffers that the card may read.
 	memory []byte
 	policy *regcache.Policy[verbs.MemoryRegion]
 	lent   []*regcache.Entry[verbs.MemoryRegion]
 }
 
-// open connects a rank to its parent and its children of other nodes.
+// open connects a rank to its parent and its children on other nodes.
 func (r *messageRank) open() (err error) {
 	options := channel.Options{
 		Ring:    channel.Config{Buffers: 32, BufferBytes: eagerBytes + 64, MaxMessage: eagerBytes},
@@ -86,13 +86,13 @@ func (r *messageRank) open() (err error) {
 	return nil
 }
 
-// newPolicy keeps all that it has registered.
+// newPolicy returns a policy that keeps everything registered.
 func (r *messageRank) newPolicy(s regcache.Speculation) *regcache.Policy[verbs.MemoryRegion] {
 	costs := regcache.Costs{Costs: r.device.Costs(), PageSize: cardPage}
 	return regcache.NewPolicy[verbs.MemoryRegion](costs.Extra, s, regcache.Limits{Bytes: 1 << 30, Regions: 1 << 20})
 }
 
-// sleep ends when the card has brought something, or a rank of the node. It is an error if a rank has ended
+// sleep returns when the card or a rank of the node has brought something. It returns an error if a rank has ended
 // with one.
 func (r *messageRank) sleep() error {
 	c := r.device.Channel()
@@ -101,7 +101,7 @@ func (r *messageRank) sleep() error {
 	return r.job.failed
 }
 
-// buffer is a piece of the memory.
+// buffer returns a piece of the memory.
 func (r *messageRank) buffer(from, bytes int) []byte { return r.memory[from:][:bytes:bytes] }
 
 // send sends a buffer of the memory.
@@ -124,7 +124,7 @@ func (r *messageRank) send(to, from, bytes int) error {
 	return r.post(to, nil, verbs.Segment{Memory: payload, LKey: entry.Region.LKey()})
 }
 
-// sendOnce sends memory that is not going to be used again, or not by this way.
+// sendOnce sends memory that will not be used again, or not in this way.
 func (r *messageRank) sendOnce(to int, payload []byte) error {
 	switch {
 	case r.neighbors(to):
@@ -136,7 +136,7 @@ func (r *messageRank) sendOnce(to int, payload []byte) error {
 	return r.post(to, payload, verbs.Segment{})
 }
 
-// register has the card know the pages of a buffer, with what it knows of others of them.
+// register registers the pages of a buffer, together with its pages that are registered already.
 func (r *messageRank) register(from, bytes int) (*regcache.Entry[verbs.MemoryRegion], error) {
 	last := min((from+bytes+cardPage-1)&^(cardPage-1), len(r.memory))
 	first, end := r.policy.Cover(uint64(from&^(cardPage-1)), uint64(last))
@@ -156,7 +156,7 @@ func (r *messageRank) register(from, bytes int) (*regcache.Entry[verbs.MemoryReg
 	}
 }
 
-// post sends head and, behind it, what the card knows, when there is room.
+// post sends a header and, after it, registered memory, when there is room.
 func (r *messageRank) post(to int, head []byte, body verbs.Segment) error {
 	for waits := false; ; waits = true {
 		err := r.ends[to].SendFrom(head, body)
@@ -173,7 +173,7 @@ func (r *messageRank) post(to int, head []byte, body verbs.Segment) error {
 	}
 }
 
-// settle ends when the card reads no memory of the program's any more.
+// settle returns when the card no longer reads memory of the program.
 func (r *messageRank) settle() error {
 	for r.lends() {
 		n, err := r.poll()
@@ -191,7 +191,7 @@ func (r *messageRank) settle() error {
 	return nil
 }
 
-// lends tells whether the card may read memory of the program's.
+// lends reports whether the card may read memory of the program.
 func (r *messageRank) lends() bool {
 	for _, e := range r.ends {
 		if e.Lent() {
@@ -201,7 +201,7 @@ func (r *messageRank) lends() bool {
 	return false
 }
 
-// poll takes what has come, and tells how much that was.
+// poll takes the received messages, and returns their number.
 func (r *messageRank) poll() (n int, err error) {
 	n = r.poller.Poll(r.into[:])
 	for _, a := range r.into[:n] {
@@ -245,11 +245,11 @@ func (r *messageRank) take(from int, into []byte) error {
 	return nil
 }
 
-// askBytes is how long a question is, and its answer.
+// askBytes is the length of a request, and of its response.
 const askBytes = 8
 
-// sendLong asks for room and sends a message in pieces, which are copied in all modes: nothing of this is
-// of the mechanism.
+// sendLong requests room and sends a message in pieces, which are copied in all modes: the mechanism does not affect
+// it.
 func (r *messageRank) sendLong(to int, payload []byte) error {
 	var ask [askBytes]byte
 	if err := r.sendOnce(to, ask[:]); err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part E: "High performance RDMA protocols in HPC", section 6. Puts that notify go there and back
-// between two ranks, or to both neighbours in rings of eight, as in the effective bandwidth benchmark
-// (b_eff). What the paper's receiver registers, at the same time as its sender, has been registered
-// with the window here. Where it copies in and out, the target of a put copies nothing.
+// Part E: "High performance RDMA protocols in HPC", section 6. Notified puts go in both directions between two ranks,
+// or to both neighbors in rings of eight, as in the effective bandwidth benchmark (b_eff). The paper's receiver
+// registers at the same time as its sender; here the window was registered when it was made. The paper copies on both
+// sides; the target of a put copies nothing.
 //
-// The paper prints nothing of what a registration takes. By the profile, which has what paper C has
-// for cards of the same maker, one of 8 MiB takes 0.5 ms, and the wire 11 ms: no pipeline could gain
-// 67 % of that.
+// The paper prints no time of a registration. By the profile, which uses those of paper C for cards of the same
+// maker, one of 8 MiB takes 0.5 ms, and the wire 11 ms. No pipeline could gain 67 % from that.
 
 const (
-	// longMessage is that of figure 6 and, with 8 nodes, that of b_eff.
+	// longMessage is the message length of figure 6 and, with 8 nodes, of b_eff.
 	longMessage = 8 << 20
-	// mostReused are the uses of a buffer up to which figure 6 is measured.
+	// mostReused is the greatest number of uses of a buffer in figure 6.
 	mostReused = 200
-	// beffRanks are those of the paper's b_eff. It repeats what it measures so often, and takes the best.
+	// beffRanks is the number of ranks of the paper's b_eff. It repeats each measurement beffRepetitions times, and
+	// takes the best.
 	beffRanks, beffRepetitions = 8, 3
 
 	beyondCopies = "the target of a put copies nothing, and what the origin copies goes in pieces, of which one is copied while another is on the wire"
@@ -65,7 +65,7 @@ func pipelineFigures() []*figure {
 		return claim{name: curve + "_of_caching", theirs: theirs, unit: percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "caching", longMessage) }}
 	}
 
-	// in has the order of the table, the best first.
+	// in claims the order of the table, the best first.
 	in := func(order ...string) []claim {
 		var claims []claim
 		for i, worse := range order[1:] {
@@ -96,7 +96,7 @@ func pipelineFigures() []*figure {
 	}
 }
 
-// bandwidthByReuse is that of so many uses of a buffer together, the first included.
+// bandwidthByReuse measures the bandwidth of a number of uses of a buffer together, including the first.
 func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 	one := transferCase{ranks: 2, bytes: longMessage, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
 		return s.trips(ctx, longMessage, slices.Max(f.xs))
@@ -116,11 +116,11 @@ func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions)
 	return values, nil
 }
 
-// fewestPieces is the length of the shortest messages of which the pipeline registers anything: it
-// copies shorter ones.
+// fewestPieces is the length of the shortest messages for which the pipeline registers anything. It copies shorter
+// ones.
 const fewestPieces = 256 << 10
 
-// mostOfPieces is the most that the pipeline gains where it is one.
+// mostOfPieces returns the greatest gain of the pipeline at lengths at which it registers.
 func mostOfPieces(p *plot) float64 {
 	most := math.Inf(-1)
 	for _, x := range p.X {
@@ -131,8 +131,7 @@ func mostOfPieces(p *plot) float64 {
 	return most
 }
 
-// usesToReach is how many uses the cache needs to be as good as the pipeline, of those that are
-// measured.
+// usesToReach returns the least measured number of uses with which the cache is as good as the pipeline.
 func usesToReach(p *plot) float64 {
 	for _, x := range p.X {
 		if p.share("cache", "pipeline", x) >= 100 {
@@ -142,11 +141,11 @@ func usesToReach(p *plot) float64 {
 	return float64(p.X[len(p.X)-1] + 1)
 }
 
-// ringBandwidth is what each rank sends to both neighbours in a ring, on average of the ring of ranks
-// and of a random one; of each the best repetition counts.
+// ringBandwidth measures what each rank sends to both neighbors in a ring, on average of the ring in rank order and
+// of a random one. The best repetition of each counts.
 var ringBandwidth = eachX(func(n int) transferCase {
 	return transferCase{ranks: beffRanks, bytes: 2 * n, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
-		// Links are made before, and memory of the library's own is registered.
+		// Before that, connections are made and the library's own memory is registered.
 		warm, err := s.buffers(2, n, n)
 		if err != nil {
 			return nil, err
@@ -183,7 +182,7 @@ func inOrder(n int) []int {
 	return order
 }
 
-// round is a put to both neighbours in a ring, by all, and their fence.
+// round runs a put to both neighbors in a ring, on all ranks, and their fence.
 func (s *transferStand) round(ctx context.Context, ring []int, buffers [][]byte) error {
 	at := slices.Index(ring, s.w.Rank())
 	for i, buffer := range buffers {

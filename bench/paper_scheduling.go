@@ -7,13 +7,12 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Part A: "Scheduling of MPI-2 one-sided operations over InfiniBand", section 5. In both
-// curves of a figure the operations of an epoch wait for the call that ends it; off, each
-// then goes by RDMA in the order of the program, as in the paper's Direct One Sided
-// implementation. The text does not print the sizes of its figures: here they are powers of
-// two, from 4 bytes up to 1 MiB where large messages count, and up to 16 KiB where small ones.
+// Part A: "Scheduling of MPI-2 one-sided operations over InfiniBand", section 5. In both curves of a figure the
+// operations of an epoch are deferred until the call that ends it. Off, each then goes by RDMA in program order, as
+// in the paper's Direct One Sided implementation. The text does not print the sizes of its figures. Here they are
+// powers of two from 4 bytes: until 1 MiB where large messages count, and until 16 KiB where small ones do.
 
-// Why ours may improve more than the paper's.
+// Reasons why ours may improve more than the paper's.
 const (
 	beyondOverlap = "the card of the profile loses nothing where reads and writes cross, up to the paper's base figures of 964 MB/s in one direction and 1905 in both, which allow 97.6 %, or half of a large message's time; the paper's card lost a part of that"
 	beyondBus     = "below 16 KiB the base line waits for the latency of reads and not for the bus, and writes fill that time; what an MPI's own software takes for each operation, which would fill a part of it too, is not in the profile. gain_at_bus is where the bus is the bound"
@@ -21,12 +20,12 @@ const (
 	beyondGet     = "a get that rides with the end of the epoch does not wait for the peer's post, which goes beyond the paper: the post, the answer to the last get and the next get cross in one time of the wire; and as with the put an MPI's own software is not in the profile"
 )
 
-// only leaves out all ways to arrange operations but some.
+// only excludes all schemes but the given ones.
 func only(ways scheduler.Scheme) []window.Option {
 	return []window.Option{window.Without(scheduler.All &^ ways)}
 }
 
-// powersOfTwo from 4 on, up to last.
+// powersOfTwo returns the powers of two from 4 to last.
 func powersOfTwo(last int) []int {
 	var sizes []int
 	for size := 4; size <= last; size *= 2 {
@@ -35,7 +34,7 @@ func powersOfTwo(last int) []int {
 	return sizes
 }
 
-// schedulingFigures are those of part A.
+// schedulingFigures returns the figures of part A.
 func schedulingFigures() []*figure {
 	inOrder := curve{short: "off", name: "Direct One Sided, in program order", options: only(scheduler.Defer)}
 	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", options: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
@@ -51,7 +50,7 @@ func schedulingFigures() []*figure {
 	both := figure{
 		name: "8", title: "a put, then a get in each epoch of a ping-pong", xs: powersOfTwo(1 << 20), curves: reordered,
 		unit: microseconds, yLabel: "time of an iteration (us)", logarithmic: true,
-		measure: caseAt("pscw_both_lat", 2), // the case gives half of there and back, the paper an iteration
+		measure: caseAt("pscw_both_lat", 2), // the case returns half of a round trip, the paper an iteration
 	}
 	saved := claim{name: "most_saved", unit: percent, of: mostImproved, source: "5.2, pattern 2"}
 	unlike := []claim{
@@ -82,20 +81,20 @@ func schedulingFigures() []*figure {
 	}
 }
 
-// on is the figure on one of the machines of part A, with what the paper says of it there.
+// on completes the figure with a machine of part A and the paper's claims for it.
 func (f figure) on(letter, profile string, claims ...claim) *figure {
 	f.part, f.name, f.profile, f.xLabel, f.claims = "A", f.name+letter, profile, "bytes of an operation", claims
 	return &f
 }
 
-// says is the claim with the paper's value, and the reason why ours may be more.
+// says completes the claim with the paper's value, and the reason why ours may be more.
 func (c claim) says(theirs float64, beyond string) claim {
 	c.theirs, c.beyond = theirs, beyond
 	return c
 }
 
-// improvedAtBound is the most that is improved where the base line is within a tenth of its
-// best: what bounds it there is the bandwidth.
+// improvedAtBound returns the greatest improvement where the base line is within a tenth of its best. The bandwidth
+// is the bound there.
 func improvedAtBound(p *plot) float64 {
 	off, most := p.Curves[0].Values, 0.0
 	for i, improved := range p.improvements() {

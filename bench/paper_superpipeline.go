@@ -7,18 +7,17 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part C: "A high performance superpipeline protocol for InfiniBand", sections 2 to 5. Puts that notify go there and back between two ranks,
-// from buffers that the program registers, which is the raw RDMA, or does not. The paper's receiver
-// copies or registers too, which that of a put need not:
+// Part C: "A high performance superpipeline protocol for InfiniBand", sections 2 to 5. Notified puts go in both
+// directions between two ranks, from buffers that the program registers (raw RDMA), or does not. The paper's receiver
+// copies or registers, too; the target of a put need not:
 //
-//   - Where it copies all of a message in the end, as in the naive copy, the ranks of that curve do so
-//     with what was put.
-//   - Where it registers it does so while the sender does: the paper's asymptote has one
-//     registration. So only its deregistration is left out.
-//   - Where it copies sub-blocks while others arrive, its last copy is left out: of 4 KiB, which take
-//     0.4 us.
+//   - If the receiver finally copies the whole message, as in the naive copy, the ranks of that curve copy what was
+//     put.
+//   - If it registers, it does so while the sender does: the paper's asymptote has one registration. So only its
+//     deregistration is missing here.
+//   - If it copies sub-blocks while others arrive, its last copy is missing here: of 4 KiB, which take 0.4 us.
 
-// Why ours may be better than the paper's.
+// Reasons why ours may be better than the paper's.
 const (
 	beyondFirst  = "the paper's test copies a first piece of 8 to 16 KiB before anything is on the wire, and its receiver a last block of 4 KiB, which by the profile together take about 14 % at 16 KiB; the library's first piece is so long that its copy and the gaps take the least time, and the target of a put copies nothing"
 	beyondStages = "the library has no stage as long as the message: above 256 KiB what it copies goes in pieces, of which one is copied while another is on the wire, so that only the receiver's copy is seen"
@@ -94,7 +93,7 @@ func superpipelineFigures() []*figure {
 	}
 }
 
-// inSteps are the same sizes and those between, each so many times the one before.
+// inSteps returns the sizes and further ones between them, each a factor times the one before.
 func inSteps(sizes []int, factor float64) []int {
 	fine := slices.Clone(sizes)
 	for x := float64(sizes[0]); x < float64(sizes[len(sizes)-1]); x *= factor {
@@ -104,12 +103,12 @@ func inSteps(sizes []int, factor float64) []int {
 	return slices.Compact(fine)
 }
 
-// share is what a curve is of another at one of the xs, in percent.
+// share returns the ratio of a curve to another at one of the xs, in percent.
 func (p *plot) share(curve, of string, x int) float64 {
 	return p.valueAt(curve, x) / p.valueAt(of, x) * 100
 }
 
-// leastShare is the least share at some of the xs.
+// leastShare returns the least share at some of the xs.
 func (p *plot) leastShare(curve, of string, at func(x int) bool) float64 {
 	least := math.Inf(1)
 	for _, x := range p.X {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// axes are those of a plot: x over its sizes or counts, y from 0, or over what is there if it is
-// logarithmic.
+// axes returns the axes of a plot: x over its sizes or counts, y from 0, or over its values if it is logarithmic.
 func (p *plot) axes() (x, y svgAxis) {
 	first, last := p.X[0], p.X[len(p.X)-1]
 	x = svgAxis{low: float64(first), high: float64(last), logarithmic: true, says: byteUnits}
@@ -30,8 +29,8 @@ func (p *plot) axes() (x, y svgAxis) {
 	return x, y
 }
 
-// svg draws the figure as the paper has it: the curves over size, off and on. A curve's name ends with that
-// which the cases have for it.
+// svg draws the figure as in the paper: the curves over size, off and on. A curve's name ends with its name in the
+// cases.
 func (p *plot) svg() string {
 	c := &chart{
 		title: fmt.Sprintf("Part %s, figure %s: %s", p.Part, p.Figure, p.Title), note: "profile " + p.Profile + ", in virtual time",

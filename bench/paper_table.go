@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// figures are those of all papers, in their order.
+// figures returns the figures of all papers, in their order.
 func figures() []*figure {
 	return slices.Concat(schedulingFigures(), frequentFigures(), superpipelineFigures(), channelFigures(), collectiveFigures(), pipelineFigures(), traceFigures())
 }
 
-// parts are the letters of the papers.
+// parts returns the letters of the papers.
 func parts() []string {
 	var letters []string
 	for _, f := range figures() {
@@ -36,8 +36,7 @@ func writePaperJSON(w io.Writer, plots []*plot, _ bool) error {
 	return nil
 }
 
-// writePaper writes a line for each case, then the reasons, and the curves if they are
-// wanted.
+// writePaper writes a line for each case, then the reasons, and the curves if requested.
 func writePaper(w io.Writer, plots []*plot, curves bool) error {
 	var b strings.Builder
 	lines := [][]string{{"part", "figure", "case", "theirs", "ours", "unit", "", ""}}
@@ -63,7 +62,7 @@ func writePaper(w io.Writer, plots []*plot, curves bool) error {
 	return err
 }
 
-// note is the number of a reason among those so far, which it joins.
+// note adds a reason to reasons, unless it is there, and returns its number.
 func note(reason string, reasons *[]string) string {
 	if reason == "" {
 		return ""
@@ -76,7 +75,7 @@ func note(reason string, reasons *[]string) string {
 	return fmt.Sprintf("[%d]", i+1)
 }
 
-// writeCurves writes what was measured at each x.
+// writeCurves writes the values at each x.
 func (p *plot) writeCurves(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s%s: %s; %s, %s\n", p.Part, p.Figure, p.Title, p.Profile, p.figure.yLabel)
 	improvement := "saved %"
@@ -101,9 +100,9 @@ func (p *plot) writeCurves(b *strings.Builder) {
 	align(b, lines, func(int) bool { return true })
 }
 
-// rounded is as wide as it needs to be for what a paper prints.
+// rounded formats a number with the digits that a paper prints.
 func rounded(v float64) string {
-	// Neither -0.0 nor a rounded zero with a sign.
+	// A zero has no sign, also after rounding.
 	if v > -unprinted && v < unprinted {
 		return "0"
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Part trace: sequences of buffers that programs use (package internal/traces) are played on the
-// machine of part B, each use as a put and its flush, by each way that a buffer gets to the card of
-// which it does not know, and as the library likes. The papers leave the latter as future work: it is
-// to be at most 5 % slower than the best of the ways, and better than all where buffers differ.
+// Part trace: sequences of buffers of programs (package internal/traces) are played on the machine of part B. Each
+// use is a put and its flush. It is played by each way in which an unregistered buffer gets to the card, and by the
+// library's choice, which the papers leave as future work. The library's choice must be at most 5 % slower than the
+// best way, and better than all if buffers differ.
 
-// mostPlayed is about how many uses of a trace are played. Of longer ones every second, third, or so
-// buffer is, with all of its uses, so that reuse is what it was.
+// mostPlayed is about the number of uses of a trace that are played. Of longer traces only every n-th buffer is
+// played, with all of its uses, so that the reuse does not change.
 const mostPlayed = 170_000
 
-// allTraces are of one seed, for all runs.
+// allTraces are drawn from one seed, for all runs.
 var allTraces = sync.OnceValue(func() []traces.Trace { return traces.All(1) })
 
-// allUses are those of allTraces that are played.
+// allUses are the uses of allTraces that are played.
 var allUses = sync.OnceValue(func() (all [][]int32) {
 	for i := range allTraces() {
 		all = append(all, thinned(&allTraces()[i]))
@@ -65,7 +65,7 @@ func traceFigures() []*figure {
 
 const milliseconds = "ms"
 
-// thinned are the uses of a trace that are played.
+// thinned returns the uses of a trace that are played.
 func thinned(t *traces.Trace) []int32 {
 	every := int32((len(t.Order) + mostPlayed - 1) / mostPlayed)
 	var uses []int32
@@ -77,10 +77,10 @@ func thinned(t *traces.Trace) []int32 {
 	return uses
 }
 
-// last is a curve's value at the last x.
+// last returns a curve's value at the last x.
 func (p *plot) last(curve string) float64 { return p.valueAt(curve, p.X[len(p.X)-1]) }
 
-// autoOfBest is what the library's own choice takes of what the best of the others does.
+// autoOfBest returns the ratio of the time of the library's choice to that of the best other way.
 func autoOfBest(p *plot) float64 {
 	best := math.Inf(1)
 	for _, c := range p.Curves {
@@ -91,7 +91,7 @@ func autoOfBest(p *plot) float64 {
 	return p.last("auto") / best * 100
 }
 
-// played is how long the first uses of a trace take, so many as the figure's xs say.
+// played measures the time of the first uses of a trace, as many as the figure's xs say.
 func played(t *traces.Trace, uses []int32) measurement {
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		one := transferCase{ranks: 2, bytes: slices.Max(t.Sizes), locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
@@ -108,8 +108,8 @@ func played(t *traces.Trace, uses []int32) measurement {
 	}
 }
 
-// play puts the buffers of the uses up to the last mark, and gives the times at all marks. A buffer
-// begins at a multiple of its length, so that it has no more pages than it needs.
+// play puts the buffers of the uses until the last mark, and returns the times at all marks. A buffer begins at a
+// multiple of its length, so that it has no more pages than it needs.
 func (s *transferStand) play(ctx context.Context, marks []int, t *traces.Trace, uses []int32) ([]float64, error) {
 	buffers := make([][]byte, len(t.Sizes))
 	put := func(buffer []byte) error {
@@ -118,7 +118,7 @@ func (s *transferStand) play(ctx context.Context, marks []int, t *traces.Trace, 
 		}
 		return s.window.Flush(ctx, 1)
 	}
-	// Links are made before, and memory of the library's own is registered.
+	// Before that, connections are made and the library's own memory is registered.
 	warm := make([]byte, slices.Max(t.Sizes))
 	if err := put(warm); err != nil {
 		return nil, err

@@ -16,27 +16,27 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A transferCase measures how buffers get to the card, on rank 0 of several that run it at once
-// in virtual time. The windows pack nothing, so that each operation goes by RDMA.
+// A transferCase measures how buffers get to the card, on rank 0 of several ranks that run it in virtual time. The
+// windows pack nothing, so that each operation goes by RDMA.
 type transferCase struct {
 	ranks int
-	// bytes are each rank's of the window.
+	// bytes is the size of each rank's part of the window.
 	bytes int
-	// locked tells that all ranks lock all windows meanwhile; without it there are fences.
+	// locked is set if all ranks lock all windows meanwhile. Otherwise there are fences.
 	locked bool
 	body   func(ctx context.Context, s *transferStand) ([]float64, error)
 }
 
-// A transferStand is what a rank has for that.
+// A transferStand is what a rank has for a transferCase.
 type transferStand struct {
 	w      *world.World
 	window *window.Window[byte]
 	curve  *curve
-	// regions are of buffers that the program registers.
+	// regions are the registrations of buffers by the program.
 	regions []*job.Region
 }
 
-// moved is a curve of one protocol, or of all if none is named.
+// moved returns the curve of one protocol, or of all if none is named.
 func moved(short, name string, protocols ...transfer.Protocol) curve {
 	c := curve{short: short, name: name, options: only(scheduler.Defer)}
 	if len(protocols) > 0 {
@@ -45,14 +45,14 @@ func moved(short, name string, protocols ...transfer.Protocol) curve {
 	return c
 }
 
-// known is the curve of buffers that the program has registered.
+// known returns the curve of buffers that the program has registered.
 func known(short, name string) curve {
 	c := moved(short, name)
 	c.registered = true
 	return c
 }
 
-// simulator is one with the figure's cards.
+// simulator returns a simulator with the figure's cards.
 func (f *figure) simulator(o *paperOptions) (*sim.Simulator, error) {
 	card, err := sim.ByName(f.profile)
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *figure) simulator(o *paperOptions) (*sim.Simulator, error) {
 	return sim.New(card, o.seed)
 }
 
-// simulate gives the values of rank 0.
+// simulate returns the values of rank 0.
 func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
 	s, err := f.simulator(o)
 	if err != nil {
@@ -98,9 +98,9 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 	return values, err
 }
 
-// buffers are pieces of one array, a stride from each other. The program registers it if the curve is
-// of that. It begins with a multiple of 1 MiB: pieces that are kept end with one of their length, and
-// figures are to be the same wherever Go has the array.
+// buffers returns pieces of one array, a stride apart. The program registers it if the curve says so. The array
+// begins at a multiple of 1 MiB. So pieces that are kept end with one of their length, and figures do not depend on
+// the place of the array.
 func (s *transferStand) buffers(count, bytes, stride int) ([][]byte, error) {
 	const align = 1 << 20
 	bytesOfAll := (count-1)*stride + bytes
@@ -130,7 +130,7 @@ func (s *transferStand) close() error {
 	return err
 }
 
-// timed is what so many turns take, each.
+// timed returns the time of one of turns calls of turn.
 func (s *transferStand) timed(turns int, turn func() error) (time.Duration, error) {
 	if turns == 0 {
 		return 0, nil
@@ -146,7 +146,7 @@ func (s *transferStand) timed(turns int, turn func() error) (time.Duration, erro
 
 func inMicroseconds(d time.Duration) float64 { return d.Seconds() * 1e6 }
 
-// valueAt is a curve's value at one of the xs, and not a number at others.
+// valueAt returns a curve's value at one of the xs, or NaN at others.
 func (p *plot) valueAt(short string, x int) float64 {
 	c := slices.IndexFunc(p.Curves, func(c measuredCurve) bool { return c.Short == short })
 	i := slices.Index(p.X, x)
@@ -156,7 +156,7 @@ func (p *plot) valueAt(short string, x int) float64 {
 	return p.Curves[c].Values[i]
 }
 
-// eachX measures a case at each of the xs of a figure, each with ranks of its own.
+// eachX measures a case at each of the xs of a figure, each with separate ranks.
 func eachX(at func(x int) transferCase) measurement {
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
 		var values []float64
@@ -172,7 +172,7 @@ func eachX(at func(x int) transferCase) measurement {
 	}
 }
 
-// thereAndBack is a put of a buffer, of which the other rank is notified, which then does the same.
+// thereAndBack puts a buffer and notifies the other rank, which then does the same.
 func (s *transferStand) thereAndBack(ctx context.Context, buffer, own []byte) error {
 	put := func(other int) error {
 		if err := s.window.PutNotify(buffer, other, 0, 0); err != nil {
@@ -197,14 +197,14 @@ func (s *transferStand) thereAndBack(ctx context.Context, buffer, own []byte) er
 	return nil
 }
 
-// trips are what half of there and back takes with a buffer that is used so many times, in seconds.
+// trips returns half the times of exchanges with a buffer that is used count times, in seconds.
 func (s *transferStand) trips(ctx context.Context, n, count int) ([]float64, error) {
 	var own []byte
 	if s.curve.copiesOut {
 		own = make([]byte, n)
 	}
 	var took []float64
-	// The first makes links and registers memory of the library's own, for another buffer.
+	// The first trips, with another buffer, make connections and register the library's own memory.
 	for _, turns := range []int{warmTrips, count} {
 		buffers, err := s.buffers(1, n, n)
 		if err != nil {
@@ -222,10 +222,10 @@ func (s *transferStand) trips(ctx context.Context, n, count int) ([]float64, err
 	return took, nil
 }
 
-// warmTrips are enough for all that is made once.
+// warmTrips are enough for everything that is made once.
 const warmTrips = 3
 
-// bandwidthAt is the bandwidth there and back, at the first or the best of some trips.
+// bandwidthAt measures the bandwidth in both directions, at the first or the best of some trips.
 func bandwidthAt(trips int) measurement {
 	return eachX(func(n int) transferCase {
 		return transferCase{ranks: 2, bytes: n, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {

@@ -20,11 +20,11 @@ type peer struct {
 	version  string
 	compiler string
 	runner   string
-	// programs are the compiled ones of peers, by name without .c.
+	// programs are the compiled programs of peers, by name without .c.
 	programs map[string]string
 }
 
-// knownPeers are the libraries looked for, with nothing found yet.
+// knownPeers returns the libraries to look for, with nothing found yet.
 func knownPeers() []*peer {
 	return []*peer{
 		{name: "openmpi", title: "Open MPI", packages: "openmpi-bin libopenmpi-dev", programs: make(map[string]string)},
@@ -32,8 +32,7 @@ func knownPeers() []*peer {
 	}
 }
 
-// findPeers gives the peers that are installed, and for each other one how to get
-// it.
+// findPeers returns the peers that are installed, and for each other one how to get it.
 func findPeers(ctx context.Context) (found []*peer, missing []string) {
 	for _, p := range knownPeers() {
 		if err := p.find(ctx); err != nil {
@@ -45,13 +44,13 @@ func findPeers(ctx context.Context) (found []*peer, missing []string) {
 	return found, missing
 }
 
-// leftOutPeer says why a peer that is installed is not measured.
+// leftOutPeer says why an installed peer is not measured.
 func leftOutPeer(p *peer, err error) string {
 	return p.title + " is left out: " + strings.TrimSpace(causeOf(err))
 }
 
-// find looks for the commands under the names that Debian gives them where several
-// libraries are installed, and then under their own.
+// find looks for the commands under the names that Debian gives them if several libraries are installed, and then
+// under their own.
 func (p *peer) find(ctx context.Context) error {
 	for _, suffix := range []string{"." + p.name, ""} {
 		runner, err := exec.LookPath("mpirun" + suffix)
@@ -78,7 +77,7 @@ var (
 	hydraVersion   = regexp.MustCompile(`Version:\s+(\S+)`)
 )
 
-// identify tells which library an mpirun is from by what it says to --version.
+// identify returns the library of an mpirun, from its output for --version.
 func identify(output string) (name, version string) {
 	if m := openmpiVersion.FindStringSubmatch(output); m != nil {
 		return "openmpi", m[1]
@@ -89,7 +88,7 @@ func identify(output string) (name, version string) {
 	return "", ""
 }
 
-// command starts n ranks of a program of this peer, over what device uses.
+// command returns the command that starts n ranks of a program of this peer, over what device uses.
 func (p *peer) command(device, program string, n int, args ...string) []string {
 	argv := []string{p.runner}
 	if p.name == "openmpi" {
@@ -104,7 +103,7 @@ func (p *peer) command(device, program string, n int, args ...string) []string {
 	return append(append(argv, "-n", fmt.Sprint(n), p.programs[program]), args...)
 }
 
-// environment is what the peer's commands want, ours included.
+// environment returns the environment of the peer's commands, including ours.
 func (p *peer) environment(device string) []string {
 	env := withoutLauncher(os.Environ())
 	if p.name == "openmpi" && os.Geteuid() == 0 {
@@ -116,7 +115,7 @@ func (p *peer) environment(device string) []string {
 	return env
 }
 
-// over says what the peer's ranks use if it is not shared memory.
+// over says what the peer's ranks use instead of shared memory.
 func (p *peer) over(device string) string {
 	if device == deviceTCP {
 		return " over TCP"
@@ -124,7 +123,7 @@ func (p *peer) over(device string) string {
 	return ""
 }
 
-// arguments are those of the peers' programs for a job, and the program.
+// arguments returns the peers' program for a job and its arguments.
 func (p *peer) arguments(j launch, o *options) (program string, args []string) {
 	program = "mpi_rma"
 	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}

@@ -35,7 +35,7 @@ func (p *peer) build(ctx context.Context, dir string) error {
 	return nil
 }
 
-// compile makes a program of a source file.
+// compile makes a program from a source file.
 func (p *peer) compile(ctx context.Context, dir, source string) error {
 	name := strings.TrimSuffix(filepath.Base(source), ".c")
 	program := filepath.Join(dir, name+"."+p.name)

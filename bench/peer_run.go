@@ -11,21 +11,19 @@ import (
 	"time"
 )
 
-// errTimeout: a job took longer than -timeout.
+// errTimeout reports that a job took longer than -timeout.
 var errTimeout = errors.New("not done in time")
 
-// ofTimeout is behind the time in a message of errTimeout, if it is that of the flag.
+// ofTimeout follows the time in a message of errTimeout if it is that of the flag.
 const ofTimeout = " (-timeout)"
 
-// errNoResult: a job has ended well, but for telling what it measured.
+// errNoResult reports that a job has succeeded without printing its results.
 var errNoResult = errors.New("ended without a result")
 
-// patience is how long after -timeout a launcher may take to notice that its
-// ranks have ended themselves.
+// patience is how long after -timeout a launcher may take to notice that its ranks have ended themselves.
 const patience = 10 * time.Second
 
-// run measures the cells of one case. With an error it gives the results that came
-// before it.
+// run measures the cells of one case. With an error it returns the results before it.
 func (p *peer) run(ctx context.Context, j launch, o *options) ([]result, error) {
 	program, args := p.arguments(j, o)
 	output, err := execute(ctx, p.command(o.device, program, j.ranks, args...), p.environment(o.device), o.timeout, patience)
@@ -36,10 +34,10 @@ func (p *peer) run(ctx context.Context, j launch, o *options) ([]result, error) 
 	return results, err
 }
 
-// execute runs a launcher, and gives its standard output. It has timeout to end itself and the ranks, and is
-// ended when it has had grace, too.
+// execute runs a launcher and returns its standard output. The launcher must end itself and the ranks within timeout.
+// After grace more it is ended.
 func execute(ctx context.Context, argv, env []string, timeout, grace time.Duration) (string, error) {
-	// The time begins before that of the context: what the context ends has had its time.
+	// This time begins before that of the context, so a command that the context ends has used it up.
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout+grace)
 	defer cancel()
@@ -59,8 +57,8 @@ func execute(ctx context.Context, argv, env []string, timeout, grace time.Durati
 	return stdout.String(), err
 }
 
-// parseResults finds the results of a job in what a peer's program printed, in
-// which the launcher may have written as well.
+// parseResults finds the results of a job in the output of a peer's program, to which the launcher may have added
+// lines.
 func parseResults(output string, j launch) []result {
 	var results []result
 	for line := range strings.Lines(output) {
@@ -82,8 +80,7 @@ func parseResults(output string, j launch) []result {
 	return results
 }
 
-// reason says why a launcher failed: how it ended, and the line of its output that
-// tells most.
+// reason says why a launcher failed: how it ended, and the most informative line of its output.
 func reason(err error, output string) string {
 	telling := ""
 	for line := range strings.Lines(output) {
@@ -94,7 +91,7 @@ func reason(err error, output string) string {
 		if _, rest, ok := strings.Cut(line, "exited on "); ok {
 			return strings.TrimSuffix(rest, ".")
 		}
-		// What rmarun adds counts where the ranks say nothing, and its beginning the most.
+		// Lines of rmarun count if the ranks wrote none, and the first of them the most.
 		rest, added := strings.CutPrefix(line, "rmarun: ")
 		added = added || strings.HasSuffix(line, " -h explains the usage")
 		if line != "" && (!added || telling == "") {

@@ -10,32 +10,32 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// percentiles tell how the times of a cell's turns are distributed, in the cell's unit.
+// percentiles describe the distribution of the times of a cell's iterations, in the cell's unit.
 type percentiles struct {
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
 	P99  float64 `json:"p99"`
 	P999 float64 `json:"p99.9"`
 	Max  float64 `json:"max"`
-	// Batch is how many turns were timed together, of which the mean counts, and Count how many
-	// such times there are.
+	// Batch is the number of iterations that were timed together, of which the mean counts. Count is the number of
+	// such times.
 	Batch int    `json:"batch"`
 	Count uint64 `json:"count"`
 }
 
-// A percentile is one of them by its name, and what share of the times exceeds it.
+// A percentile has a name, and the share of the times that exceed it.
 type percentile struct {
 	name   string
 	beyond float64
 	value  float64
 }
 
-// each are the percentiles from the least on.
+// each returns the percentiles in ascending order.
 func (p *percentiles) each() []percentile {
 	return []percentile{{"p50", 0.5, p.P50}, {"p90", 0.1, p.P90}, {"p99", 0.01, p.P99}, {"p99.9", 0.001, p.P999}, {"max", 0, p.Max}}
 }
 
-// lines are the percentiles as they are printed below the result.
+// percentileLines returns the percentiles as they are printed below the result.
 func (r result) percentileLines() []string {
 	if r.Percentiles == nil {
 		return nil
@@ -47,22 +47,22 @@ func (r result) percentileLines() []string {
 	return lines
 }
 
-// distributed tells whether the case has percentiles: it is a latency whose turns rank 0 times.
+// distributed reports whether the case has percentiles: it is a latency whose iterations rank 0 times.
 func (c *benchCase) distributed() bool {
 	return c.unit == microseconds && c.origin != nil && c.sample == nil && c.prepare == nil && !c.ofTarget
 }
 
-// The clock is read once a batch, which takes clockShare times as long as that unless it would have
-// more than longestBatch turns, among which a slow one would not be seen.
+// The clock is read once a batch. A batch takes clockShare times as long as reading the clock. It has at most
+// longestBatch iterations, because a slow one would not show among more.
 const (
 	clockShare   = 20
 	longestBatch = 64
 )
 
-// distribution times the turns of a cell once more, one by one or in batches, after the loops that
-// its value is of. turn is what one takes.
+// distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value. turn
+// is the time of one.
 func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.Duration) (*percentiles, error) {
-	// Who answers has to have as many turns.
+	// The answering rank must have the same number of iterations.
 	batches := []int{s.turns(one), s.batch(turn)}
 	if err := world.Broadcast(ctx, s.w, 0, batches); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.
 	return p, nil
 }
 
-// batches runs so many batches of turns, and counts in h what each took. It gives the longest.
+// batches runs count batches of iterations, and adds the time of each to h. It returns the longest.
 func (s *stage) batches(ctx context.Context, b *board, f step, n, count, batch int, h *histogram.Histogram) (most time.Duration, err error) {
 	if s.w.Rank() != 0 {
 		return 0, loop(ctx, b, f, n, count*batch)
@@ -109,10 +109,10 @@ func (s *stage) batches(ctx context.Context, b *board, f step, n, count, batch i
 	return most, nil
 }
 
-// batch is how many turns are timed together if one takes that long.
+// batch returns the number of iterations that are timed together if one takes turn.
 func (s *stage) batch(turn time.Duration) int {
 	if s.virtual {
-		return 1 // to read the clock takes no time
+		return 1 // reading the clock takes no time
 	}
 	const readings = 64
 	costs := make([]time.Duration, 5)

@@ -18,10 +18,9 @@ type launch struct {
 	cells []cell
 }
 
-// plan lays out the cells that o asks for as jobs: one for all cases between two
-// ranks, one for those without the library, and one for each number of ranks of the
-// others. world is the number of ranks that a launcher has started, 0 without one;
-// then there is one job.
+// plan arranges the cells that o requests as jobs. There is one job for all cases between two ranks, one for those
+// without the library, and one for each number of ranks of the others. world is the number of ranks that a launcher
+// has started, or 0. With a launcher there is one job.
 func plan(o *options, world int) ([]launch, error) {
 	cells, err := chosen(o, world)
 	if err != nil {
@@ -51,7 +50,7 @@ func plan(o *options, world int) ([]launch, error) {
 	return jobs, nil
 }
 
-// company is the scene of the cases that this one may share a job with.
+// company returns the scene of the cases with which this one may share a job.
 func (c *benchCase) company() scene {
 	if c.scene == alone || c.scene == raw {
 		return c.scene
@@ -59,7 +58,7 @@ func (c *benchCase) company() scene {
 	return passive
 }
 
-// chosen are the cells that o asks for.
+// chosen returns the cells that o requests.
 func chosen(o *options, world int) ([]cell, error) {
 	var cells []cell
 	if len(o.cases) == 0 {
@@ -89,7 +88,7 @@ func chosen(o *options, world int) ([]cell, error) {
 	return cells, nil
 }
 
-// usual are the sizes of a case that is not named with its own.
+// usual returns the sizes of a case that is named without sizes.
 func (c *benchCase) usual(o *options, world int) []int {
 	if ranks := cmp.Or(world, o.ranks); c.scene == alone {
 		switch {
@@ -106,7 +105,7 @@ func (c *benchCase) usual(o *options, world int) []int {
 	return c.sizes
 }
 
-// allows says why the case has no such size, nil if it has.
+// allows returns an error if the case does not have this size.
 func (c *benchCase) allows(size, world int) error {
 	switch {
 	case c.scene == raw && world != 0:
@@ -131,5 +130,5 @@ func (c *benchCase) allows(size, world int) error {
 	return nil
 }
 
-// spell is the cell as the command line names it.
+// spell returns the cell as the command line names it.
 func spell(one cell) string { return fmt.Sprintf("%s:%d", one.c.name, one.size) }

@@ -15,38 +15,38 @@ import (
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
-// launcherVariables are those by which world.Init finds the launcher.
+// launcherVariables are the variables by which world.Init finds the launcher.
 var launcherVariables = []string{"PMI_FD", "PMI_PORT", "RMA_ROOT"}
 
 // deviceVariable forces the device of a job.
 const deviceVariable = "RMA_DEVICE"
 
-// firstFile is the descriptor that a process finds its link at.
+// firstFile is the descriptor of a process's link.
 const firstFile = 3
 
-// A rankError is a process of ours that failed.
+// A rankError reports a failed process of ours.
 type rankError struct {
 	rank, ranks int
 	cause       error
-	output      string // the end of what it wrote to its standard error
+	output      string // the end of its standard error
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *rankError) Error() string {
 	return fmt.Sprintf("bench: rank %d of %d: %s", e.rank, e.ranks, reason(e.cause, e.output))
 }
 
 func (e *rankError) Unwrap() error { return e.cause }
 
-// runProcesses measures a job whose ranks are processes: this program again, which
-// finds the job in its environment and reports the results of rank 0 as JSON. What
-// a failed rank wrote goes to stderr or, if none failed, what all of them did, as RMA_STATS=- has it.
+// runProcesses measures a job whose ranks are processes of this program. They find the job in their environment and
+// report the results of rank 0 as JSON. The output of a failed rank goes to stderr. If none failed, that of all ranks
+// does, for example a table of RMA_STATS=-.
 func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, report func(result) error) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("bench: own program: %w", err)
 	}
-	// Ranks die with the thread that started them, see dieWithParent.
+	// Ranks die with the thread that started them: see dieWithParent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := time.Now()
@@ -83,8 +83,8 @@ func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, r
 	return errors.Join(failure, closed)
 }
 
-// notInTime is the error of a job that ended after its time. A rank which ended itself then has said so already, and
-// at what.
+// notInTime returns the error of a job that exceeded its time. A rank that ended itself for that reason has reported
+// it already, with its cell.
 func (o *options) notInTime(failure error) error {
 	told := failure.Error()
 	if _, at, found := strings.Cut(told, ofTimeout+": "); found {
@@ -93,8 +93,8 @@ func (o *options) notInTime(failure error) error {
 	return fmt.Errorf("%w: %v%s: %s", errTimeout, o.timeout, ofTimeout, strings.TrimPrefix(told, "bench: "))
 }
 
-// links are what connects the processes of a job: of gives what a rank finds open
-// as firstFile and the variables that tell of it.
+// links connect the processes of a job. of returns the file that a rank finds open as firstFile, and the variables
+// that describe it.
 type links struct {
 	of    func(rank int) (*os.File, []string, error)
 	close func() error
@@ -120,11 +120,11 @@ type crew struct {
 	links   *links
 	cancel  func()
 	started int
-	outputs []*tail    // of what each that was started wrote to its standard error
-	ended   chan error // one of each process that was started
+	outputs []*tail    // the standard error of each process that was started
+	ended   chan error // one error of each process that was started
 }
 
-// start starts a rank. The results of rank 0 are reported as they come.
+// start starts a rank. The results of rank 0 are reported as they arrive.
 func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 	link, environment, err := c.links.of(rank)
 	if err != nil {
@@ -162,8 +162,8 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 	return nil
 }
 
-// wait returns when all have ended, with the first error that does not come of
-// another rank's. After an error the others have a moment to end by themselves.
+// wait returns when all have ended, with the first error that is not a result of another rank's. After an error the
+// others have a moment to end by themselves.
 func (c *crew) wait() (first error) {
 	for range c.started {
 		err := <-c.ended
@@ -177,14 +177,13 @@ func (c *crew) wait() (first error) {
 	return first
 }
 
-// ofPeer tells whether a rank failed because another did.
+// ofPeer reports whether a rank failed because another did.
 func ofPeer(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == statusOfPeer
 }
 
-// relay reports the results that come from rank 0 until it ends, none of a rank
-// that has no results.
+// relay reports the results that arrive from rank 0 until it ends. Other ranks have no results.
 func relay(results io.Reader, report func(result) error) error {
 	if results == nil {
 		return nil
@@ -195,7 +194,7 @@ func relay(results io.Reader, report func(result) error) error {
 		err := decoder.Decode(&r)
 		switch {
 		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-			return nil // how the process ended tells more
+			return nil // the exit status says more
 		case err != nil:
 			return fmt.Errorf("bench: result of rank 0: %w", err)
 		}
@@ -205,7 +204,7 @@ func relay(results io.Reader, report func(result) error) error {
 	}
 }
 
-// childArguments are the command line of a rank.
+// childArguments returns the command line of a rank.
 func childArguments(o *options, j launch) []string {
 	args := []string{"-device", o.device, "-format", "json", "-timeout", o.timeout.String()}
 	if o.schemes {
@@ -241,8 +240,7 @@ func childArguments(o *options, j launch) []string {
 	return args
 }
 
-// withoutLauncher is environment without the variables of a launcher, and without
-// a device.
+// withoutLauncher returns environment without the variables of a launcher and without a device.
 func withoutLauncher(environment []string) []string {
 	var kept []string
 	for _, variable := range environment {

@@ -9,11 +9,11 @@ import (
 	"github.com/onesided/rma/internal/tty"
 )
 
-// pause is between the lines of progress where w is not seen on a terminal.
+// pause is the time between lines of progress if w is not shown on a terminal.
 const pause = 30 * time.Second
 
-// progress gives a function that shows a line on w, and one that ends it: on a terminal each is in place of the last
-// one, elsewhere most are left out.
+// progress returns a function that shows a line on w, and one that ends it. On a terminal each line replaces the last
+// one. Elsewhere most lines are left out.
 func progress(w io.Writer) (say func(string), done func()) {
 	if terminal(w) {
 		return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }

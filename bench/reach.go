@@ -20,18 +20,18 @@ func reachOf(cells []cell) (window, buffer int) {
 	return whole(window), whole(buffer)
 }
 
-// front is of one transfer of n bytes.
+// front is the reach of one transfer of n bytes.
 func front(n int) (window, buffer int) { return n, n }
 
-// operands is of one operation whose operands are not in the buffer.
+// operands is the reach of one operation whose operands are not in the buffer.
 func operands(n int) (window, buffer int) { return n, 0 }
 
-// streamed is of transfers in flight.
+// streamed is the reach of transfers in flight.
 func streamed(n int) (window, buffer int) {
 	return endOfStream(n, streamTo), endOfStream(n, streamFrom)
 }
 
-// endOfStream is where the last of inFlight transfers of n bytes ends that begin below bound.
+// endOfStream returns the end of the last of inFlight transfers of n bytes that begin below bound.
 func endOfStream(n, bound int) int {
 	end := 0
 	for j := range inFlight {
@@ -40,30 +40,30 @@ func endOfStream(n, bound int) int {
 	return end
 }
 
-// scatteredFrom is how many elements of the buffer scatter puts from.
+// scatteredFrom is the number of elements of the buffer from which scatter puts.
 const scatteredFrom = 1024
 
-// scattered is of n puts of 8 bytes at random places.
+// scattered is the reach of n puts of 8 bytes at random displacements.
 func scattered(n int) (window, buffer int) { return windowBytes, 8 * min(n, scatteredFrom) }
 
-// anywhere is of operations at random places whose operands are not in the buffer.
+// anywhere is the reach of operations at random displacements whose operands are not in the buffer.
 func anywhere(int) (window, buffer int) { return windowBytes, 0 }
 
-// mixed is of n operations at random places, half of which are gets of 8 bytes.
+// mixed is the reach of n operations at random displacements, half of which are gets of 8 bytes.
 func mixed(n int) (window, buffer int) { return windowBytes, 8 * (n / 2) }
 
-// everyOther is of n puts of every other 8 bytes.
+// everyOther is the reach of n puts of every other 8 bytes.
 func everyOther(n int) (window, buffer int) { return 8 * n, 16 * n }
 
-// gets is of count gets of n bytes, and as many puts at most.
+// gets is the reach of count gets of n bytes, and of at most as many puts.
 func gets(count int) reach {
 	return func(n int) (window, buffer int) { return getsAt + count*n, getsAt + count*n }
 }
 
-// message is of a message and one back.
+// message is the reach of a message and one back.
 func message(n int) (window, buffer int) { return 0, getsAt + n }
 
-// messageStream is of messages in flight, and an answer.
+// messageStream is the reach of messages in flight, and an answer.
 func messageStream(n int) (window, buffer int) {
 	return 0, getsAt + max(endOfStream(n, streamFrom), answerBytes)
 }

@@ -13,29 +13,29 @@ import (
 	"time"
 )
 
-// reportCommand is the word that comes before the flags for the run that draws what it measures.
+// reportCommand is the command that draws what it measures.
 const reportCommand = "report"
 
-// reportOptions are the command line behind that word.
+// reportOptions are the command line after that word.
 type reportOptions struct {
 	dir     string
-	devices []*options // each is how it is measured
+	devices []*options // the options for each device
 	peers   bool
 	prk     string // "" or a directory
 	rounds  int
 	dense   bool
 	paper   bool
-	// whole tells that no cases are named: then schemes and numbers of ranks are compared, too.
+	// whole is set if no cases are named: then schemes and numbers of ranks are compared, too.
 	whole bool
 }
 
 // reportCases are measured if none are named.
 var reportCases = []string{"put_flush_lat", "get_flush_lat", "fop_lat", "cas_lat", "fence_put_lat", "msg_lat", "put_bw", "get_bw", "msg_bw"}
 
-// reportLoops of a cell are timed in a round, of which the best counts.
+// reportLoops is the number of loops of a cell that are timed in a round. The best of them counts.
 const reportLoops = 2
 
-// parseReport reads the command line. The answer to -h it writes to usage.
+// parseReport reads the command line. It writes the help, if requested, to usage.
 func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	o := new(reportOptions)
 	var devices string
@@ -44,13 +44,13 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	var timeout time.Duration
 	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.dir, "o", "", "the `directory` that takes the report; it is made if it is not there")
-	flags.StringVar(&devices, "devices", defaultDevice()+","+deviceTCP, "what ranks use, with commas between: "+strings.Join(reportDevices, ", "))
-	flags.Func("set", "throw a switch, by `switch=value`; may be given again (bench -list tells which there are)", func(text string) error {
+	flags.StringVar(&o.dir, "o", "", "the `directory` of the report; it is made if it does not exist")
+	flags.StringVar(&devices, "devices", defaultDevice()+","+deviceTCP, "the devices, separated by commas: "+strings.Join(reportDevices, ", "))
+	flags.Func("set", "set a switch, by `switch=value`; may be repeated (bench -list lists the switches)", func(text string) error {
 		switches = append(switches, text)
 		return nil
 	})
-	flags.BoolVar(&o.peers, "peers", false, "measure the installed ones of Open MPI and MPICH, too")
+	flags.BoolVar(&o.peers, "peers", false, "measure Open MPI and MPICH, too, as far as they are installed")
 	flags.StringVar(&o.prk, "prk", "", "with -peers: "+prkUsage)
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which all libraries measure a case before the next; the report has their median, lowest and highest")
 	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % apart, not fourfold")
@@ -60,8 +60,8 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench report -o DIR [flags] [case[:size,…] …]")
-		fmt.Fprintln(usage, "Measures cases and writes into DIR what there is to see: report.html, which needs nothing else, its")
-		fmt.Fprintln(usage, "plots as .svg, and results.txt in the format of Go's benchmarks, of which benchstat compares two.")
+		fmt.Fprintln(usage, "Measures cases and writes the results into DIR: report.html, which needs no other file, its")
+		fmt.Fprintln(usage, "plots as .svg, and results.txt in the format of Go's benchmarks, for benchstat.")
 		fmt.Fprintln(usage, "No case: these, and how the schemes and the number of ranks change them; with -peers also what bench kernels measures.")
 		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
 		flags.SetOutput(usage)
@@ -108,10 +108,10 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	return o, nil
 }
 
-// reportDevices are real ones.
+// reportDevices are the real devices.
 var reportDevices = devices[:4]
 
-// chosen are the cases that are named, or the usual, with the sizes that they have here.
+// chosen returns the cases that are named, or the usual ones, with their sizes in a report.
 func (o *reportOptions) chosen(named []string) ([]selection, error) {
 	if o.whole = len(named) == 0; o.whole {
 		named = reportCases
@@ -125,7 +125,7 @@ func (o *reportOptions) chosen(named []string) ([]selection, error) {
 	return selected, err
 }
 
-// sizes of a case, from 8 bytes to 1 MiB.
+// sizes returns the sizes of a case, from 8 bytes to 1 MiB.
 func (o *reportOptions) sizes(c *benchCase) []int {
 	const least, most = 8, 1 << 20
 	factor := 4.0
@@ -175,7 +175,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	return r.finish(measuring, stdout)
 }
 
-// loadNote says what the load average is, if it is known.
+// loadNote states the load average, if it is known.
 func loadNote(average string) string {
 	if average == "" {
 		return ""
@@ -183,7 +183,7 @@ func loadNote(average string) string {
 	return "; the load average is " + average
 }
 
-// finish writes what there is. What came before an error is worth a report, too.
+// finish writes the results. Those before an error are written, too.
 func (r *report) finish(measuring error, stdout io.Writer) error {
 	if measuring != nil {
 		r.Ended = measuring.Error()
@@ -197,7 +197,7 @@ func (r *report) finish(measuring error, stdout io.Writer) error {
 	return r.ourFailures()
 }
 
-// writable makes dir and tells if nothing can be written there.
+// writable makes dir. It returns an error if dir cannot be written to.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return usagef("-o %s: %v", dir, err)
@@ -209,7 +209,7 @@ func writable(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// write writes all files, and to stdout which.
+// write writes all files, and their names to stdout.
 func (r *report) write(stdout io.Writer) error {
 	for _, k := range r.kernels {
 		k.rows = judged(k.bouts)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// benchmarks are the results in the format of Go's benchmarks, a line for each round of a cell.
+// benchmarks returns the results in the format of Go's benchmarks, one line for each round of a cell.
 func (r *report) benchmarks() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/onesided/rma/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, r.Machine.CPU)
@@ -31,7 +31,7 @@ func (r *report) benchmarks() string {
 	return b.String()
 }
 
-// benchmarkName tells the case, the device, the contestant unless it is this library, and the size.
+// benchmarkName contains the case, the device, the contestant unless it is this library, and the size.
 func benchmarkName(one cell, device, by string, procs int) string {
 	if by == ours {
 		by = ""
@@ -41,7 +41,7 @@ func benchmarkName(one cell, device, by string, procs int) string {
 	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(one.c.name), device, by, one.size, procs)
 }
 
-// camel is a case's name as a benchmark has it.
+// camel returns a case's name in the form of a benchmark's.
 func camel(name string) string {
 	var b strings.Builder
 	for word := range strings.SplitSeq(name, "_") {
@@ -50,7 +50,7 @@ func camel(name string) string {
 	return b.String()
 }
 
-// turns are those that a value is the mean of.
+// turns returns the number of iterations of which a value is the mean.
 func (c *reportCell) turns() int {
 	if c.c.iterations == nil {
 		return 1
@@ -58,7 +58,7 @@ func (c *reportCell) turns() int {
 	return c.c.iterations(c.size)
 }
 
-// tailsAs are the percentiles of a round, each a unit of its own.
+// tailsAs returns the percentiles of a round, each with its own unit.
 func (c *reportCell) tailsAs(round int) string {
 	if c.tails[round] == nil {
 		return ""
@@ -70,7 +70,7 @@ func (c *reportCell) tailsAs(round int) string {
 	return b.String()
 }
 
-// measuredAs is a value in the unit that tools for benchmarks know.
+// measuredAs returns a value in a unit that benchmark tools know.
 func measuredAs(v float64, unit, prefix string) string {
 	switch unit {
 	case microseconds:

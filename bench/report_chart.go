@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// A reportFile is what the report writes under a name. A plot has what it is of and the command that
-// measures that.
+// A reportFile is a file of the report. A plot also has its case and the command that measures that.
 type reportFile struct {
 	name, text     string
 	title, command string
 	of             string // the case
 }
 
-// caseLines are the lines of each case, in the order of the cases.
+// caseLines returns the lines of each case, in the order of the cases.
 func (r *report) caseLines() [][]*reportLine {
 	var all [][]*reportLine
 	for _, l := range r.lines {
@@ -28,7 +27,7 @@ func (r *report) caseLines() [][]*reportLine {
 	return all
 }
 
-// plots draws what there is to draw.
+// plots draws all plots.
 func (r *report) plots() []reportFile {
 	var files []reportFile
 	for _, lines := range r.caseLines() {
@@ -59,7 +58,8 @@ func appendChart(files []reportFile, name, title, command, of string, c *chart) 
 	return append(files, reportFile{name: name + ".svg", text: c.svg(), title: title, command: command, of: of})
 }
 
-// commandOf measures the lines of a case without a report, or the percentiles at the first size.
+// commandOf returns the command that measures the lines of a case, or the percentiles at the first size, without a
+// report.
 func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	var sizes []string
 	for _, c := range lines[0].cells {
@@ -82,7 +82,7 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	return strings.Join(commands, "; ")
 }
 
-// drawn sets the axes of a chart over its points. It is nil if there are none.
+// drawn sets the axes of a chart to its points. It returns nil if there are none.
 func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
 	var xs, ys []float64
 	c.curves = slices.DeleteFunc(c.curves, func(curve chartCurve) bool { return len(curve.points) == 0 })
@@ -104,7 +104,7 @@ func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
 	return c
 }
 
-// sizeChart is the value of a case over size, with the lowest and the highest of the rounds.
+// sizeChart plots the value of a case over size, with the lowest and the highest of the rounds.
 func sizeChart(lines []*reportLine) *chart {
 	first := lines[0].benchCase()
 	better := "less is better"
@@ -132,8 +132,7 @@ func sizeChart(lines []*reportLine) *chart {
 	return c.drawn(byteUnits, plainNumber)
 }
 
-// percentileChart is the distribution of a case's times at its first size. x is one in how many
-// times is beyond.
+// percentileChart plots the distribution of a case's times at its first size. At x, one in x times exceeds the value.
 func percentileChart(lines []*reportLine) *chart {
 	const most = 10000
 	first := lines[0].benchCase()
@@ -168,7 +167,7 @@ func percentileChart(lines []*reportLine) *chart {
 	return c
 }
 
-// percentiles of a cell are the medians of the rounds', but that max is the highest.
+// percentiles returns the medians of the rounds' percentiles. max is the highest of the rounds.
 func (c *reportCell) percentiles() *percentiles {
 	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *percentiles) bool { return p == nil })
 	if len(all) == 0 {
@@ -192,11 +191,11 @@ func (c *reportCell) percentiles() *percentiles {
 	return together
 }
 
-// schemesChart has a place on the x axis for each scheme.
+// schemesChart has a position on the x axis for each scheme.
 func schemesChart(patterns [][]result) *chart {
 	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but the one named, early to getsfirst; at-once, none", yLabel: "ratio"}
 	for k, p := range patterns {
-		// Patterns stand side by side.
+		// Patterns are drawn side by side.
 		curve, aside := chartCurve{name: p[0].cell(), apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
 		for i, one := range p {
 			if m := one.Ratio; m.Median != nil {
@@ -210,7 +209,7 @@ func schemesChart(patterns [][]result) *chart {
 	}
 	names := schemes()
 	if c = c.drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].name, "=off") }, plainNumber); c != nil {
-		// Half a place is left at both ends.
+		// Half a position is left free at both ends.
 		c.x.logarithmic, c.x.low, c.x.high = false, 0.5, float64(len(names))+0.5
 		for i := range names {
 			c.x.marks = append(c.x.marks, float64(i+1))
@@ -219,7 +218,7 @@ func schemesChart(patterns [][]result) *chart {
 	return c
 }
 
-// scaleChart is the time of workloads over the number of ranks.
+// scaleChart plots the time of workloads over the number of ranks.
 func scaleChart(all []*growth) *chart {
 	c := &chart{note: "in virtual time, on cards of profile " + reportCard + "; less is better", xLabel: "ranks", yLabel: microseconds}
 	for _, g := range all {

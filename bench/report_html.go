@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reportStyle is light, and prints.
+// reportStyle is for light backgrounds and for printing.
 const reportStyle = `body{font:15px/1.45 sans-serif;color:#222;background:#fff;max-width:60em;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}
 table{border-collapse:collapse;font-size:13px;margin:1em 0}th,td{padding:2px 9px;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
@@ -23,12 +23,12 @@ type page struct {
 	sections []string
 }
 
-// element writes an element that has text only.
+// element writes an element with text only.
 func (p *page) element(name, text string) {
 	fmt.Fprintf(p, "<%s>%s</%s>\n", name, xmlText(text), name)
 }
 
-// table writes rows, of which the first are the heads.
+// table writes rows, the first of which is the head.
 func (p *page) table(rows [][]string) {
 	p.WriteString("<table>\n")
 	for i, row := range rows {
@@ -45,18 +45,18 @@ func (p *page) table(rows [][]string) {
 	p.WriteString("</table>\n")
 }
 
-// figure writes a plot and what it was measured by.
+// figure writes a plot and the command that measures it.
 func (p *page) figure(f reportFile) {
 	fmt.Fprintf(p, "<figure>\n%s<figcaption><code>%s</code></figcaption>\n</figure>\n", f.text, xmlText(f.command))
 }
 
-// heading writes a heading of a section, which the contents have.
+// heading writes a heading of a section and adds it to the contents.
 func (p *page) heading(text string) {
 	p.sections = append(p.sections, text)
 	fmt.Fprintf(p, "<h2 id=\"s%d\">%s</h2>\n", len(p.sections), xmlText(text))
 }
 
-// contents are links to the sections.
+// contents returns links to the sections.
 func (p *page) contents() string {
 	var b strings.Builder
 	b.WriteString("<nav>\n<ul>\n")
@@ -67,7 +67,7 @@ func (p *page) contents() string {
 	return b.String()
 }
 
-// html is the report as a page that needs nothing else.
+// html returns the report as a page that needs no other file.
 func (r *report) html(plots []reportFile) string {
 	head, p := new(page), new(page)
 	head.WriteString("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n")
@@ -116,7 +116,7 @@ func (r *report) html(plots []reportFile) string {
 	return head.String() + p.contents() + p.String() + "</body>\n</html>\n"
 }
 
-// writeSummary writes what the page has, and the medians of each case at its ends.
+// writeSummary writes what the page has, and the medians of each case at its first and last size.
 func (r *report) writeSummary(p *page) {
 	all, measured := 0, 0
 	for _, l := range r.lines {
@@ -141,7 +141,7 @@ func (r *report) writeSummary(p *page) {
 	p.table(r.summary())
 }
 
-// summary has the medians of each case at its first and its last size, a column for each line of the plots.
+// summary returns the medians of each case at its first and its last size, a column for each line of the plots.
 func (r *report) summary() [][]string {
 	head := []string{"case", "size", "unit"}
 	for _, l := range r.lines {
@@ -168,7 +168,7 @@ func (r *report) summary() [][]string {
 	return rows
 }
 
-// failures are the cells and the steps that failed, each with its reason.
+// failures returns the cells and the steps that failed, each with its reason.
 func (r *report) failures() []string {
 	var notes []string
 	for _, l := range r.lines {
@@ -225,7 +225,7 @@ func (r *report) writeCircumstances(p *page) {
 		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, plural(reportLoops, "loop")))
 }
 
-// caseTable has a row for each size of each line.
+// caseTable returns a row for each size of each line.
 func caseTable(lines []*reportLine) [][]string {
 	unit := lines[0].benchCase().unit
 	head := []string{"", "size", unit, "lowest", "highest", "rounds"}
@@ -256,7 +256,7 @@ func caseTable(lines []*reportLine) [][]string {
 	return rows
 }
 
-// leftOut tells which cells lack values, and why.
+// leftOut lists the cells that lack values, with the reasons.
 func leftOut(lines []*reportLine) []string {
 	var notes []string
 	for _, l := range lines {
@@ -267,7 +267,7 @@ func leftOut(lines []*reportLine) []string {
 	return notes
 }
 
-// schemesTable has a row for each scheme, with the value and the ratio of each pattern.
+// schemesTable returns a row for each scheme, with the value and the ratio of each pattern.
 func schemesTable(patterns [][]result) [][]string {
 	head := []string{"scheme"}
 	for _, p := range patterns {

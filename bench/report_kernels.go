@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// A kernelReport is what the report has of kernels on one device.
+// A kernelReport is the report's comparison of kernels on one device.
 type kernelReport struct {
 	*comparison
 	o     *kernelOptions
 	bouts []*bout
 }
 
-// findKernels builds the kernels into dir, if they are asked for: they know no switches, and are no cases.
+// findKernels builds the kernels into dir, if they are requested. They have no switches and are no cases.
 func (r *report) findKernels(ctx context.Context, dir string) {
 	if !r.o.whole || len(r.o.devices[0].settings.thrown) > 0 {
 		return
@@ -42,7 +42,7 @@ func (r *report) addKernels(o *kernelOptions, peers []*peer, missing []string, a
 	r.kernels = append(r.kernels, k)
 }
 
-// planKernels has each turn at a kernel be a step.
+// planKernels makes each run of a kernel a step.
 func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.rounds {

@@ -14,17 +14,17 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// A report is what has been measured for one.
+// A report holds the measurements of a report.
 type report struct {
 	o       *reportOptions
 	Command string
 	Machine machine
 	Date    time.Time
 	Procs   int
-	// Peers have their versions; Missing are those that are not there.
+	// Peers have their versions. Missing are those that are not installed.
 	Peers, Missing []string
 	peers          []*peer
-	// Ended is why it has less than was asked for, "" if it has all.
+	// Ended is the reason why the report has less than was requested, or "".
 	Ended string
 	// failed are the steps that failed and are in no table, each with its reason.
 	failed []string
@@ -36,7 +36,7 @@ type report struct {
 	scale   []*growth
 	figures []*plot
 	kernels []*kernelReport
-	// noKernels says why there are none, "" if they are not asked for.
+	// noKernels says why there are no kernels. It is "" if they are not requested.
 	noKernels string
 	steps     []reportStep
 }
@@ -47,17 +47,17 @@ type reportLine struct {
 	run        func(ctx context.Context, j launch) ([]result, error)
 	job        launch
 	cells      []*reportCell
-	late       bool // was too slow, and gets no further turn
+	late       bool // was too slow, and is not run again
 }
 
-// A reportCell is one size of it.
+// A reportCell is one size of a reportLine.
 type reportCell struct {
 	cell
 	column
-	tails []*percentiles // of each round, nil where there are none
+	tails []*percentiles // of each round, nil without percentiles
 }
 
-// name is that of the line in a legend.
+// name returns the name of the line in a legend.
 func (l *reportLine) name() string {
 	if l.by == ours {
 		return l.device
@@ -67,17 +67,18 @@ func (l *reportLine) name() string {
 
 func (l *reportLine) benchCase() *benchCase { return l.job.cells[0].c }
 
-// A reportStep is one step of the run. seconds is a guess of how long it takes. Steps of one key do the same work in
-// different rounds.
+// A reportStep is one step of the run. seconds is a guess of its time. Steps of one key do the same work in different
+// rounds.
 type reportStep struct {
 	about, key string
 	seconds    float64
 	run        func(ctx context.Context) error
-	// late is whether its turn was too slow, so that there are no further ones, nil for a step that is no turn.
+	// late is set if the step's contestant was too slow and is not run again. It is nil for a step that is no
+	// measurement of a contestant.
 	late *bool
 }
 
-// failure is a line of what failed with err. The error of a step may begin with the step's name.
+// failure returns a line about the step's failure. The error of a step may begin with the step's name.
 func (s *reportStep) failure(err error) string {
 	if text := causeOf(err); strings.HasPrefix(text, s.about) {
 		return text
@@ -89,7 +90,7 @@ func newReport(o *reportOptions, command string) *report {
 	return &report{o: o, Command: command, Machine: thisMachine(), Date: time.Now(), Procs: runtime.GOMAXPROCS(0)}
 }
 
-// findPeers compiles what the installed peers run. clean removes it.
+// findPeers compiles the programs of the installed peers. clean removes them.
 func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 	r.peers, r.Missing = findPeers(ctx)
 	dir, err := os.MkdirTemp("", "rma-bench-")
@@ -112,7 +113,7 @@ func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 	return func() { os.RemoveAll(dir) }, nil
 }
 
-// plan lays out what is measured. What failed ranks write goes to stderr.
+// plan arranges the measurements. The output of failed ranks goes to stderr.
 func (r *report) plan(stderr io.Writer) error {
 	for _, o := range r.o.devices {
 		jobs, err := plan(o, 0)
@@ -157,8 +158,7 @@ func (r *report) addLine(o *options, by string, j launch, run func(context.Conte
 	r.lines = append(r.lines, l)
 }
 
-// sortLines has the lines of one case follow each other, so that they are measured at one speed of
-// the machine.
+// sortLines makes the lines of one case adjacent, so that they are measured at the same speed of the machine.
 func (r *report) sortLines() {
 	var order []string
 	for _, l := range r.lines {
@@ -182,7 +182,7 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	results, err := l.run(ctx, l.job)
 	ended := ctx.Err() != nil
 	if ended {
-		err = nil // what did not come before the end is no failure
+		err = nil // a missing result is no failure after the end
 	}
 	l.late = errors.Is(err, errTimeout)
 	for _, c := range l.cells {
@@ -199,8 +199,8 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	return nil
 }
 
-// seconds is about what a round of the line takes: to start the ranks, and a loop for each of
-// reportLoops, the warm-ups and the percentiles.
+// seconds estimates the time of a round of the line: starting the ranks, and a loop for each of reportLoops, the
+// warm-ups and the percentiles.
 func (l *reportLine) seconds() float64 {
 	start, turn, rate := 0.3, 0.5e-6, 8e9
 	if l.device == deviceTCP {
@@ -224,10 +224,10 @@ func (l *reportLine) seconds() float64 {
 // reportPatterns are the epochs by which the report compares schemes.
 var reportPatterns = []string{"put_flush_lat:8", "scatter_rate", "fence_rate", "pattern16_bw:8192"}
 
-// reportRounds are those of schemes.
+// reportRounds is the number of rounds of schemes.
 const reportRounds = 5
 
-// planSchemes compares schemes over TCP, if that is among the devices and no switch arranges already.
+// planSchemes compares schemes over TCP, if that is among the devices and no switch sets schemes.
 func (r *report) planSchemes(stderr io.Writer) {
 	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == deviceTCP })
 	if i < 0 || r.o.devices[i].settings.arranged != "" {
@@ -295,7 +295,7 @@ func (r *report) planPaper() {
 	}
 }
 
-// estimate is about how long all steps take.
+// estimate estimates the time of all steps.
 func (r *report) estimate() time.Duration {
 	sum := 0.0
 	for _, s := range r.steps {
@@ -304,8 +304,8 @@ func (r *report) estimate() time.Duration {
 	return time.Duration(sum * float64(time.Second))
 }
 
-// measure runs all steps, and says before each how long the rest will take. A step that fails is listed in the page, and
-// the next one runs.
+// measure runs all steps, and reports before each the estimated remaining time. A step that fails is listed in the
+// page, and the next one runs.
 func (r *report) measure(ctx context.Context, say func(string)) error {
 	rest, began := newForecast(), time.Now()
 	for _, s := range r.steps {
@@ -336,8 +336,8 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 	return nil
 }
 
-// ourFailures is an error if a cell of ours failed. The page tells of each; this is how many there are, and each
-// cause once.
+// ourFailures returns an error if a cell of ours failed. It has the number of failures, and each cause once. The page
+// lists each.
 func (r *report) ourFailures() error {
 	failed, all, slow := 0, 0, false
 	var causes []string

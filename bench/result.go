@@ -20,17 +20,17 @@ type result struct {
 	Ranks   int     `json:"ranks"`
 	Allocs  *uint64 `json:"allocs,omitempty"` // heap objects of rank 0's process in all timed loops
 	Skipped string  `json:"skipped,omitempty"`
-	// Percentiles are of the turns of a further loop.
+	// Percentiles are those of the iterations of a further loop.
 	Percentiles *percentiles `json:"percentiles,omitempty"`
 
-	// Of a scheme: Value, Min and Max are of the rounds, Ratio is the time taken to that
-	// of the best fixed scheme, and Best says that it is that.
+	// For a scheme Value, Min and Max are over the rounds. Ratio is the ratio of the time to that of the best fixed
+	// scheme. Best marks that scheme.
 	Scheme string  `json:"scheme,omitempty"`
 	Ratio  *series `json:"ratio,omitempty"`
 	Best   bool    `json:"best,omitempty"`
 }
 
-// newResult is the result of the loops that gave values.
+// newResult returns the result of loops with these values.
 func newResult(one cell, ranks int, values []float64) result {
 	r := result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Repeat: len(values), Ranks: ranks}
 	r.Min, r.Max = slices.Min(values), slices.Max(values)
@@ -41,12 +41,12 @@ func newResult(one cell, ranks int, values []float64) result {
 	return r
 }
 
-// left is the result of a cell that is left out.
+// left returns the result of a cell that is left out.
 func left(one cell, ranks int, why string) result {
 	return result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Skipped: why}
 }
 
-// line is the result as the programs in peers print it.
+// line returns the result as the programs in peers print it.
 func (r result) line() string {
 	if r.Skipped != "" {
 		return fmt.Sprintf("%-21s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
@@ -58,13 +58,13 @@ func (r result) line() string {
 	return line
 }
 
-// of tells whether the result is of a cell.
+// of reports whether the result is that of a cell.
 func (r result) of(one cell) bool { return r.Case == one.c.name && r.Size == one.size }
 
-// cell is what was measured, as the command line names it.
+// cell returns the cell as the command line names it.
 func (r result) cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }
 
-// printer gives the function that writes results to w in format.
+// printer returns the function that writes results to w in format.
 func printer(format string, w io.Writer) func(result) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)

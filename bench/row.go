@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// errNotBegun is the class of reasons of cells that the end of their job left out.
+// errNotBegun is the class of reasons of cells that were left out because their job ended.
 var errNotBegun = errors.New("not begun")
 
 // A column is what one contestant reached in a cell.
 type column struct {
 	series
-	Reason string `json:"reason,omitempty"` // of a round without a value
+	Reason string `json:"reason,omitempty"` // why a round has no value
 	Failed bool   `json:"failed,omitempty"` // not only left out
 }
 
-// enter enters what a turn at a cell of a job gave in a round, or why it gave nothing.
+// enter enters the result of a run of a job for a cell in a round, or the reason why there is none.
 func (c *column) enter(round int, j launch, one cell, results []result, err error) {
 	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
 	switch {
@@ -32,15 +32,16 @@ func (c *column) enter(round int, j launch, one cell, results []result, err erro
 	}
 }
 
-// causeOf returns the text of err for a line that has a name of its own.
+// causeOf returns the text of err without the program's name, for a line that begins with another name.
 func causeOf(err error) string { return strings.TrimPrefix(err.Error(), "bench: ") }
 
-// pass is a round without a turn, because an earlier one was too slow.
+// pass skips a round, because an earlier run was too slow.
 func (c *column) pass() {
 	c.Reason = cmp.Or(c.Reason, "no further turn: its job was not done in time")
 }
 
-// missing is why a job that ended with err has no result of a cell: of the first without one err tells.
+// missing returns the reason why a job that ended with err has no result for a cell. err itself is the reason for the
+// first cell without a result.
 func (j launch) missing(one cell, results []result, err error) error {
 	first := j.cells[slices.IndexFunc(j.cells, func(other cell) bool {
 		return !slices.ContainsFunc(results, func(r result) bool { return r.of(other) })
@@ -70,15 +71,15 @@ type row struct {
 // A verdict is a goal of a cell and what was reached.
 type verdict struct {
 	Goal  string  `json:"goal"`
-	Value series  `json:"value"`            // what the goal is of: a ratio within each round, or ours
-	Of    *column `json:"beside,omitempty"` // the case that the ratio is to, as measured beside this one
+	Value series  `json:"value"`            // the value for the goal: a ratio within each round, or ours
+	Of    *column `json:"beside,omitempty"` // the case to which the value is a ratio, measured beside this one
 	Met   *bool   `json:"met"`              // by the median; null if there is none
 
 	goal goal
 }
 
-// newRow is the row of a cell before the first round. beside gives the column of
-// another case that a goal for device is a ratio to.
+// newRow returns the row of a cell before the first round. beside returns the column of another case to which a goal
+// for device is a ratio.
 func newRow(device string, one cell, all []contestant, rounds int, beside func(standard cell) *column) *row {
 	r := &row{Case: one.c.name, Size: one.size, Unit: one.c.unit, Columns: make(map[string]*column), cell: one}
 	for _, c := range all {
@@ -94,9 +95,8 @@ func newRow(device string, one cell, all []contestant, rounds int, beside func(s
 	return r
 }
 
-// judge compares ours with the better of the peers in each round, and the medians of
-// the rounds with the goals. The machine's speed may change between rounds, so what
-// two of them gave is never compared.
+// judge compares ours with the better of the peers in each round, and the medians of the rounds with the goals. The
+// machine's speed may change between rounds, so values of two rounds are never compared.
 func (r *row) judge() {
 	mine := r.Columns[ours].series
 	theirs := newSeries(len(mine.Values))

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used of the processors, 0 if the system
-// does not tell.
+// processorTime returns the processor time that this process has used, or 0 if the system does not report it.
 func processorTime() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
 
-// childrenTime is the same of the processes that this one waited for.
+// childrenTime returns that of the children for which this process has waited.
 func childrenTime() time.Duration { return usedBy(syscall.RUSAGE_CHILDREN) }
 
 func usedBy(who int) time.Duration {

@@ -18,14 +18,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// scaleCommand is the word that comes before the flags for the run that shows how workloads
-// grow with the number of ranks.
+// scaleCommand is the command that shows how workloads grow with the number of ranks.
 const scaleCommand = "scale"
 
-// mostSimulated is the most ranks that scale takes.
+// mostSimulated is the greatest number of ranks of scale.
 const mostSimulated = 1 << 14
 
-// scaleOptions are the command line behind that word.
+// scaleOptions are the command line after that word.
 type scaleOptions struct {
 	workloads []*workload
 	card      sim.Profile
@@ -35,7 +34,7 @@ type scaleOptions struct {
 	timeout   time.Duration
 }
 
-// parseScale reads the command line. The answer to -h it writes to usage.
+// parseScale reads the command line. It writes the help, if requested, to usage.
 func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	o := new(scaleOptions)
 	var ranks, device string
@@ -44,13 +43,13 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	flags.StringVar(&device, "device", deviceSim+"ndr-2024", "the simulated cards: "+deviceSim+" and one of "+strings.Join(sim.Profiles(), ", "))
 	flags.StringVar(&ranks, "ranks", "4,16,64,256,1024", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
-	flags.Uint64Var(&o.seed, "seed", 1, "what decides the order of events at the same time")
+	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the order of simultaneous events")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that one number of ranks may take, in real time")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench scale [flags] [workload …]")
-		fmt.Fprintln(usage, "Shows how time and memory of a rank grow with the number of ranks, in virtual time, and by which law.")
+		fmt.Fprintln(usage, "Shows how time and memory of a rank grow with the number of ranks, and by which law, in virtual time.")
 		fmt.Fprintln(usage, "The workloads; no workload: all of them.")
 		for _, w := range workloads() {
 			fmt.Fprintf(usage, "  %-10s %s\n", w.name, w.about)
@@ -85,7 +84,7 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	return o, err
 }
 
-// chosenWorkloads are those that are named, or all.
+// chosenWorkloads returns the workloads that are named, or all.
 func chosenWorkloads(named []string) ([]*workload, error) {
 	all := workloads()
 	var names []string
@@ -123,11 +122,11 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if o.format == "json" {
 		write = func() error { return writeGrowthJSON(stdout, extents) }
 	}
-	// What came before an error is worth a table, too.
+	// The results before an error are written, too.
 	return errors.Join(measuring, write())
 }
 
-// measure gives the growth of each workload, with an error what came before it.
+// measure returns the growth of each workload. With an error it returns those before it.
 func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents []*growth, err error) {
 	for _, w := range o.workloads {
 		g := &growth{Workload: w.name, Device: deviceSim + o.card.Name}
@@ -151,24 +150,24 @@ func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents [
 	return extents, nil
 }
 
-// A scalePoint is a workload among some ranks.
+// A scalePoint is a workload on a number of ranks.
 type scalePoint struct {
 	Ranks int `json:"ranks"`
-	// Micros is the virtual time of one turn, in microseconds.
+	// Micros is the virtual time of one iteration, in microseconds.
 	Micros float64 `json:"us"`
-	// Frames are what a rank sends in a turn.
+	// Frames is the number of frames that a rank sends in an iteration.
 	Frames float64 `json:"frames"`
-	// Bytes is the memory of a rank: all of the process, the simulated cards included, by the
-	// ranks.
+	// Bytes is the memory per rank: that of the whole process, including the simulated cards, divided by the number
+	// of ranks.
 	Bytes float64 `json:"bytes"`
-	// EventNanos is the real time that an event of a turn takes.
+	// EventNanos is the real time of an event of an iteration, in nanoseconds.
 	EventNanos float64 `json:"event_ns"`
-	// Start is the virtual time until the workload is set up, the first turns included, in
-	// microseconds: most of it goes into connecting.
+	// Start is the virtual time in microseconds until the workload is set up, including the first iterations. Most of
+	// it is spent on connecting.
 	Start float64 `json:"start_us"`
 }
 
-// at measures the workload among n ranks.
+// at measures the workload on n ranks.
 func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("it takes longer than -timeout %v", o.timeout))
 	defer cancel()
@@ -187,7 +186,7 @@ func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, 
 	return p, err
 }
 
-// measure is what each rank does. Rank 0 notes what there is to know.
+// measure is the body of each rank. Rank 0 records the results.
 func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator, before uint64, p *scalePoint) error {
 	turn, end, err := k.start(ctx, w)
 	if err != nil {
@@ -196,8 +195,8 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	if err := w.Barrier(ctx); err != nil {
 		return err
 	}
-	// Whom a rank needs it is connected with after the first turn, and the letters that it needs
-	// at once it has made after some more.
+	// A rank is connected with the ranks that it needs after the first iteration. It has made the eager buffers that
+	// it needs at once after some more.
 	for range scaleWarm {
 		if err := turn(ctx); err != nil {
 			return err
@@ -214,7 +213,7 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 		}
 	}
 	turns, frames := w.Now()-start, float64(job.Of(w).Frames()-sent)
-	// The slowest counts, and what all send.
+	// The time of the slowest rank counts, and the frames of all.
 	all := []float64{turns.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
 	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return err
@@ -236,8 +235,8 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	return end(ctx)
 }
 
-// memoryNow is what the process uses when collections free no more: a pool keeps its memory until the second, and
-// what has a finalizer or a cleanup is freed by one after that which found it.
+// memoryNow returns the memory in use when collections free no more. A pool keeps its memory until the second
+// collection. An object with a finalizer or a cleanup is freed by the collection after the one that found it.
 func memoryNow() uint64 {
 	const little = 4 << 10
 	least := uint64(math.MaxUint64)

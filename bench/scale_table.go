@@ -8,33 +8,30 @@ import (
 	"strings"
 )
 
-// A growth is a workload among more and more ranks.
+// A growth is a workload on increasing numbers of ranks.
 type growth struct {
 	Workload string       `json:"workload"`
 	Device   string       `json:"device"`
 	Points   []scalePoint `json:"points"`
-	// Time is the law by which that grows.
+	// Time is the law by which the time grows.
 	Time   law    `json:"time"`
 	Memory memory `json:"memory"`
 }
 
-// A memory is how that of a rank goes with the number of ranks. It falls at first, because
-// what a rank has for each other that it has to do with is the smaller the more ranks there
-// are.
+// A memory describes how the memory of a rank depends on the number of ranks. It falls at first, because a rank's
+// memory for each related rank is smaller the more ranks there are.
 type memory struct {
-	// Least is what a rank takes where it takes least, Ranks how many there are then.
+	// Least is the least memory of a rank, Ranks the number of ranks at that point.
 	Ranks int     `json:"ranks"`
 	Least float64 `json:"least"`
-	// More is how much it takes more for each further rank, as far as was measured; 0 if
-	// there was nothing further.
+	// More is the increase for each further rank, as far as was measured. It is 0 if nothing further was measured.
 	More float64 `json:"more"`
 }
 
-// lawFrom is the fewest ranks that a law is taken from: with fewer not all have as many others
-// as they have later.
+// lawFrom is the least number of ranks for a law. With fewer ranks not all have the full number of related ranks.
 const lawFrom = 16
 
-// judge finds the laws, if there are enough points for any.
+// judge finds the laws, if there are enough points.
 func (g *growth) judge() {
 	var n, micros []float64
 	m := &g.Memory
@@ -55,7 +52,7 @@ func (g *growth) judge() {
 	}
 }
 
-// fewest is how many points a law needs.
+// fewest is the number of points that a law needs.
 const fewest = 3
 
 var noLaw = fmt.Sprintf("too few points: a law needs %d numbers of ranks, each %d or more", fewest, lawFrom)
@@ -75,15 +72,15 @@ func (m *memory) say() string {
 type law struct {
 	Base  float64 `json:"base"`
 	Slope float64 `json:"slope"`
-	// Linear tells that it is the second.
+	// Linear is set for the second form.
 	Linear bool `json:"linear"`
-	// Off is the most that a point is away from it, as a share of the point.
+	// Off is the greatest distance of a point from the law, as a fraction of the point.
 	Off float64 `json:"off"`
-	// Known tells that there were points enough.
+	// Known is set if there were enough points.
 	Known bool `json:"known"`
 }
 
-// fit is the law, of the two, that values at n are the nearest to, by least squares.
+// fit returns the law of the two that is closest to values at n, by least squares.
 func fit(n, values []float64) law {
 	logs := make([]float64, len(n))
 	for i := range n {
@@ -98,7 +95,7 @@ func fit(n, values []float64) law {
 	return logarithmic
 }
 
-// leastSquares is the line that is the nearest to y, and the squares that are left.
+// leastSquares returns the line closest to y, and the remaining squares.
 func leastSquares(x, y []float64) (l law, left float64) {
 	var sx, sy, sxx, sxy float64
 	for i := range x {
@@ -116,7 +113,7 @@ func leastSquares(x, y []float64) (l law, left float64) {
 	return l, left
 }
 
-// say is the law in words.
+// say describes the law in words.
 func (l law) say(unit string) string {
 	if !l.Known {
 		return noLaw

@@ -12,14 +12,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A workload is what scale has each rank do, turn after turn.
+// A workload is what each rank does repeatedly in scale.
 type workload struct {
 	name, about string
-	// start sets it up. turn is one turn, end what comes behind the last.
+	// start sets the workload up. turn is one iteration. end follows the last iteration.
 	start func(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error)
 }
 
-// scaleTurns are the turns that are measured, scaleWarm those before.
+// scaleTurns is the number of measured iterations, scaleWarm that of the iterations before.
 const (
 	scaleTurns = 4
 	scaleWarm  = 16
@@ -52,11 +52,11 @@ func startFences(ctx context.Context, w *world.World) (turn, end func(ctx contex
 	return turn, end, win.Fence(ctx, window.NoPrecede)
 }
 
-// haloBytes is a side of a rank's part of the stencil: 128 values of 8 bytes.
+// haloBytes is the length of a side of a rank's part of the stencil: 128 values of 8 bytes.
 const haloBytes = 1024
 
 func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
-	// Each side is put into a part of the window that is its own.
+	// Each side is put into its own part of the window.
 	win, err := window.Allocate[byte](ctx, w, 4*haloBytes)
 	if err != nil {
 		return nil, nil, err
@@ -96,8 +96,8 @@ func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx conte
 	return turn, func(context.Context) error { return win.Close() }, nil
 }
 
-// torus are the neighbours of a rank on the grid of n that is the nearest to a square: to the
-// left, the right, above and below.
+// torus returns the neighbors of a rank on the grid of n ranks that is closest to a square: left, right, above and
+// below.
 func torus(rank, n int) [4]int {
 	width := int(math.Sqrt(float64(n)))
 	for n%width != 0 {
@@ -109,7 +109,7 @@ func torus(rank, n int) [4]int {
 	return [4]int{at(x-1, y), at(x+1, y), at(x, y-1), at(x, y+1)}
 }
 
-// scaleKeys is how many keys each rank has in the table, and how many it looks up in a turn.
+// scaleKeys is the number of keys of each rank in the table, and the number of keys that it looks up in an iteration.
 const scaleKeys = 16
 
 func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {

@@ -11,21 +11,21 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A scheme is a row of schemes.
+// A scheme is a row of the comparison of schemes.
 type scheme struct {
 	name    string
-	without scheduler.Scheme // the ways that its windows do without
+	without scheduler.Scheme // the schemes that its windows exclude
 	about   string
 }
 
-// schemes are compared with each other. The first is the adaptive one, which windows
-// follow by default; the others are fixed.
+// schemes returns the schemes to compare. The first is the adaptive one, which windows use by default; the others are
+// fixed.
 func schemes() []scheme {
 	const fixed = scheduler.Adapt
 	return []scheme{
-		{"adaptive", 0, "what windows do by default: they leave out the ways that do not pay"},
-		{"all", fixed, "every way, whether it pays or not"},
-		{"early=off", fixed | scheduler.Early, "every way but this one, and so on"},
+		{"adaptive", 0, "the default of windows: they leave out the schemes that do not pay"},
+		{"all", fixed, "every scheme, whether it pays or not"},
+		{"early=off", fixed | scheduler.Early, "every scheme but this one, and so on"},
 		{"merge=off", fixed | scheduler.Merge, ""},
 		{"pack=off", fixed | scheduler.Pack, ""},
 		{"interleave=off", fixed | scheduler.Interleave, ""},
@@ -34,7 +34,7 @@ func schemes() []scheme {
 	}
 }
 
-// patterns are the epochs that the schemes are compared by if no cases are named.
+// patterns returns the epochs by which schemes are compared if no cases are named.
 func patterns() []string {
 	return []string{
 		"put_flush_lat:8", "get_bw:8", "scatter_rate", "row_rate", "mixed_rate", "overlap_put_lat:1048576",
@@ -43,10 +43,10 @@ func patterns() []string {
 	}
 }
 
-// A tempo is how long schemes run.
+// A tempo says how long schemes run.
 type tempo struct {
-	// visit is about how long a scheme has its turn. Within a round the turns of all
-	// follow each other in less time than a machine keeps its speed.
+	// visit is about the duration of a loop of a scheme. Within a round the loops of all schemes follow each other in
+	// less time than a machine keeps its speed.
 	visit time.Duration
 	// learning is how long a scheme runs before the first round.
 	learning time.Duration
@@ -58,15 +58,15 @@ func (t tempo) shortened(shorten int) tempo {
 	return tempo{visit: shortened(t.visit, shorten), learning: shortened(t.learning, shorten)}
 }
 
-// fewestTurns are those of a loop, however long they take. A loop has steadyTurns, of which the
-// first in a cold cache counts little, where they take no longer than longestVisit.
+// fewestTurns is the least number of iterations of a loop, however long they take. A loop has steadyTurns, among
+// which the first with a cold cache counts little, if they take no longer than longestVisit.
 const (
 	fewestTurns  = 3
 	steadyTurns  = 16
 	longestVisit = 200 * time.Millisecond
 )
 
-// compareSchemes measures cells, which every rank does together, each with all schemes.
+// compareSchemes measures cells, each with all schemes. It is collective.
 func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
@@ -88,8 +88,8 @@ func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) er
 	return nil
 }
 
-// An entrant is a scheme as it is measured in a cell. Its board is there from before the
-// first round to the end, so that what it has learnt stays.
+// An entrant is a scheme as it is measured in a cell. Its board exists from before the first round until the end, so
+// that it keeps what it has learned.
 type entrant struct {
 	scheme
 	board  *board
@@ -128,7 +128,7 @@ func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, 
 	return judgeSchemes(one, s.w.Size(), entrants), nil
 }
 
-// entrants are all schemes, each with a board on the scene of the cell.
+// entrants returns all schemes, each with a board in the scene of the cell.
 func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
 	var entrants []*entrant
 	for i, each := range schemes() {
@@ -151,8 +151,8 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 	return entrants, nil
 }
 
-// learn runs a cell's loop on a board, for everything to be as it will be later, and
-// gives the number of turns of a visit.
+// learn runs a cell's loop on a board until it has reached its steady state. It returns the number of iterations of a
+// visit.
 func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 	turns, began := fewestTurns, s.w.Now()
 	for {
@@ -175,8 +175,8 @@ func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
 	}
 }
 
-// afterLoop is how many turns the next loop has when one of some turns took that long,
-// and whether enough has been learnt.
+// afterLoop returns the number of iterations of the next loop, from the number and the time of the last one. done
+// reports whether the scheme has run long enough.
 func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done bool) {
 	if took < t.visit {
 		return 2 * turns, false
@@ -188,8 +188,7 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 	return max(fewestTurns, in(t.visit), min(steadyTurns, in(longestVisit))), true
 }
 
-// judgeSchemes gives the medians of the rounds, and the times in relation to the best
-// fixed scheme's.
+// judgeSchemes returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
 func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
 	var costs []series
 	for _, e := range entrants {
@@ -208,7 +207,7 @@ func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
 	return results
 }
 
-// cost is proportional to time, whatever the unit of values.
+// cost returns values proportional to time, whatever the unit of values.
 func (c *benchCase) cost(values series) series {
 	if !c.moreIsBetter() {
 		return values
@@ -220,9 +219,8 @@ func (c *benchCase) cost(values series) series {
 	return perRound(ones, values)
 }
 
-// bestFixed is the scheme but the first that takes the least time in relation to the
-// second within a round, by the median of the rounds. The best of each round would be
-// another every time, and better by luck than any scheme is.
+// bestFixed returns the fixed scheme that takes the least time in relation to the second scheme within a round, by
+// the median of the rounds. The best of each round would vary, and would be better by chance than any scheme is.
 func bestFixed(costs []series) int {
 	best, least := 1, 1.0
 	for i, c := range costs {

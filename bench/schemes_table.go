@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// runSchemes compares the schemes by one pattern after the other, each by ranks of its
-// own, or as one rank of a launcher's.
+// runSchemes compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a
+// launcher's job.
 func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	say, done := progress(stderr)
 	defer done()
@@ -24,7 +24,7 @@ func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr 
 	if o.format != "text" || len(table.complete()) == 0 {
 		return err
 	}
-	// What came before an error is worth a table too.
+	// The results before an error are written, too.
 	if writing := table.write(stdout); err == nil {
 		err = writing
 	}
@@ -57,18 +57,18 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 	return nil
 }
 
-// A schemeTable is what schemes prints at the end.
+// A schemeTable is the table that schemes prints at the end.
 type schemeTable struct {
 	Command string
 	Machine fmt.Stringer
 	Device  string
 	Rounds  int
 
-	// patterns have a result of each scheme, but that the last may be incomplete.
+	// patterns have a result of each scheme. The last may be incomplete.
 	patterns [][]result
 }
 
-// add adds the next result. Those of a pattern follow each other.
+// add adds the next result. Results of a pattern are consecutive.
 func (t *schemeTable) add(r result) {
 	if r.Skipped != "" {
 		return
@@ -81,10 +81,10 @@ func (t *schemeTable) add(r result) {
 	t.patterns[last] = append(t.patterns[last], r)
 }
 
-// sideBySide is how many patterns a line has room for.
+// sideBySide is the number of patterns in a line.
 const sideBySide = 4
 
-// complete are the patterns but one of which an end came between the results.
+// complete returns the patterns without one that was cut off.
 func (t *schemeTable) complete() [][]result {
 	if last := len(t.patterns) - 1; last >= 0 && len(t.patterns[last]) < len(schemes()) {
 		return t.patterns[:last]
@@ -110,7 +110,7 @@ func (t *schemeTable) write(w io.Writer) error {
 	return err
 }
 
-// writeBlock writes some patterns beside each other, a scheme a line.
+// writeBlock writes patterns side by side, a scheme a line.
 func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
 	names, units := []string{"scheme"}, []string{""}
 	for _, p := range some {
@@ -131,8 +131,8 @@ func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
 	align(b, lines, func(i int) bool { return i > 0 })
 }
 
-// worst is the pattern in which the adaptive scheme does worst in relation to the best
-// fixed one, nil if there is no ratio.
+// worst returns the pattern in which the adaptive scheme is worst in relation to the best fixed one, or nil if there
+// is no ratio.
 func (t *schemeTable) worst() []result {
 	var worst []result
 	for _, p := range t.complete() {
@@ -143,7 +143,7 @@ func (t *schemeTable) worst() []result {
 	return worst
 }
 
-// bestOf is the name of the best fixed scheme of a pattern.
+// bestOf returns the name of the best fixed scheme of a pattern.
 func bestOf(pattern []result) string {
 	return pattern[slices.IndexFunc(pattern, func(r result) bool { return r.Best })].Scheme
 }

@@ -29,13 +29,13 @@ func runSimulated(ctx context.Context, o *options, j launch, report func(result)
 	})
 }
 
-// simulate is [world.Simulate] without warnings that a call waits long: seconds of virtual time are no sign of a fault, and
-// where all ranks wait the job ends with an error.
+// simulate is [world.Simulate] without warnings about calls that wait long. Seconds of virtual time are no sign of a
+// fault, and a job whose ranks all wait ends with an error.
 func simulate(ctx context.Context, s *sim.Simulator, ranks int, body func(ctx context.Context, w *world.World) error, options ...world.Option) error {
 	return world.Simulate(ctx, s, ranks, body, append(slices.Clone(options), world.WithStall(0))...)
 }
 
-// traced runs a job on a simulator with the trace that o asks for.
+// traced runs a job on a simulator with the trace that o requests.
 func traced(o *options, s *sim.Simulator, run func() error) error {
 	if o.trace == "" {
 		return run()

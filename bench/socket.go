@@ -13,18 +13,18 @@ import (
 	"github.com/onesided/rma/internal/loopback"
 )
 
-// The raw cases: what the system's sockets give, to hold a card over TCP against.
-// Two processes are started with the two ends of one connection over loopback.
+// The raw cases measure the system's sockets, for comparison with a card over TCP. Two processes are started with the
+// two ends of one connection over loopback.
 
-// errOtherEnd: the process at the other end of the socket has ended.
+// errOtherEnd reports that the process at the other end of the socket has ended.
 var errOtherEnd = errors.New("bench: the other end of the socket is closed")
 
 // A wire is one end of the socket.
 type wire struct {
 	ctx    context.Context
 	socket int
-	// memory is laid out as the windows and buffers of the cases with the library,
-	// whose bytes do not stay in a cache either.
+	// memory is laid out as the windows and buffers of the cases with the library, whose bytes do not stay in a cache
+	// either.
 	memory []byte
 }
 
@@ -34,8 +34,8 @@ func newWire(ctx context.Context, socket int, cells []cell) *wire {
 	return &wire{ctx: ctx, socket: socket, memory: make([]byte, max(window, buffer))}
 }
 
-// A wireStep is one turn of a raw case on one end. A turn ends with a message to
-// the end that talks, so that both are in step.
+// A wireStep is one iteration of a raw case on one end. An iteration ends with a message to the end that talks, so
+// that both are in step.
 type wireStep func(w *wire, n int) error
 
 func pingSocket(w *wire, n int) error {
@@ -52,7 +52,7 @@ func pongSocket(w *wire, n int) error {
 	return w.send(w.memory[:n])
 }
 
-// streamOut sends from where putMany puts from.
+// streamOut sends from the memory from which putMany puts.
 func streamOut(w *wire, n int) error {
 	for j := range inFlight {
 		from := (j * n) % streamFrom
@@ -63,7 +63,7 @@ func streamOut(w *wire, n int) error {
 	return w.receive(w.memory[:1])
 }
 
-// streamIn receives to where putMany puts to.
+// streamIn receives into the memory to which putMany puts.
 func streamIn(w *wire, n int) error {
 	for j := range inFlight {
 		to := (j * n) % streamTo
@@ -80,13 +80,11 @@ func (w *wire) send(p []byte) error { return w.all(p, "write", rawWrite) }
 // receive fills p.
 func (w *wire) receive(p []byte) error { return w.all(p, "read", rawRead) }
 
-// looks at a socket that is not ready, in a row, after which others may run and the
-// context is looked at. They take many times what an answer takes whose sender has a
-// core of its own.
+// looks is the number of consecutive polls of a socket that is not ready before the process yields and checks the
+// context. They take many times as long as an answer of a sender with its own core.
 const looks = 1 << 9
 
-// all moves all of p by a system call, called again without a pause while the
-// socket is not ready.
+// all moves all of p by a system call. It repeats the call without a pause while the socket is not ready.
 func (w *wire) all(p []byte, name string, call func(socket int, p []byte) (int, syscall.Errno)) error {
 	for idle := 1; len(p) > 0; {
 		n, errno := call(w.socket, p)
@@ -145,11 +143,10 @@ func (w *wire) loop(f wireStep, n, turns int) error {
 // socketVariable tells a process that it is an end of a socket, and its rank.
 const socketVariable = "RMA_BENCH_SOCKET_RANK"
 
-// atSocket tells whether this process was started for the raw cases.
+// atSocket reports whether this process was started for the raw cases.
 func atSocket() bool { return os.Getenv(socketVariable) != "" }
 
-// runSocket measures what o asks for as one end of the socket, which is descriptor
-// firstFile.
+// runSocket measures what o requests as one end of the socket, which is descriptor firstFile.
 func runSocket(ctx context.Context, o *options, report func(result) error) error {
 	rank, err := strconv.Atoi(os.Getenv(socketVariable))
 	if err != nil || rank < 0 || rank > 1 {
@@ -166,7 +163,7 @@ func runSocket(ctx context.Context, o *options, report func(result) error) error
 		return profiled(o, rank, func() error {
 			w := newWire(ctx, firstFile, jobs[0].cells)
 			if o.shorten <= 1 {
-				// Written to, so that no page is met for the first time in a timed loop.
+				// Writing to the memory avoids page faults in a timed loop.
 				clear(w.memory)
 			}
 			for _, one := range jobs[0].cells {
@@ -205,7 +202,7 @@ func socketLinks() (*links, error) {
 	}, nil
 }
 
-// connected is both ends of a new connection.
+// connected returns both ends of a new connection.
 func connected() (ends [2]*os.File, err error) {
 	at, err := loopback.HostPort()
 	if err != nil {
@@ -227,7 +224,7 @@ func connected() (ends [2]*os.File, err error) {
 			return ends, err
 		}
 		defer accepted.Close()
-		// Any process of this machine may have called.
+		// Any process of this machine may have connected.
 		if accepted.RemoteAddr().String() != dialed.LocalAddr().String() {
 			continue
 		}

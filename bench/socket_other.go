@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// rawUnable is why raw cases cannot be measured here.
+// rawUnable is the reason why raw cases cannot be measured here.
 const rawUnable = "raw system calls are made on linux only, this is " + runtime.GOOS
 
 func rawRead(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }

@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// launched tells whether a launcher has started this process as a rank.
+// launched reports whether a launcher has started this process as a rank.
 func launched() bool {
 	for _, name := range launcherVariables {
 		if os.Getenv(name) != "" {
@@ -26,7 +26,7 @@ func launched() bool {
 	return false
 }
 
-// checkCard tells why ranks that this process starts will not have the card that they are to use.
+// checkCard returns an error if ranks that this process starts will not have the requested card.
 func (o *options) checkCard() error {
 	if o.device != deviceIBV || launched() || atSocket() {
 		return nil
@@ -37,8 +37,7 @@ func (o *options) checkCard() error {
 	return nil
 }
 
-// runLocal measures a job whose ranks are goroutines, which share memory whatever the
-// environment asks for.
+// runLocal measures a job whose ranks are goroutines, which share memory whatever the environment says.
 func runLocal(ctx context.Context, o *options, j launch, report func(result) error) error {
 	fabric := shm.NewFabric()
 	return inTime(ctx, o, func(ctx context.Context) error {
@@ -48,7 +47,7 @@ func runLocal(ctx context.Context, o *options, j launch, report func(result) err
 	})
 }
 
-// runJoined measures what o asks for as a rank that a launcher started.
+// runJoined measures what o requests as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
 		joins := append(slices.Clone(o.settings.joins), job.WithoutOptimizations(o.settings.sockets))
@@ -71,10 +70,10 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 	})
 }
 
-// checkLaunched refuses flags that say otherwise than the launcher, which started
-// that many ranks, and the environment, by which they chose their device.
+// checkLaunched rejects flags that contradict the launcher, which started size ranks, and the environment, by which
+// the ranks chose their device.
 func checkLaunched(o *options, size int, card string) error {
-	// Of several cards it is the kind of the first.
+	// For several cards it is the kind of the first.
 	device := card
 	if end := strings.IndexAny(card, ":+"); end >= 0 {
 		device = card[:end]
@@ -94,7 +93,7 @@ func checkLaunched(o *options, size int, card string) error {
 	return nil
 }
 
-// measureRank measures cells as one rank of w. open gives a device beside that of w.
+// measureRank measures cells as one rank of w. open opens a device beside that of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
 	s := &stage{w: w, open: open, virtual: isVirtual(w), repeat: o.repeat, shorten: o.shorten, allocs: o.allocs, tails: o.percentiles, settings: o.settings, tempo: usualTempo.shortened(o.shorten), report: report}
 	return profiled(o, w.Rank(), func() error {
@@ -105,7 +104,7 @@ func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, 
 	})
 }
 
-// profiled runs what a rank does, with the profile that o asks for.
+// profiled runs a rank with the profile that o requests.
 func profiled(o *options, rank int, run func() error) error {
 	if o.profile == "" || rank != 0 {
 		return run()

@@ -7,8 +7,8 @@ type series struct {
 	Median *float64 `json:"median"`
 	Min    *float64 `json:"min,omitempty"`
 	Max    *float64 `json:"max,omitempty"`
-	// Values has one of each round, so that those of one round can be compared;
-	// null is a round without one.
+	// Values has one value for each round, so that values of one round can be compared. null is a round without a
+	// value.
 	Values []*float64 `json:"values"`
 }
 
@@ -22,7 +22,7 @@ func (s *series) set(round int, value float64) {
 	s.Min, s.Max, s.Median = &least, &most, &middle
 }
 
-// known are the values of the rounds that have one.
+// known returns the values of the rounds that have one.
 func (s *series) known() []float64 {
 	var known []float64
 	for _, v := range s.Values {
@@ -33,8 +33,7 @@ func (s *series) known() []float64 {
 	return known
 }
 
-// perRound is the series of a to b within each round, without a value where one of
-// them has none.
+// perRound returns the ratios of a to b within each round. A round has no value if one of them has none.
 func perRound(a, b series) series {
 	ratios := newSeries(len(a.Values))
 	for round, v := range a.Values {
@@ -45,8 +44,8 @@ func perRound(a, b series) series {
 	return ratios
 }
 
-// median of values, of which there is at least one; the mean of the two in the
-// middle if their number is even.
+// median returns the median of values, which must not be empty. For an even number it is the mean of the two in the
+// middle.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	middle := len(sorted) / 2

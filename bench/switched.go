@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// switchesCommand is the word that comes before the flags for the run that shows what switches are worth.
+// switchesCommand is the command that shows the effect of switches.
 const switchesCommand = "switches"
 
-// switchesOptions are the command line behind that word.
+// switchesOptions are the command line after that word.
 type switchesOptions struct {
 	shows   []*show
 	rounds  int
@@ -24,7 +24,7 @@ type switchesOptions struct {
 	timeout time.Duration
 }
 
-// A show is an exhibit as it is measured: with the switch as it is by default, and thrown.
+// A show is an exhibit as it is measured: with the switch at its default and at the other value.
 type show struct {
 	exhibit
 	name   string
@@ -34,30 +34,30 @@ type show struct {
 	rows   []*showRow
 }
 
-// A showRow is a cell of it.
+// A showRow is a cell of a show.
 type showRow struct {
 	Switch string `json:"switch"`
 	Device string `json:"device"`
 	Case   string `json:"case"`
 	Size   int    `json:"size"`
 	Unit   string `json:"unit"`
-	// Default and Thrown are the values of the switch, WithDefault and WithThrown what was measured with them.
+	// Default and Thrown are the values of the switch. WithDefault and WithThrown are what was measured with them.
 	Default     string  `json:"default"`
 	Thrown      string  `json:"thrown"`
 	WithDefault *column `json:"with_default"`
 	WithThrown  *column `json:"with_thrown"`
-	// Ratio is the time with the switch thrown to that without, within each round.
+	// Ratio is the time with the value Thrown to that with Default, within each round.
 	Ratio series `json:"ratio"`
 
 	cell cell
 }
 
-// parseSwitches reads the command line. The answer to -h it writes to usage.
+// parseSwitches reads the command line. It writes the help, if requested, to usage.
 func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	o := new(switchesOptions)
 	flags := flag.NewFlagSet("bench switches", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch as it is by default and thrown; in virtual time there is one")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch at its default and at the other value; in virtual time there is one")
 	flags.IntVar(&o.repeat, "repeat", 3, "timed loops of a cell in a round, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job may take")
@@ -66,8 +66,8 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch[=value] …]")
-		fmt.Fprintln(usage, "Measures what switches of optimizations are worth: a case of each, with the switch as it is by default and")
-		fmt.Fprintln(usage, "thrown, in turns. No switch: all of them, in some minutes. Without a value these are compared with their defaults, so:")
+		fmt.Fprintln(usage, "Measures the effect of switches of optimizations: a case of each, with the switch at its default and at another")
+		fmt.Fprintln(usage, "value, in turns. No switch: all of them, in some minutes. Without a value these are compared with their defaults:")
 		for _, e := range all {
 			fmt.Fprintf(usage, "  %-20s %s\n", e.set, strings.Join(append(append([]string{"-device", e.device}, e.by...), e.cases...), " "))
 		}
@@ -115,7 +115,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	return o, nil
 }
 
-// newShow is the show of a toggle's exhibit.
+// newShow returns the show of a toggle's exhibit.
 func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
 	if allowed := t.values[1:]; !slices.Contains(allowed, thrown) {
@@ -188,11 +188,11 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	for _, s := range o.shows {
 		s.judge()
 	}
-	// What came before an error is worth a table, too.
+	// The results before an error are written, too.
 	return errors.Join(measuring, o.write(stdout, commandLine(append([]string{switchesCommand}, args...))))
 }
 
-// roundsOf are the rounds of a show: one in virtual time, which repeats itself.
+// roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
 func (o *switchesOptions) roundsOf(s *show) int {
 	if s.sides[0].card != nil {
 		return 1
@@ -200,7 +200,7 @@ func (o *switchesOptions) roundsOf(s *show) int {
 	return o.rounds
 }
 
-// measure goes switch by switch: what is compared with each other follows each other.
+// measure goes switch by switch: measurements that are compared follow each other directly.
 func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr io.Writer) error {
 	rest := newForecast()
 	for _, s := range o.shows {
@@ -229,7 +229,7 @@ func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr 
 	return nil
 }
 
-// write writes the table, or an object a line.
+// write writes the table, or one object a line.
 func (o *switchesOptions) write(w io.Writer, command string) error {
 	if o.format == "json" {
 		encoder := json.NewEncoder(w)

@@ -15,27 +15,26 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// settings are the switches as the command line throws them.
+// settings are the switches as the command line sets them.
 type settings struct {
-	thrown       []string // as given, for the processes that measure and for the header
+	thrown       []string // as given, for the measuring processes and for the header
 	options      []window.Option
 	joins        []world.Option
 	single       bool             // accumulates of more than one element are not possible
 	same         bool             // accumulates of several operations are not possible
-	collective   []world.Option   // of collectives, which cases of messages need not
+	collective   []world.Option   // of collectives; cases of messages do not use them
 	unregistered bool             // buffers are not registered beforehand
-	unpiped      bool             // messages go by no pipes
-	cards        bool             // accumulates of other than sums of integers are not possible
+	unpiped      bool             // messages do not use pipes
+	cards        bool             // only sums of integers can be accumulated
 	sockets      tcp.Optimization // left out of TCP
 	network      string           // a switch that needs ranks which use TCP
 	shared       string           // a switch that needs processes which share memory
 	link         string           // a switch that needs ranks which use a network or simulated cards
-	// arranged is a switch of how windows arrange operations, all of which schemes
-	// throws itself.
+	// arranged is a switch of how windows arrange operations, all of which schemes sets itself.
 	arranged string
 }
 
-// ofCollectives are the options of how messages of collectives go.
+// ofCollectives returns the options for the messages of collectives.
 func (s *settings) ofCollectives() []world.Option {
 	return append(slices.Clone(s.collective), job.WithPipes(!s.unpiped))
 }
@@ -43,12 +42,12 @@ func (s *settings) ofCollectives() []world.Option {
 // A toggle is a switch of one of the library's optimizations.
 type toggle struct {
 	name   string
-	values []string // the first is what holds without the switch
+	values []string // the first is the default
 	about  string
 	throw  func(s *settings, value string) error
 }
 
-// hint is a toggle that is an option at the creation of windows.
+// hint returns a toggle for an option at the creation of windows.
 func hint(name, about string, option window.Option) toggle {
 	return toggle{name, []string{"off", "on"}, about, func(s *settings, value string) error {
 		if value == "on" {
@@ -58,7 +57,7 @@ func hint(name, about string, option window.Option) toggle {
 	}}
 }
 
-// noted is the toggle that also notes that it is on.
+// noted returns the toggle, which then also records that it is on.
 func (t toggle) noted(note func(s *settings)) toggle {
 	throw := t.throw
 	t.throw = func(s *settings, value string) error {
@@ -75,7 +74,7 @@ func toggles() []toggle {
 		noted(func(s *settings) { s.single = true })
 	same := hint("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
 		noted(func(s *settings) { s.same = true })
-	cards := hint("cardatomics", "windows leave accumulates to the atomics of network cards, where they have some (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
+	cards := hint("cardatomics", "windows leave accumulates to the atomics of network cards that have them (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
 		noted(func(s *settings) { s.cards, s.link = true, "cardatomics=on" })
 	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
 		method, err := cpucopy.Parse(value)
@@ -87,7 +86,7 @@ func toggles() []toggle {
 	}}
 	levels := reduce.Levels()
 	slices.Reverse(levels)
-	kernels := toggle{"kernels", nil, "what combines several elements of an accumulate: the widest vectors of this processor, or narrower ones, or plain Go", func(_ *settings, value string) error {
+	kernels := toggle{"kernels", nil, "instructions that combine several elements of an accumulate: the widest vectors of this processor, or narrower ones, or plain Go", func(_ *settings, value string) error {
 		i := slices.IndexFunc(levels, func(l reduce.Level) bool { return strings.ToLower(l.String()) == value })
 		_, err := reduce.Use(levels[i])
 		return err
@@ -95,7 +94,7 @@ func toggles() []toggle {
 	for _, l := range levels {
 		kernels.values = append(kernels.values, strings.ToLower(l.String()))
 	}
-	encryption := toggle{"tls", []string{"off", "on"}, "ranks encrypt what goes between them, by TLS 1.3 (with -device tcp)", func(s *settings, value string) error {
+	encryption := toggle{"tls", []string{"off", "on"}, "ranks encrypt their connections by TLS 1.3 (with -device tcp)", func(s *settings, value string) error {
 		if value == "off" {
 			return nil
 		}
@@ -111,8 +110,7 @@ func toggles() []toggle {
 	}, overLinks()...)
 }
 
-// overLinks are the toggles of what ranks do that use TCP, or some of it also RDMA cards or
-// simulated ones.
+// overLinks returns the toggles of ranks that use TCP. Some apply to RDMA cards or simulated ones, too.
 func overLinks() []toggle {
 	leaving := func(name, about string, leave func(s *settings)) toggle {
 		return toggle{name, []string{"on", "off"}, about, func(s *settings, value string) error {
@@ -136,7 +134,7 @@ func overLinks() []toggle {
 			s.sockets, s.network = s.sockets|one, name+"=off"
 		})
 	}
-	transfers := toggle{"transfer", []string{"auto"}, "how memory that the card does not know gets to it: by what its costs and the reuse of buffers say, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
+	transfers := toggle{"transfer", []string{"auto"}, "how unregistered memory gets to the card: as its costs and the reuse of buffers suggest, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
 		if value == "auto" {
 			return nil
 		}
@@ -147,7 +145,7 @@ func overLinks() []toggle {
 	for p := range transfer.Protocols {
 		transfers.values = append(transfers.values, p.String())
 	}
-	rings := toggle{"rings", []string{"auto", "on", "off"}, "short messages are written into rings in the memory of their receivers, which look there: on cards that it suits, but not in virtual time, or always, or never" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
+	rings := toggle{"rings", []string{"auto", "on", "off"}, "short messages are written into rings in the memory of their receivers, which poll there: on cards that it suits but not in virtual time, or always, or never" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
 		if value != "auto" {
 			s.joins, s.link = append(s.joins, job.WithRings(value == "on")), "rings="+value
 		}
@@ -159,46 +157,46 @@ func overLinks() []toggle {
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
 		s.collective = append(s.collective, job.WithNotes(false))
 	})
-	huge := leaving("hugepages", "memory of 2 MiB and more that processes share is in pages of 2 MiB, where the system has some left (with -device shm)", func(s *settings) {
+	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *settings) {
 		s.joins, s.shared = append(s.joins, job.WithHugePages(false)), "hugepages=off"
 	})
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
 		s.collective = append(s.collective, job.WithStaging(false))
 	})
-	algorithms := toggle{"algorithm", []string{"auto", "plain", "short", "long"}, "how collectives are done: by cost, along trees, in few messages, or with few bytes; plain and long leave out what ranks that share cores do at one place", func(s *settings, value string) error {
+	algorithms := toggle{"algorithm", []string{"auto", "plain", "short", "long"}, "algorithm of collectives: by cost, along trees, in few messages, or with few bytes; plain and long leave out the optimizations for ranks that share cores", func(s *settings, value string) error {
 		named := map[string]job.Algorithm{"auto": job.ByCost, "plain": job.Plain, "short": job.Short, "long": job.Long}
 		s.collective = append(s.collective, job.WithAlgorithm(named[value]))
 		return nil
 	}}
 	const untold = "registered"
-	registered := leaving(untold, "the program registers the buffers of operations beforehand; without it the library gets them to the card by transfer"+linked, func(s *settings) {
+	registered := leaving(untold, "the program registers the buffers of operations beforehand; off, the library gets them to the card by transfer"+linked, func(s *settings) {
 		s.unregistered, s.link = true, untold+"=off"
 	})
 	return []toggle{
 		registered, transfers, rings, huge, pipes, notes, staging, algorithms,
-		arranging("defer", "operations wait for a synchronization, or until enough of them do; without it the next six are off too", scheduler.Defer),
-		arranging("getsfirst", "what reads is sent before what writes; without it the next is off too", scheduler.GetsFirst),
-		arranging("interleave", "direct reads and writes take turns", scheduler.Interleave),
-		arranging("pack", "small operations go together in messages, with the synchronization", scheduler.Pack),
-		arranging("merge", "small puts to neighbouring places go as one, and accumulates of a word are queued in runs", scheduler.Merge),
+		arranging("defer", "operations wait for a synchronization, or until enough of them wait; off, the next six are off too", scheduler.Defer),
+		arranging("getsfirst", "reads are sent before writes; off, the next is off too", scheduler.GetsFirst),
+		arranging("interleave", "direct reads and writes alternate", scheduler.Interleave),
+		arranging("pack", "small operations are packed into messages, with the synchronization", scheduler.Pack),
+		arranging("merge", "small puts to adjacent displacements are merged, and accumulates of a word are queued in runs", scheduler.Merge),
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
-		arranging("adapt", "of these ways windows leave out those that have shown not to pay", scheduler.Adapt),
-		joining("collect", "requests to the card, of which deferred operations and messages become some, are collected and posted together", job.WithBurst(1)),
-		joining("inline", "what is short goes to the card with the request that writes or sends it", job.WithInline(0)),
-		joining("standback", "what makes progress while a rank computes leaves it to the rank's own calls where they are frequent and nobody waits meanwhile", job.WithStandBack(false)),
-		joining("striping", "what is long takes all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", job.WithoutStriping()),
-		without("batches", "several requests and answers leave by one system call", tcp.Batches),
-		without("favour", "the connection that was heard last is looked at oftener than others", tcp.Favour),
-		without("dwelling", "a poll looks at the connection heard last several times before it finds nothing", tcp.Dwelling),
-		without("headerreads", "the header behind a long payload is read alone", tcp.HeaderReads),
-		without("fewsockets", "few sockets are waited for without epoll", tcp.FewSockets),
-		without("copies", "short payloads are copied behind their headers", tcp.Copies),
-		without("reno", "connections within a machine use the oldest congestion control, which paces nothing", tcp.Reno),
-		without("riding", "the acknowledgement of a message waits for a frame that goes to its sender anyway, until the next poll", tcp.Riding),
+		arranging("adapt", "windows leave out the schemes that have turned out not to pay", scheduler.Adapt),
+		joining("collect", "work requests of deferred operations and messages are collected and posted together", job.WithBurst(1)),
+		joining("inline", "short data goes to the card within the work request that writes or sends it", job.WithInline(0)),
+		joining("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", job.WithStandBack(false)),
+		joining("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", job.WithoutStriping()),
+		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
+		without("favour", "the connection that received last is polled more often than others", tcp.Favour),
+		without("dwelling", "a poll reads the connection that received last several times before it finds nothing", tcp.Dwelling),
+		without("headerreads", "the header after a long payload is read alone", tcp.HeaderReads),
+		without("fewsockets", "a wait for few sockets does not use epoll", tcp.FewSockets),
+		without("copies", "short payloads are copied after their headers", tcp.Copies),
+		without("reno", "connections within a machine use the Reno congestion control, which does not pace", tcp.Reno),
+		without("riding", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Riding),
 	}
 }
 
-// set throws the switch that text, of the form switch=value, names.
+// set sets the switch that text, of the form switch=value, names.
 func (s *settings) set(text string) error {
 	name, value, _ := strings.Cut(text, "=")
 	all := toggles()
@@ -223,8 +221,7 @@ func (s *settings) set(text string) error {
 	return nil
 }
 
-// forbids says why a cell cannot be measured with the switches as they are, ""
-// if it can.
+// forbids says why a cell cannot be measured with the present switches. It returns "" if it can.
 func (s *settings) forbids(one cell) string {
 	if s.single && one.c.name == "acc_flush_lat" && one.size > 8 {
 		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.size/8)

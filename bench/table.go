@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A comparison is what -peers prints.
+// A comparison is the output of -peers.
 type comparison struct {
 	Command string   `json:"command"`
 	Machine machine  `json:"machine"`
@@ -18,13 +18,13 @@ type comparison struct {
 	Rounds  int      `json:"rounds"`
 	Repeat  int      `json:"repeat"`
 	Missing []string `json:"missing,omitempty"` // peers, and where to get them
-	// Ended is why the run ended before its last turn, and Lacks the turns that it lacks, if it did.
+	// Ended is the reason why the run ended early, and Lacks lists the runs that are missing.
 	Ended string   `json:"ended,omitempty"`
 	Lacks []string `json:"lacks,omitempty"`
 
 	columns []string // ours first
 	rows    []*row
-	// spreads has the lowest and the highest of the rounds beside each median.
+	// spreads adds the lowest and the highest of the rounds to each median.
 	spreads bool
 }
 
@@ -43,7 +43,7 @@ func (c *comparison) writeJSON(w io.Writer) error {
 	return nil
 }
 
-// writeText writes the circumstances, the table and what it does not tell.
+// writeText writes the circumstances, the table and its notes.
 func (c *comparison) writeText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
@@ -62,7 +62,7 @@ func (c *comparison) writeText(w io.Writer) error {
 	return err
 }
 
-// end has the comparison say that err ended it early, if that did.
+// end makes the comparison say that err ended it early, if it did.
 func (c *comparison) end(err error) {
 	if ended := (*endedError)(nil); errors.As(err, &ended) {
 		c.Ended, c.Lacks = ended.Error(), ended.lacks
@@ -80,7 +80,7 @@ func (c *comparison) writeEnded(b *strings.Builder) {
 	}
 }
 
-// writeTable writes the table and what it does not tell.
+// writeTable writes the table and its notes.
 func (c *comparison) writeTable(b *strings.Builder) {
 	lines, notes, missed := c.lines()
 	align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
@@ -95,7 +95,7 @@ func (c *comparison) writeTable(b *strings.Builder) {
 	}
 }
 
-// lines are those of the table, with its head, what they do not tell, and how many goals are missed.
+// lines returns the lines of the table, with its head, the notes, and the number of missed goals.
 func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 	lines = [][]string{slices.Concat([]string{"case", "size", "unit"}, c.columns, []string{"ratio", "rounds", "goal", ""})}
 	for _, r := range c.rows {
@@ -107,8 +107,7 @@ func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 		line = append(line, ratio(r.Ratio.Median), extent(r.Ratio), "", "")
 		lines = append(lines, line)
 		for i, v := range r.Goals {
-			// What shares a line with the ratio to the peers is a goal of that, or
-			// of ours.
+			// Only a goal for the ratio to the peers, or for our value, shares a line with that ratio.
 			if i > 0 || v.Of != nil {
 				line = make([]string, len(line))
 				if v.Of != nil {
@@ -127,14 +126,14 @@ func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 	return lines, append(notes, c.Missing...), missed
 }
 
-// hasStandards tells whether a goal is a ratio to another case.
+// hasStandards reports whether a goal is a ratio to another case.
 func (c *comparison) hasStandards() bool {
 	return slices.ContainsFunc(c.rows, func(r *row) bool {
 		return slices.ContainsFunc(r.Goals, func(v *verdict) bool { return v.Of != nil })
 	})
 }
 
-// addNote says why a column, of what is named, lacks values.
+// addNote adds the reason why a column lacks values.
 func addNote(notes []string, of string, c *column, rounds int) []string {
 	if c.Reason == "" {
 		return notes
@@ -146,7 +145,7 @@ func addNote(notes []string, of string, c *column, rounds int) []string {
 	return append(notes, note)
 }
 
-// figure is what a contestant reached.
+// figure formats what a contestant reached.
 func (c *comparison) figure(s series) string {
 	if !c.spreads || len(s.known()) < 2 {
 		return value(s.Median)
@@ -158,7 +157,7 @@ func (c *comparison) figure(s series) string {
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Min), write(s.Max))
 }
 
-// value as wide as it needs to be for four digits that count.
+// value formats a number with four significant digits.
 func value(v *float64) string {
 	switch {
 	case v == nil:
@@ -178,7 +177,7 @@ func ratio(v *float64) string {
 	return fmt.Sprintf("%.2f", *v)
 }
 
-// extent is the least and the most of the rounds, if there are several.
+// extent formats the least and the greatest value of the rounds, if there are several.
 func extent(s series) string {
 	if len(s.known()) < 2 {
 		return ""
@@ -203,7 +202,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// align writes lines as columns, those for which number says so to the right.
+// align writes lines as columns. Columns for which number returns true are aligned to the right.
 func align(b *strings.Builder, lines [][]string, number func(column int) bool) {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Describe says which epochs are open and which calls are in progress.
+// Describe returns a text that lists the open epochs and the calls in progress.
 func (s *State) Describe() string {
 	if s.closed {
 		return "nothing is open"
@@ -37,7 +37,7 @@ func (s *State) Describe() string {
 	return strings.Join(open, ", ")
 }
 
-// describeAccess says which access epoch is open, "" if none is.
+// describeAccess describes the open access epoch. It returns "" if none is open.
 func (s *State) describeAccess() string {
 	switch s.mode {
 	case modeFence:
@@ -74,13 +74,13 @@ func (s *State) describeAccess() string {
 	return ""
 }
 
-// An Opening is a call that opens an epoch, and its target, -1 if it has none by itself.
+// An Opening is a call that opened an epoch, and its target, or -1 if the call has no single target.
 type Opening struct {
 	Call   string
 	Target int
 }
 
-// Opened is over the calls that have opened what is open.
+// Opened returns an iterator over the calls that opened the epochs that are open now.
 func (s *State) Opened() iter.Seq[Opening] {
 	return func(yield func(Opening) bool) {
 		access := map[mode]string{modeFence: "Fence", modeStart: "Start", modeLockAll: "LockAll"}[s.mode]
@@ -98,7 +98,7 @@ func (s *State) Opened() iter.Seq[Opening] {
 	}
 }
 
-// wayOut says how to close one of the epochs that are open.
+// wayOut says how to close one of the open epochs.
 func (s *State) wayOut() string {
 	if s.exposed {
 		return s.wayOutOfExposure()
@@ -141,8 +141,7 @@ func (s *State) wayOutOfAccess() string {
 	}[s.step]
 }
 
-// wayToLock says how a call gets the lock that it needs: now by lock, or when what
-// is open is closed.
+// wayToLock says how a call gets the lock that it needs: by lock now, or after the open epoch is closed.
 func (s *State) wayToLock(lock string) string {
 	if s.fence != settled || s.mode == modeFence || s.mode == modeStart {
 		return s.wayOutOfAccess() + ", then " + lock
@@ -150,8 +149,8 @@ func (s *State) wayToLock(lock string) string {
 	return lock
 }
 
-// wayToUnlock says what call, Unlock or UnlockAll, is for, and what ends the locks
-// there are if that is the other one.
+// wayToUnlock says what call, which is Unlock or UnlockAll, is for. If the open locks need the other call, it names
+// that.
 func (s *State) wayToUnlock(call string) string {
 	switch {
 	case s.mode == modeLocks && call == "UnlockAll":
@@ -164,7 +163,7 @@ func (s *State) wayToUnlock(call string) string {
 	return "Unlock ends what Lock of the same rank opened"
 }
 
-// allowedRanks says what a group may have.
+// allowedRanks says which ranks a group may have.
 func (s *State) allowedRanks() string {
 	return errtext.Allowed(s.size-1) + ", make the group by this window's Group"
 }

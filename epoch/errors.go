@@ -6,46 +6,42 @@ import (
 )
 
 var (
-	// ErrNoEpoch: an operation without an access epoch to its target.
+	// ErrNoEpoch reports an operation without an access epoch to its target.
 	ErrNoEpoch = errors.New("no access epoch to the target")
-	// ErrOtherRanks is an ErrNoEpoch: a Start epoch is open, its group does not
-	// have the target.
+	// ErrOtherRanks is an ErrNoEpoch: a Start epoch is open, but its group lacks the target.
 	ErrOtherRanks = fmt.Errorf("%w, the group of Start does not have it", ErrNoEpoch)
-	// ErrOtherLocks is an ErrNoEpoch: other targets are locked.
+	// ErrOtherLocks is an ErrNoEpoch: only other targets are locked.
 	ErrOtherLocks = fmt.Errorf("%w, the locks are of other ranks", ErrNoEpoch)
-	// ErrChanging is an ErrNoEpoch: the epoch is not open yet, or it is being
-	// closed.
+	// ErrChanging is an ErrNoEpoch: the epoch is being opened or closed.
 	ErrChanging = fmt.Errorf("%w, it is being opened or closed", ErrNoEpoch)
 
-	// ErrEpochOpen: the call would nest or mix epochs, or close a window with one
-	// open.
+	// ErrEpochOpen reports a call that would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = errors.New("another epoch is open")
-	// ErrBusy: another goroutine is opening or closing the epoch that the call is
-	// about.
+	// ErrBusy reports that another goroutine is opening or closing the epoch.
 	ErrBusy = errors.New("in progress in another goroutine")
-	// ErrNotStarted: Complete without Start.
+	// ErrNotStarted reports a Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")
-	// ErrNotPosted: Wait or Test without Post, or a Start that no Post has matched.
+	// ErrNotPosted reports a Wait or Test without Post, or a Start that no Post has matched.
 	ErrNotPosted = errors.New("no exposure is posted")
-	// ErrNotLocked: Unlock or flush without Lock, UnlockAll without LockAll.
+	// ErrNotLocked reports an Unlock or flush without Lock, or an UnlockAll without LockAll.
 	ErrNotLocked = errors.New("not locked")
-	// ErrClosed: the window is closed.
+	// ErrClosed reports that the window is closed.
 	ErrClosed = errors.New("window is closed")
 
-	// ErrGroup: a group with a rank that does not exist or is named twice.
+	// ErrGroup reports a group with a rank that does not exist or is named twice.
 	ErrGroup = errors.New("invalid group")
-	// ErrAssert: assertions that do not exist, that the call does not take, or that are
-	// not those of the Fence that is continued.
+	// ErrAssert reports assertions that do not exist, that the call does not take, or that differ from those of the
+	// Fence that is continued.
 	ErrAssert = errors.New("invalid assertions")
-	// ErrLockKind: a lock that is neither Shared nor Exclusive.
+	// ErrLockKind reports a lock that is neither Shared nor Exclusive.
 	ErrLockKind = errors.New("invalid kind of lock")
 )
 
-// A CallError is a call that is illegal now. The state is unchanged.
+// A CallError reports a call that is illegal now. The state is unchanged.
 type CallError struct {
-	// Rank made the call.
+	// Rank is the rank that made the call.
 	Rank int
-	// Call is the call, with its target or assertions where it has them.
+	// Call is the call, with its target or assertions if it has them.
 	Call string
 	// Open describes the epochs that are open.
 	Open string
@@ -59,14 +55,13 @@ func (e *CallError) Error() string {
 	return fmt.Sprintf("epoch: rank %d: %s: %s", e.Rank, e.Call, e.Reason())
 }
 
-// Reason is why the call is illegal, and what is allowed instead, without the call.
+// Reason returns why the call is illegal and what is allowed instead, without the call.
 func (e *CallError) Reason() string { return fmt.Sprintf("%v: %s; %s", e.Class, e.Open, e.Remedy) }
 
-// Unwrap gives the class.
+// Unwrap returns the class.
 func (e *CallError) Unwrap() error { return e.Class }
 
-// refuse makes the error of a call. On a closed window every call is an ErrClosed,
-// whatever else is wrong with it.
+// refuse returns the error of a call. On a closed window the class is always ErrClosed.
 func (s *State) refuse(call string, class error, remedy string) error {
 	if s.closed {
 		class, remedy = ErrClosed, "make another window"
@@ -74,9 +69,8 @@ func (s *State) refuse(call string, class error, remedy string) error {
 	return &CallError{Rank: s.rank, Call: call, Open: s.Describe(), Remedy: remedy, Class: class}
 }
 
-// Refuse says why an operation on target is illegal, after Open gave false. It is
-// called under the mutex, which another goroutine may have used in between: an
-// epoch that it opened does not make the operation legal after the fact.
+// Refuse returns the error of an illegal operation on target, after Open returned false. The caller holds the mutex.
+// Another goroutine may have opened an epoch since Open; that does not make the operation legal.
 func (s *State) Refuse(operation string, target int) error {
 	class, remedy := ErrChanging, "order operations after the call that opens their epoch and before the one that closes it"
 	switch {

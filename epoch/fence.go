@@ -7,20 +7,19 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// Assert is a set of promises about a synchronization: all but NoCheck about a Fence.
+// Assert is a set of assertions about a synchronization. NoCheck is for locks, the others are for Fence.
 type Assert uint8
 
 const (
-	// NoPrecede: no operations in the epoch that Fence closes.
+	// NoPrecede asserts that the epoch that Fence closes has no operations.
 	NoPrecede Assert = 1 << iota
-	// NoSucceed: Fence opens no epoch.
+	// NoSucceed makes Fence open no epoch.
 	NoSucceed
-	// NoPut: nobody puts or accumulates to this rank in the next epoch.
+	// NoPut asserts that no rank puts or accumulates to this rank in the next epoch.
 	NoPut
-	// NoStore: this rank has not stored to its part since the last epoch.
+	// NoStore asserts that this rank has not stored to its part since the last epoch.
 	NoStore
-	// NoCheck: no rank has an exclusive lock, or asks for one, before the epoch that LockAll
-	// opens has ended.
+	// NoCheck asserts that no rank holds or requests an exclusive lock until the epoch that LockAll opens has ended.
 	NoCheck
 
 	fenceAsserts = NoPrecede | NoSucceed | NoPut | NoStore
@@ -39,13 +38,11 @@ func (a Assert) String() string {
 	return strings.Join(names, "|")
 }
 
-// BeginFence starts a Fence, or continues one that was suspended, and gives its
-// number, the same when continued: the Fence is over when every rank has begun
-// the one of this number. Operations are refused from here on. It is followed by
-// EndFence, SuspendFence or FailFence.
+// BeginFence starts a Fence, or continues a suspended one, and returns its number. A continued Fence has the same
+// number again. The Fence is complete when every rank has begun the Fence of this number. Operations are illegal from
+// here on. EndFence, SuspendFence or FailFence follows.
 //
-// A Fence is continued with the assertions that it was begun with: the other ranks
-// go by them.
+// A Fence is continued with the assertions that it was begun with, because the other ranks rely on them.
 func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	switch {
 	case assert&^fenceAsserts != 0:
@@ -71,18 +68,17 @@ func (s *State) refuseFence(assert Assert, class error, remedy string) error {
 	return s.refuse(call, class, remedy)
 }
 
-// EndFence finishes a Fence that every rank has begun, with the assertions of
-// BeginFence.
+// EndFence finishes a Fence that every rank has begun. assert is that of BeginFence.
 func (s *State) EndFence(assert Assert) {
 	s.fences++
 	s.leaveFence(assert&NoSucceed == 0)
 }
 
-// SuspendFence leaves a Fence of which other ranks have been told. Only a Fence can
-// follow, which continues it.
+// SuspendFence suspends a Fence after other ranks have been notified of it. Only another Fence may follow, which
+// continues it.
 func (s *State) SuspendFence() { s.fence = suspended }
 
-// FailFence gives a Fence up after a rank has failed. No epoch is open.
+// FailFence gives up a Fence after a rank has failed. No epoch is open.
 func (s *State) FailFence() { s.leaveFence(false) }
 
 func (s *State) leaveFence(open bool) {
@@ -95,5 +91,5 @@ func (s *State) leaveFence(open bool) {
 	}
 }
 
-// LastFence is the number of the last Fence that ended, 0 before the first.
+// LastFence returns the number of the last Fence that ended, or 0 before the first.
 func (s *State) LastFence() uint32 { return s.fences }

@@ -8,12 +8,11 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A Group is a set of ranks, for Start and Post. It does not change. The zero value
-// is empty.
+// A Group is an immutable set of ranks, for Start and Post. The zero value is empty.
 type Group struct{ ranks []int }
 
-// NewGroup makes a group of ranks of a job of size. A rank that the job does not
-// have, or that is named twice, is an ErrGroup.
+// NewGroup returns a group of ranks of a job with size ranks. It returns an ErrGroup for a rank that the job does not
+// have, or that is named twice.
 func NewGroup(size int, ranks ...int) (Group, error) {
 	sorted := slices.Sorted(slices.Values(ranks))
 	for i, rank := range sorted {
@@ -27,13 +26,13 @@ func NewGroup(size int, ranks ...int) (Group, error) {
 	return Group{sorted}, nil
 }
 
-// Len is the number of ranks.
+// Len returns the number of ranks.
 func (g Group) Len() int { return len(g.ranks) }
 
-// Rank is the i-th rank, in ascending order.
+// Rank returns the i-th rank, in ascending order.
 func (g Group) Rank(i int) int { return g.ranks[i] }
 
-// After is the i-th rank behind one, and behind the last of all the first.
+// After returns the i-th rank after the given rank, cyclically: the first rank follows the last.
 func (g Group) After(rank, i int) int {
 	first, found := slices.BinarySearch(g.ranks, rank)
 	if found {
@@ -42,16 +41,16 @@ func (g Group) After(rank, i int) int {
 	return g.ranks[(first+i)%len(g.ranks)]
 }
 
-// Ranks are the ranks in ascending order; the slice is the caller's.
+// Ranks returns the ranks in ascending order, in a slice that belongs to the caller.
 func (g Group) Ranks() []int { return slices.Clone(g.ranks) }
 
-// Contains tells whether rank is of the group.
+// Contains reports whether rank is in the group.
 func (g Group) Contains(rank int) bool {
 	_, found := slices.BinarySearch(g.ranks, rank)
 	return found
 }
 
-// String lists the ranks, the first of them if there are many.
+// String lists the ranks, or only the first ones if there are many.
 func (g Group) String() string {
 	var list listing
 	for _, rank := range g.ranks {
@@ -60,10 +59,10 @@ func (g Group) String() string {
 	return "[" + list.join(" ") + "]"
 }
 
-// within tells whether all ranks are of a job of size.
+// within reports whether all ranks are ranks of a job with size ranks.
 func (g Group) within(size int) bool { return len(g.ranks) == 0 || g.ranks[len(g.ranks)-1] < size }
 
-// A listing is the beginning of a list for a message.
+// A listing is the beginning of a list in an error message.
 type listing struct {
 	first []string
 	more  int

@@ -6,16 +6,16 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// A lock is how a target is locked; kind is 0 if it is not.
+// A lock describes how a target is locked. kind is 0 if the target is not locked.
 type lock struct {
 	kind LockKind
 	step step
 }
 
-// unlockAgain is the way out of an Unlock that was left.
+// unlockAgain is the remedy for an Unlock that was suspended.
 const unlockAgain = "call Unlock again, which continues it"
 
-// BeginLock starts a lock of target. It is followed by EndLock or AbortLock.
+// BeginLock starts a lock of target. EndLock or AbortLock follows.
 func (s *State) BeginLock(kind LockKind, target int) error {
 	switch l := s.locks[target]; {
 	case kind != Shared && kind != Exclusive:
@@ -44,11 +44,11 @@ func (s *State) EndLock(target int) {
 	s.openOne(target, accessPassive)
 }
 
-// AbortLock goes back to before BeginLock.
+// AbortLock restores the state before BeginLock.
 func (s *State) AbortLock(target int) { s.unlocked(target) }
 
-// BeginUnlock ends the operations on target, or continues an Unlock that was suspended, and
-// gives the kind of its lock. It is followed by EndUnlock or SuspendUnlock.
+// BeginUnlock ends the operations on target, or continues a suspended Unlock. It returns the kind of the lock.
+// EndUnlock or SuspendUnlock follows.
 func (s *State) BeginUnlock(target int) (LockKind, error) {
 	l := &s.locks[target]
 	switch {
@@ -69,12 +69,11 @@ func (s *State) refuseUnlock(target int, class error, remedy string) error {
 	return s.refuse(fmt.Sprintf("Unlock of rank %d", target), class, remedy)
 }
 
-// EndUnlock ends the epoch to target, also where it could not be told because it has
-// failed.
+// EndUnlock ends the epoch to target, also if the target has failed and could not be notified.
 func (s *State) EndUnlock(target int) { s.unlocked(target) }
 
-// SuspendUnlock leaves an Unlock of which the target may have been told. Only an Unlock can
-// follow in its place, which continues it.
+// SuspendUnlock suspends an Unlock whose target may already have been notified. Only another Unlock may follow, which
+// continues it.
 func (s *State) SuspendUnlock(target int) { s.locks[target].step = suspended }
 
 func (s *State) unlocked(target int) {
@@ -84,8 +83,7 @@ func (s *State) unlocked(target int) {
 	}
 }
 
-// BeginLockAll starts a shared lock of every rank. It is followed by EndLockAll or
-// AbortLockAll.
+// BeginLockAll starts a shared lock of every rank. EndLockAll or AbortLockAll follows.
 func (s *State) BeginLockAll() error {
 	switch {
 	case s.mode == modeLockAll && s.step.moving():
@@ -104,11 +102,10 @@ func (s *State) EndLockAll() {
 	s.openAll(accessPassive)
 }
 
-// AbortLockAll goes back to before BeginLockAll.
+// AbortLockAll restores the state before BeginLockAll.
 func (s *State) AbortLockAll() { s.EndUnlockAll() }
 
-// BeginUnlockAll ends the operations of a LockAll epoch. It is followed by
-// EndUnlockAll.
+// BeginUnlockAll ends the operations of a LockAll epoch. EndUnlockAll follows.
 func (s *State) BeginUnlockAll() error {
 	switch {
 	case s.closed || s.mode != modeLockAll:
@@ -121,15 +118,13 @@ func (s *State) BeginUnlockAll() error {
 	return nil
 }
 
-// EndUnlockAll ends the epoch, also where a rank could not be told because it has
-// failed.
+// EndUnlockAll ends the epoch, also if a rank has failed and could not be notified.
 func (s *State) EndUnlockAll() {
 	s.step = settled
 	s.mode = modeNone
 }
 
-// CheckFlush says why a flush of target is illegal now, nil if it is legal. call is
-// Flush or FlushLocal.
+// CheckFlush returns the error of an illegal flush of target, or nil if it is legal now. call is Flush or FlushLocal.
 func (s *State) CheckFlush(call string, target int) error {
 	if s.Passive(target) {
 		return nil
@@ -144,8 +139,8 @@ func (s *State) CheckFlush(call string, target int) error {
 	return s.refuse(call, ErrNotLocked, s.wayToLock("lock the target by Lock or LockAll"))
 }
 
-// CheckFlushAll says why a flush of all ranks is illegal now, nil if it is legal. call
-// is FlushAll or FlushLocalAll.
+// CheckFlushAll returns the error of an illegal flush of all ranks, or nil if it is legal now. call is FlushAll or
+// FlushLocalAll.
 func (s *State) CheckFlushAll(call string) error {
 	switch {
 	case !s.closed && (s.held != 0 || s.all.Load() == accessPassive):

@@ -2,9 +2,8 @@ package epoch
 
 import "github.com/onesided/rma/internal/latch"
 
-// BeginStart starts an access epoch to group. What must have come before EndStart
-// is, from each target t of the group, the post of number StartNumber(t). It is
-// followed by EndStart or AbortStart.
+// BeginStart starts an access epoch to group. Before EndStart, the post with number StartNumber(t) must have arrived
+// from each target t of the group. EndStart or AbortStart follows.
 func (s *State) BeginStart(group Group) error {
 	switch {
 	case !group.within(s.size):
@@ -23,8 +22,8 @@ func (s *State) BeginStart(group Group) error {
 	return nil
 }
 
-// StartNumber is the number of the post of target that the Start in progress or
-// open matches, and of the complete that ends it.
+// StartNumber returns the number of target's post that the current Start matches. The complete that ends the epoch has
+// the same number.
 func (s *State) StartNumber(target int) uint32 { return s.starts[target] }
 
 // EndStart opens the epoch.
@@ -35,8 +34,8 @@ func (s *State) EndStart() {
 	}
 }
 
-// AbortStart goes back to before BeginStart: a post that has come is matched by the
-// next Start that names its target.
+// AbortStart restores the state before BeginStart. A post that has arrived matches the next Start that names its
+// target.
 func (s *State) AbortStart() {
 	for _, t := range s.started.ranks {
 		s.starts[t]--
@@ -44,10 +43,9 @@ func (s *State) AbortStart() {
 	s.leaveStart()
 }
 
-// BeginComplete ends the operations of a Start epoch, or continues a Complete that was
-// suspended, and gives the group: each target t, from the Told-th on, is to be told
-// the complete of number StartNumber(t). It is followed by EndComplete or
-// SuspendComplete.
+// BeginComplete ends the operations of a Start epoch, or continues a suspended Complete, and returns the group. Each
+// target t that is not counted by Told must be sent the complete with number StartNumber(t). EndComplete or
+// SuspendComplete follows.
 func (s *State) BeginComplete() (Group, error) {
 	switch {
 	case s.closed || s.mode != modeStart:
@@ -62,19 +60,18 @@ func (s *State) BeginComplete() (Group, error) {
 	return s.started, nil
 }
 
-// Told is how many ranks of the group, in the order of the caller, have been told by the Complete
-// that BeginComplete continues, 0 if it continues none.
+// Told returns the number of ranks, in the caller's order, that the suspended Complete has already notified. It is 0 if
+// BeginComplete continues none.
 func (s *State) Told() int { return s.told }
 
-// SuspendComplete leaves a Complete that has told the first told ranks of the group.
-// Only a Complete can follow in its place, which continues it.
+// SuspendComplete suspends a Complete that has notified the first told ranks of the group. Only another Complete may
+// follow, which continues it.
 func (s *State) SuspendComplete(told int) {
 	s.step = suspended
 	s.told = told
 }
 
-// EndComplete ends the epoch, also where a target could not be told because it has
-// failed.
+// EndComplete ends the epoch, also if a target has failed and could not be notified.
 func (s *State) EndComplete() { s.leaveStart() }
 
 func (s *State) leaveStart() {
@@ -84,8 +81,8 @@ func (s *State) leaveStart() {
 	s.told = 0
 }
 
-// BeginPost exposes this rank's part to group: each origin o is to be told the post of
-// number PostNumber(o). It is followed by EndPost.
+// BeginPost exposes this rank's part to group. Each origin o must be sent the post with number PostNumber(o). EndPost
+// follows.
 func (s *State) BeginPost(group Group) error {
 	switch {
 	case !group.within(s.size):
@@ -106,16 +103,14 @@ func (s *State) BeginPost(group Group) error {
 	return nil
 }
 
-// EndPost finishes a Post that has told every origin which has not failed.
+// EndPost finishes a Post that has notified every origin that has not failed.
 func (s *State) EndPost() { s.waiting = settled }
 
-// PostNumber is the number of the latest post to origin, and of the complete that
-// Wait awaits from it.
+// PostNumber returns the number of the latest post to origin. The complete that Wait waits for has the same number.
 func (s *State) PostNumber(origin int) uint32 { return s.posts[origin] }
 
-// BeginWait starts, or continues, a Wait or a Test, whichever call names, and gives
-// the exposure's group: what must have come before EndWait is, from each origin o,
-// the complete of number PostNumber(o). It is followed by EndWait or SuspendWait.
+// BeginWait starts or continues a Wait or a Test, whichever call names, and returns the exposure's group. Before
+// EndWait, the complete with number PostNumber(o) must have arrived from each origin o. EndWait or SuspendWait follows.
 func (s *State) BeginWait(call string) (Group, error) {
 	switch {
 	case s.closed || !s.exposed:
@@ -127,14 +122,13 @@ func (s *State) BeginWait(call string) (Group, error) {
 	return s.posted, nil
 }
 
-// EndWait ends the exposure: all has come, or will never come from a rank that has
-// failed.
+// EndWait ends the exposure. Every complete has arrived, or its origin has failed.
 func (s *State) EndWait() {
 	s.waiting = settled
 	s.exposed = false
 	s.posted = Group{}
 }
 
-// SuspendWait leaves a Wait or Test that may be begun again. It has told nobody
-// anything, so the exposure is as it was.
+// SuspendWait suspends a Wait or Test, which may be begun again. The exposure is unchanged, because a Wait sends
+// nothing.
 func (s *State) SuspendWait() { s.waiting = settled }

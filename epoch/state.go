@@ -7,46 +7,42 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// State is the epochs of one rank on one window.
+// A State holds the epochs of one rank on one window.
 type State struct {
-	// all says what operations on any target may do now, access[t] what those on
-	// target t may do. A fence or LockAll epoch is in all, so that one store
-	// opens it however many ranks there are; Start and Lock epochs are in
-	// access. Between one kind and the other both are closed, so what a reader
-	// puts together from two loads was true at some moment between them.
-	// Written under the caller's mutex, read without it.
+	// all is the access to every target, access[t] the access to target t. Fence and LockAll epochs set all, so that
+	// one store opens them whatever the number of ranks. Start and Lock epochs set access. Between two kinds of epochs
+	// both are closed, so the result of two loads was true at some moment between them. Both are written under the
+	// caller's mutex and read without it.
 	all    atomic.Uint32
 	access []atomic.Uint32
 
 	rank, size int
 	closed     bool
 
-	// mode is the kind of access epoch, step where it is in opening and closing
-	// if it is one of Start or LockAll.
+	// mode is the kind of the access epoch. step is the step of a Start or LockAll epoch.
 	mode mode
 	step step
 
-	// fence is where a Fence is and asserted its assertions. fences counts those
-	// that ended.
+	// fence is the step of a Fence and asserted its assertions. fences counts the Fences that ended.
 	fence    step
 	asserted Assert
 	fences   uint32
 
-	// started is the group of the Start epoch, told how many of them a
-	// suspended Complete has told. starts[t] counts the Starts that named t.
+	// started is the group of the Start epoch. told is how many of its ranks a suspended Complete has notified.
+	// starts[t] counts the Starts that named t.
 	started Group
 	told    int
 	starts  []uint32
 
-	// posted is the group of the exposure, if exposed; waiting is where its Post or
-	// Wait is. posts[o] counts the Posts that named o.
+	// posted is the group of the exposure if exposed. waiting is the step of its Post or Wait. posts[o] counts the
+	// Posts that named o.
 	exposed bool
 	posted  Group
 	waiting step
 	posts   []uint32
 
-	// locks[t] is the lock of target t. named counts the targets that have one,
-	// held those whose lock is neither being taken nor being given back.
+	// locks[t] is the lock of target t. named counts the targets with a lock. held counts the locks that are neither
+	// being taken nor being released.
 	locks       []lock
 	named, held int
 }
@@ -62,30 +58,30 @@ const (
 	modeLockAll
 )
 
-// step is where an epoch is between the calls that open and close it.
+// step is the progress of an epoch between the calls that open and close it.
 type step uint8
 
 const (
 	// settled: no call is in progress.
 	settled step = iota
-	// opening and closing: the call is in progress in some goroutine.
+	// opening and closing: the call is in progress in a goroutine.
 	opening
 	closing
-	// suspended: the closing call was left because its context ended.
+	// suspended: the closing call returned early because its context ended.
 	suspended
 )
 
-// moving tells whether a call is in progress.
+// moving reports whether a call is in progress.
 func (p step) moving() bool { return p == opening || p == closing }
 
-// What the words of access say.
+// The values of State.all and State.access.
 const (
 	accessClosed uint32 = iota
 	accessActive
 	accessPassive
 )
 
-// New is the state of rank in a job of size ranks, with no epoch open.
+// New returns the state of rank in a job of size ranks, with no epoch open.
 func New(rank, size int) *State {
 	return &State{
 		rank: rank, size: size,
@@ -96,14 +92,12 @@ func New(rank, size int) *State {
 	}
 }
 
-// Open tells whether operations on target are legal now. It may be called without
-// the mutex.
+// Open reports whether operations on target are legal now. It may be called without the mutex.
 func (s *State) Open(target int) bool {
 	return s.all.Load() != accessClosed || s.access[target].Load() != accessClosed
 }
 
-// Passive tells whether this rank holds a lock on target, so that Flush is legal.
-// It may be called without the mutex.
+// Passive reports whether this rank holds a lock on target, so that Flush is legal. It may be called without the mutex.
 func (s *State) Passive(target int) bool {
 	return s.all.Load() == accessPassive || s.access[target].Load() == accessPassive
 }
@@ -121,8 +115,8 @@ func (s *State) openOne(target int, access uint32) {
 	}
 }
 
-// Close ends the state: every later call is an ErrClosed. An open epoch, or a call
-// in progress, is an ErrEpochOpen and changes nothing.
+// Close ends the state: every later call returns an ErrClosed. If an epoch is open or a call in progress, Close returns
+// an ErrEpochOpen and changes nothing.
 func (s *State) Close() error {
 	if err := s.LeftOpen("Close"); err != nil {
 		return err
@@ -131,7 +125,8 @@ func (s *State) Close() error {
 	return nil
 }
 
-// LeftOpen is the error of a call behind which nobody can close what is open, an ErrEpochOpen, nil if nothing is.
+// LeftOpen returns an ErrEpochOpen if an epoch is open or a call in progress, and nil otherwise. call is a call after
+// which no other call could close that epoch.
 func (s *State) LeftOpen(call string) error {
 	if s.closed || s.fence != settled || s.mode != modeNone || s.exposed {
 		return s.refuse(call, ErrEpochOpen, s.wayOut())
@@ -139,8 +134,8 @@ func (s *State) LeftOpen(call string) error {
 	return nil
 }
 
-// Abandon ends the state whatever is open or in progress: every later operation and
-// Begin… is an ErrClosed, and what ends a call in progress opens nothing.
+// Abandon ends the state whatever is open or in progress. Every later operation and Begin… returns an ErrClosed. The
+// call that ends a call in progress opens nothing.
 func (s *State) Abandon() {
 	s.closed = true
 	s.all.Store(accessClosed)
@@ -149,11 +144,10 @@ func (s *State) Abandon() {
 	}
 }
 
-// Reached tells whether a count that only grows has come to number, though both
-// may have wrapped.
+// Reached reports whether a counter that only grows has reached number. Both may have wrapped.
 func Reached(count, number uint32) bool { return int32(count-number) >= 0 }
 
-// LockKind is how a target is locked.
+// LockKind is the kind of a lock on a target.
 type LockKind uint8
 
 const (

@@ -1,26 +1,24 @@
 package regcache
 
-// Limits bound what a cache keeps that is not in use, and with it.
+// Limits bound what a cache keeps, including regions in use. A region in use is not evicted.
 type Limits struct {
-	// Bytes and Regions are the most that are kept. With 0 of either nothing is, once it is not in
-	// use.
+	// Bytes and Regions are the maximum that is kept. If either is 0, no region is kept after its use.
 	Bytes   uint64
 	Regions int
 }
 
-// A Cache keeps regions R that a card knows, by their addresses, when they are not used any more
-// (lazy deregistration, papers B and E), the least recently used of which end when there are
-// too many. To note each use in order would cost more than to find the entry: one that is used
-// becomes the newest only if an eighth of the entries have been added since it last became that, so
-// the order is exact but for that eighth.
+// A Cache keeps regions R that a card knows, by their addresses, after their use (lazy deregistration, papers B and E).
+// When there are too many, the least recently used are evicted. The order of use is approximate, because recording each
+// use would cost more than finding the entry: an entry becomes the newest only if an eighth of the entries were added
+// since it last did.
 //
 // # Invariants
 //
-// No address belongs to two entries. An entry is in the tree as long as it has a piece, and in the
-// order of use as long; it has ended when it has neither a piece nor a use, and only then may its
-// region be deregistered. Entries of which nothing is in use keep within the limits.
+// No address belongs to two entries. An entry is in the tree, and in the order of use, as long as it has a piece. It
+// has ended when it has neither a piece nor a use. Only then may its region be deregistered. Entries that are not in
+// use are evicted until the cache is within its limits.
 //
-// It is not for several goroutines at once.
+// A Cache must not be used by several goroutines at once.
 type Cache[R any] struct {
 	limits  Limits
 	known   intervals[R]
@@ -34,42 +32,41 @@ type Cache[R any] struct {
 	stats Stats
 }
 
-// Stats of a cache count what has happened, and what there is.
+// Stats are the counters of a cache and its contents.
 type Stats struct {
-	// Hits and Misses are of looks for what is kept, of which an operation may take some, Evictions
-	// what was ended because there was too much, and Invalidations what was ended because its
-	// memory is no more.
+	// Hits and Misses count look-ups, of which an operation may make several. Evictions counts regions that ended
+	// because there were too many, Invalidations those that ended because their memory was freed.
 	Hits, Misses, Evictions, Invalidations uint64
 	// Bytes and Regions are what the cache keeps.
 	Bytes   uint64
 	Regions int
 }
 
-// An Entry is a region in a cache. Who has it from Find or Add uses it, until Release.
+// An Entry is a region in a cache. It is in use from the Find or Add that returned it until Release.
 type Entry[R any] struct {
 	Region R
-	// From and To are the addresses that were registered.
+	// From and To are the range of addresses that was registered.
 	From, To uint64
 
 	pieces, uses int32
-	// used is when it was last.
+	// used is the time of the last use, by Cache.now.
 	used uint32
-	// moved is how many entries were added when it last became the newest.
+	// moved is the value of Cache.added when the entry last became the newest.
 	moved        uint64
 	older, newer *Entry[R]
-	// whole is whether it has all of its addresses.
+	// whole is set while the entry has all of its addresses.
 	whole bool
-	// known is whether it is in the order of use.
+	// known is set while the entry is in the order of use.
 	known bool
 }
 
-// New makes a cache.
+// New returns an empty cache.
 func New[R any](limits Limits) *Cache[R] {
 	return &Cache[R]{limits: limits, known: newIntervals[R]()}
 }
 
-// Find gives the entry that has all addresses of an extent, which is in use then, or nil. An empty
-// extent is nowhere.
+// Find returns the entry that contains the whole range of addresses, which is then in use, or nil. It returns nil for
+// an empty range.
 func (c *Cache[R]) Find(from, to uint64) *Entry[R] {
 	i, ok := c.known.at(from)
 	if !ok || to > i.to || from >= to {
@@ -81,7 +78,7 @@ func (c *Cache[R]) Find(from, to uint64) *Entry[R] {
 	return i.entry
 }
 
-// Again is Find by one who knows which entry it was, if that has all of the extent still.
+// Again is Find for a caller who knows the entry. It reports whether the entry still contains the whole range.
 func (c *Cache[R]) Again(e *Entry[R], from, to uint64) bool {
 	if !e.whole || from < e.From || to > e.To {
 		return false
@@ -100,8 +97,8 @@ func (c *Cache[R]) use(e *Entry[R]) {
 	}
 }
 
-// Cover is what to register to have all of an extent, and what is known of the memory around it
-// too: buffers that overlap are one region then, and do not take turns.
+// Cover returns the range to register for a range of addresses. It includes the known regions that overlap the range,
+// so that overlapping buffers share one region and do not replace each other.
 func (c *Cache[R]) Cover(from, to uint64) (first, last uint64) {
 	first, last = from, to
 	c.known.each(from, to, func(i interval[R]) {
@@ -110,8 +107,7 @@ func (c *Cache[R]) Cover(from, to uint64) (first, last uint64) {
 	return first, last
 }
 
-// Add has the cache know a region, in the place of all that it knew of these addresses. The entry
-// is in use.
+// Add adds a region, which replaces all that the cache has in its range. The entry is in use.
 func (c *Cache[R]) Add(from, to uint64, region R) *Entry[R] {
 	c.cut(from, to)
 	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, used: c.now, whole: true}
@@ -136,7 +132,7 @@ func (c *Cache[R]) Release(e *Entry[R]) {
 	}
 }
 
-// Drop has an entry found no more, because its memory is not what it was.
+// Drop removes an entry, because its memory is not what it was.
 func (c *Cache[R]) Drop(e *Entry[R]) {
 	if e.pieces == 0 {
 		return
@@ -145,23 +141,22 @@ func (c *Cache[R]) Drop(e *Entry[R]) {
 	c.remove(e)
 }
 
-// Invalidate has nothing found any more that has memory of an extent, which the program has given
-// back. What is left of regions that had more stays known.
+// Invalidate removes a range that the program has freed. The rest of regions that overlap it stays in the cache.
 func (c *Cache[R]) Invalidate(from, to uint64) {
 	c.stats.Invalidations += uint64(c.cut(from, to))
 }
 
-// AnyEnded tells whether Ended has one to give.
+// AnyEnded reports whether Ended has a region to return.
 func (c *Cache[R]) AnyEnded() bool { return len(c.ended) > 0 }
 
-// Clear has nothing found any more.
+// Clear removes all entries.
 func (c *Cache[R]) Clear() {
 	for c.oldest != nil {
 		c.remove(c.oldest)
 	}
 }
 
-// Prune has nothing found any more of what has memory of an extent and is not alive.
+// Prune removes the entries that overlap a range and are not alive.
 func (c *Cache[R]) Prune(from, to uint64, alive func(R) bool) {
 	var dead []*Entry[R]
 	c.known.each(from, to, func(i interval[R]) {
@@ -174,7 +169,8 @@ func (c *Cache[R]) Prune(from, to uint64, alive func(R) bool) {
 	}
 }
 
-// Ended gives a region that is neither known nor in use any more, to be deregistered.
+// Ended returns a region that is neither in the cache nor in use any more, to be deregistered. some is false if there
+// is none.
 func (c *Cache[R]) Ended() (region R, some bool) {
 	n := len(c.ended)
 	if n == 0 {
@@ -186,14 +182,14 @@ func (c *Cache[R]) Ended() (region R, some bool) {
 	return region, true
 }
 
-// Stats tells what has happened.
+// Stats returns the counters.
 func (c *Cache[R]) Stats() Stats { return c.stats }
 
-// cut takes an extent from all that have something of it, and gives how many have nothing left.
+// cut removes a range from all entries that overlap it, and returns the number of entries that have nothing left.
 func (c *Cache[R]) cut(from, to uint64) (forgotten int) {
 	c.scratch = c.known.cut(from, to, c.scratch)
 	for _, i := range c.scratch {
-		// It may have had several pieces there.
+		// The entry may have had several pieces in the range.
 		if i.entry.pieces == 0 && i.entry.known {
 			c.forget(i.entry)
 			forgotten++
@@ -203,7 +199,7 @@ func (c *Cache[R]) cut(from, to uint64) (forgotten int) {
 	return forgotten
 }
 
-// remove takes all pieces of an entry.
+// remove removes all pieces of an entry.
 func (c *Cache[R]) remove(e *Entry[R]) {
 	c.scratch = c.scratch[:0]
 	c.known.each(e.From, e.To, func(i interval[R]) {
@@ -218,7 +214,7 @@ func (c *Cache[R]) remove(e *Entry[R]) {
 	c.forget(e)
 }
 
-// forget has an entry without pieces be none of the cache's.
+// forget removes an entry without pieces from the order of use and the statistics.
 func (c *Cache[R]) forget(e *Entry[R]) {
 	c.unlink(e)
 	c.stats.Regions--
@@ -228,18 +224,18 @@ func (c *Cache[R]) forget(e *Entry[R]) {
 	}
 }
 
-// full tells whether more is kept than the limits allow.
+// full reports whether more is kept than the limits allow.
 func (c *Cache[R]) full() bool {
 	return c.stats.Bytes > c.limits.Bytes || c.stats.Regions > c.limits.Regions
 }
 
-// fits tells whether there is room for another region of so many bytes.
+// fits reports whether there is room for another region of bytes.
 func (c *Cache[R]) fits(bytes uint64) bool {
 	return c.stats.Bytes+bytes <= c.limits.Bytes && c.stats.Regions < c.limits.Regions
 }
 
-// stale tells whether the least recently used entry was not used since a time. One that was is the newest
-// then, so that it is another that is looked at next.
+// stale reports whether the least recently used entry has not been used since a time. If it has, stale makes it the
+// newest, so that the next call checks another entry.
 func (c *Cache[R]) stale(since uint32) bool {
 	e := c.oldest
 	for e != nil && e.uses > 0 {
@@ -253,8 +249,7 @@ func (c *Cache[R]) stale(since uint32) bool {
 	return e != nil
 }
 
-// room tells whether there is room for another region of so many bytes if those end that were not used since
-// a time.
+// room reports whether there is room for another region of bytes after the entries not used since a time are evicted.
 func (c *Cache[R]) room(bytes uint64, since uint32) bool {
 	bytes += c.stats.Bytes
 	regions := c.stats.Regions + 1
@@ -270,8 +265,7 @@ func (c *Cache[R]) room(bytes uint64, since uint32) bool {
 	return bytes <= c.limits.Bytes && regions <= c.limits.Regions
 }
 
-// shrink ends the least recently used entries that are not in use, until what is kept is within the
-// limits.
+// shrink evicts the least recently used entries that are not in use, until the cache is within the limits.
 func (c *Cache[R]) shrink() {
 	for e := c.oldest; e != nil && c.full(); {
 		next := e.newer

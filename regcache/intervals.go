@@ -2,25 +2,25 @@ package regcache
 
 import "github.com/google/btree"
 
-// An interval is addresses from one up to another, and the entry that has them.
+// An interval is the addresses [from, to) and their entry.
 type interval[R any] struct {
 	from, to uint64
 	entry    *Entry[R]
 }
 
-// intervals do not overlap. An entry may have several of them: what is left of it.
+// intervals is a set of intervals that do not overlap. An entry may have several: the rest of what it had.
 type intervals[R any] struct {
 	tree *btree.BTreeG[interval[R]]
 }
 
-// degree is of the tree: nodes of up to 31 intervals.
+// degree is the degree of the tree, whose nodes have at most 31 intervals.
 const degree = 16
 
 func newIntervals[R any]() intervals[R] {
 	return intervals[R]{btree.NewG(degree, func(a, b interval[R]) bool { return a.from < b.from })}
 }
 
-// at gives the interval that has an address.
+// at returns the interval that contains an address.
 func (s intervals[R]) at(address uint64) (found interval[R], ok bool) {
 	s.tree.DescendLessOrEqual(interval[R]{from: address}, func(i interval[R]) bool {
 		found, ok = i, address < i.to
@@ -29,8 +29,7 @@ func (s intervals[R]) at(address uint64) (found interval[R], ok bool) {
 	return found, ok
 }
 
-// each calls do with the intervals that have something of an extent, the first first. It must not
-// change them.
+// each calls do with every interval that overlaps a range, in ascending order. do must not change the set.
 func (s intervals[R]) each(from, to uint64, do func(interval[R])) {
 	if first, ok := s.at(from); ok {
 		from = first.from
@@ -41,7 +40,7 @@ func (s intervals[R]) each(from, to uint64, do func(interval[R])) {
 	})
 }
 
-// cut takes an extent out: intervals that have only a part in it are shortened, or split.
+// cut removes a range: intervals that overlap it in part are shortened, or split.
 func (s intervals[R]) cut(from, to uint64, scratch []interval[R]) []interval[R] {
 	scratch = scratch[:0]
 	s.each(from, to, func(i interval[R]) { scratch = append(scratch, i) })

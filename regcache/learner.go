@@ -3,76 +3,73 @@ package regcache
 import "math"
 
 const (
-	// remembered is how many lives a learner goes by, and watched how many it has an eye on, of
-	// which it looks at some with each use.
+	// remembered is the number of finished lives a learner bases its choice on. watched is the number of lives it
+	// watches, of which each use checks looks.
 	remembered = 64
 	watched    = 64
 	looks      = 2
-	// leastIdle and mostIdle bound for how many uses a life goes on without one, and doubt is for
-	// how many times as many one that seems over is watched still.
+	// leastIdle and mostIdle bound the number of uses of other buffers after which a life counts as over. A life that
+	// seems over is watched for doubt times as many uses.
 	leastIdle = 1 << 6
 	mostIdle  = 1 << 16
 	doubt     = 4
-	// stake is how many registrations may be lost from the beginning, and part which part of the time of
-	// all uses; hoard is how many are paid for by others at most.
+	// stake is the number of registrations that may be lost at first, and part the fraction of the time of all uses
+	// that may be lost in addition. hoard is the maximum number of registrations that earlier gains pay for.
 	stake = 16
 	part  = 1.0 / 16
 	hoard = 32
-	// proven is how many times as many uses as pay have a buffer be worth it for good.
+	// proven times the paying number of uses prove a buffer for good.
 	proven = 2
 )
 
-// A learner finds out at which use the buffers of one class of sizes are best registered.
+// A learner finds the use at which the buffers of one class of sizes are best registered.
 //
-// Whatever is done with a buffer, its uses are seen. So of a life of it, from its first use until
-// it has not been used for long or its memory is another's, one knows what each threshold would
-// have cost: a copy for each use before, and the registration if it came to that. A life is known when it is
-// over, or has twice as many uses as pay. The threshold of now is the one that would have cost least
-// for the last 64 lives that are known.
+// The uses of a buffer are seen whether it is copied or registered. A life of a buffer lasts from its first use until
+// it has not been used for long, or its memory belongs to another buffer. So for each life the learner knows what each
+// threshold would have cost: a copy for each use before it, and the registration if the life reached it. The number of
+// uses of a life is known when the life is over, or when it has twice as many uses as pay. The current threshold is the
+// one that would have cost least for the last 64 known lives.
 //
-// At first all of them are taken for good ones. So, unlike in the paper, buffers are registered at their first
-// use until some are seen not to come again: if a fifth of the lives end at once, the paper's
-// quarter is better. That is where least is lost. A buffer that is registered late for lack of trust costs
-// as much as copying it so long, each of them does. But nobody can tell many buffers that will come again
-// often from such as won't before they have. So what is registered before it has been used as often as
-// pays is a debt, that its uses pay back, and those of others. There is no more of it
-// than some registrations and a small part of the time that all uses have taken: while there is, buffers
-// are registered when it is certain that it would have paid. That loses no more than the registration
-// of each, whatever comes (paper B's 100 %).
+// At first all lives are assumed to be good. So, unlike in the paper, buffers are registered at their first use until
+// some are seen not to return. If a fifth of the lives end at once, the paper's quarter is better. This order loses
+// least: late registration costs as much as the copies until then, for each buffer. But buffers that will be used often
+// cannot be told from others in advance. So a registration before the paying number of uses is a debt. Uses of
+// registered buffers pay it back. The debt is bounded by some registrations and a small part of the time of all uses.
+// At the bound, buffers are registered only when it is certain that it would have paid. That loses at most the
+// registration of each buffer (paper B's 100 %).
 //
-// After how many uses of others a life is over is learned too, from those after which lives go on: nearly all do
-// so before. One that seems over too early, by what is known later, or is used once more, is taken
-// for a good one.
+// The number of uses of other buffers after which a life is over is learned too: nearly all lives continue before it. A
+// life that counted as over too early, as a later use shows, counts as good.
 type learner struct {
 	// using, copying and registering are in picoseconds, so that sums are exact.
 	using, copying, registering int64
 	// thresholds are those of Always to Never.
 	thresholds [speculations - 1]int
-	// enough uses prove a life.
+	// enough is the number of uses that prove a life.
 	enough uint32
-	// costs are what the lives that are known would have cost by each threshold.
+	// costs are what the known lives would have cost by each threshold.
 	costs [speculations - 1]int64
-	// known are the numbers of uses of these lives, and the last of them is that of life number last.
+	// known has the numbers of uses of the known lives. The latest is that of life number last.
 	known [remembered]uint32
 	last  uint32
-	// now counts the uses of what is not proven, and idle is how many of them end a life.
+	// now counts the uses of lives that are not proven. idle is the number of such uses that end a life.
 	now, idle uint32
-	// debt is what registrations have cost that were not certain to pay, less what uses of registered
-	// buffers have saved. took is what uses have taken.
+	// debt is the cost of registrations that were not certain to pay, less what uses of registered buffers have saved.
+	// took is the time of all uses.
 	debt, took int64
 	lives      [watched]life
-	// next is the one to be replaced next, look the one to be looked at next.
+	// next is the index of the life to be replaced next, look that of the life to be checked next.
 	next, look uint8
 }
 
-// A life is one that is watched. It is of none if its address is 0.
+// A life is a watched life of a buffer. The address is 0 in an unused record.
 type life struct {
 	address uint64
-	// uses are how many it has, and last is when the last of them was.
+	// uses is the number of its uses, last the time of the last use.
 	uses, last uint32
-	// known is which of the lives that are known it is, or has been: 0 if none.
+	// known is its number among the known lives, 0 if it is not known.
 	known uint32
-	// going tells that it does not seem over.
+	// going is set while the life does not seem over.
 	going bool
 }
 
@@ -87,10 +84,10 @@ func newLearner(uses int, using, copying, registering float64) *learner {
 	return l
 }
 
-// picoseconds are rounded, and not so many that sums of them could overflow.
+// picoseconds converts and rounds. The result is bounded so that sums cannot overflow.
 func picoseconds(ns float64) int64 { return int64(math.Round(min(ns*1000, 1<<52))) }
 
-// threshold is the best of now; of several the first, which is the least but for never.
+// threshold returns the currently best threshold; of several, the first in the order of speculations.
 func (l *learner) threshold() int {
 	best := 0
 	for i, cost := range l.costs {
@@ -104,23 +101,23 @@ func (l *learner) threshold() int {
 	return l.thresholds[best]
 }
 
-// certain is the threshold of what is certain to have paid.
+// certain is the index of the threshold at which a registration is certain to have paid.
 const certain = int(Full - Always)
 
-// solvent tells whether another registration may be lost.
+// solvent reports whether another registration may be lost.
 func (l *learner) solvent() bool {
 	return l.debt+l.registering <= stake*l.registering+int64(float64(l.took)*part)
 }
 
-// speculate tells that a buffer is about to be registered.
+// speculate records that a buffer is about to be registered.
 func (l *learner) speculate() { l.debt += l.registering }
 
-// spared tells that it is not.
+// spared records that a buffer is not registered after all.
 func (l *learner) spared() { l.debt -= l.registering }
 
-// used tells of a use of a life: the buffer's address, the number of its uses, when the last of them was,
-// the number by which it is watched, 0 if it is not, and whether it was registered. It gives the
-// last use and the number as they are now.
+// used records a use of a life: the buffer's address, the number of its uses, and the time of its last use. number is
+// its watch number, 0 if it is not watched. registered says whether the buffer was registered. It returns the new time
+// and the new watch number.
 func (l *learner) used(address uint64, uses, last uint32, number uint8, registered bool) (lastNow uint32, numberNow uint8) {
 	l.now++
 	l.took += l.using
@@ -142,7 +139,7 @@ func (l *learner) used(address uint64, uses, last uint32, number uint8, register
 	return l.now, number
 }
 
-// wait learns from a life that came again after so many uses.
+// wait learns from a life that had its next use after a number of uses.
 func (l *learner) wait(uses uint32) {
 	if uses > l.idle {
 		l.idle = min(2*l.idle, mostIdle)
@@ -151,7 +148,7 @@ func (l *learner) wait(uses uint32) {
 	}
 }
 
-// watch has a life be watched, if there is one that need not be any more, and gives its number.
+// watch starts to watch a life if a record is free, and returns its watch number, or 0.
 func (l *learner) watch(address uint64) uint8 {
 	y := &l.lives[l.next]
 	l.next = (l.next + 1) % watched
@@ -165,7 +162,7 @@ func (l *learner) watch(address uint64) uint8 {
 	return l.next
 }
 
-// watched tells of another use of a life, and gives its number as it is now.
+// watched records another use of a life, and returns its new watch number.
 func (l *learner) watched(address uint64, uses uint32, number uint8) uint8 {
 	y := l.life(address, number)
 	switch {
@@ -182,7 +179,7 @@ func (l *learner) watched(address uint64, uses uint32, number uint8) uint8 {
 	return number
 }
 
-// check finds whether a life seems over.
+// check detects whether a life seems over.
 func (l *learner) check(y *life) {
 	switch {
 	case y.address == 0 || y.going == (l.now-y.last <= l.idle):
@@ -193,7 +190,7 @@ func (l *learner) check(y *life) {
 	}
 }
 
-// over tells that the memory of a life is another's, or was deregistered.
+// over records that the memory of a life belongs to another buffer, or was deregistered.
 func (l *learner) over(address uint64, number uint8) {
 	if y := l.life(address, number); y != nil {
 		if y.going {
@@ -203,7 +200,7 @@ func (l *learner) over(address uint64, number uint8) {
 	}
 }
 
-// life is the one of a number, if it is that of a buffer still.
+// life returns the watched life of a number if it still is that of the buffer, and nil otherwise.
 func (l *learner) life(address uint64, number uint8) *life {
 	if number == 0 || l.lives[number-1].address != address {
 		return nil
@@ -211,13 +208,13 @@ func (l *learner) life(address uint64, number uint8) *life {
 	return &l.lives[number-1]
 }
 
-// resume takes a life that seemed over for a good one.
+// resume counts a life that seemed over as a good one.
 func (l *learner) resume(y *life) {
 	l.end(y, l.enough)
 	y.going = true
 }
 
-// end has a life be known by so many uses.
+// end records a life with a number of uses.
 func (l *learner) end(y *life, uses uint32) {
 	if y.going = false; y.known != 0 && l.last-y.known < remembered {
 		l.set(y.known, uses)
@@ -233,7 +230,7 @@ func (l *learner) know(uses uint32) {
 	l.set(l.last, uses)
 }
 
-// set has a life that is known have so many uses.
+// set sets the number of uses of a known life.
 func (l *learner) set(number, uses uint32) {
 	known := &l.known[number%remembered]
 	for i, threshold := range l.thresholds {
@@ -242,7 +239,7 @@ func (l *learner) set(number, uses uint32) {
 	*known = uses
 }
 
-// cost is that of so many uses by a threshold.
+// cost returns the cost of uses uses by a threshold.
 func (l *learner) cost(threshold, uses int) int64 {
 	if threshold == 0 || uses < threshold {
 		return int64(uses) * l.copying

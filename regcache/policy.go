@@ -4,11 +4,11 @@ package regcache
 type Verdict uint8
 
 const (
-	// Copy it to memory that is registered, or send it in a message.
+	// Copy: copy the buffer to registered memory, or send it in a message.
 	Copy Verdict = iota
-	// Register it: Cover tells how much of its surroundings, and Add has it known.
+	// Register: register the buffer. Cover returns the range to register, and Add adds the region to the cache.
 	Register
-	// Registered: it is.
+	// Registered: the buffer is registered.
 	Registered
 )
 
@@ -16,21 +16,20 @@ var verdicts = [...]string{"copy", "register", "registered"}
 
 func (v Verdict) String() string { return verdicts[v] }
 
-// A Policy decides for each use of a buffer whether it is to be copied or registered, from what that
-// costs and how often it was used, and keeps what was registered. It is not for several goroutines
-// at once.
+// A Policy decides for each use of a buffer whether to copy or register it, from the costs and the number of its uses.
+// It keeps the registered regions in its Cache. It must not be used by several goroutines at once.
 type Policy[R any] struct {
 	*Cache[R]
-	// stays tells that what is kept ends only for what is worth more.
+	// stays is set if kept regions are only evicted for buffers that are worth more.
 	stays   bool
 	usage   Usage[*Entry[R]]
 	classes [64]class
 }
 
-// A class is of sizes up to a power of 2; what holds for the largest holds for all.
+// A class is the sizes up to a power of 2. What holds for its largest size is used for all.
 type class struct {
-	// threshold is from which use on a buffer is frequently used, 0 if none is. Uses are counted up
-	// to most, the threshold at least.
+	// threshold is the use from which on a buffer is frequently used, 0 if never. Uses are counted to most, which is at
+	// least threshold.
 	threshold, most int
 	// pays is the number of uses that pay.
 	pays int
@@ -38,15 +37,15 @@ type class struct {
 	learner *learner
 }
 
-// NewPolicy makes one of what things cost, at which part of the uses that pay a buffer is
-// registered, and what is kept. What is too long to be kept is copied, but for Always. extra is not
-// called later.
+// NewPolicy returns a policy for the costs extra. speculation is the fraction of the paying uses after which a buffer
+// is registered. limits bound what is kept. A buffer too long to be kept is copied, except with Always. extra is called
+// only within NewPolicy.
 func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Policy[R] {
 	p := &Policy[R]{Cache: New[R](limits), stays: speculation == Adaptive}
 	for i := classOf(Floor); i < 63; i++ {
 		c := &p.classes[i]
 		if speculation != Always && (limits.Regions == 0 || 1<<i > limits.Bytes) {
-			// It would not be kept.
+			// The buffer would not be kept.
 			continue
 		}
 		using, copying, registering := extra(1 << i)
@@ -61,8 +60,8 @@ func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Poli
 	return p
 }
 
-// Use is asked for each use of the buffer from an address on, of size bytes, at least 1. If it is
-// Registered the entry is in use, and else nil.
+// Use counts a use of the buffer at address, of size bytes, at least 1, and returns the verdict. With Registered it
+// returns the entry, which is in use until Release. Otherwise the entry is nil.
 func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 	if size < Floor {
 		return nil, Copy
@@ -101,10 +100,10 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 	return e, p.verdict(b, known, frequent)
 }
 
-// crowd notes a use of a frequent buffer that is not registered, of a class of which so many uses pay, and finds
-// whether there is room for it. Where others would have to end for that, it has to be used half as often as
-// would have paid, and they not at all meanwhile: if more is in use than can be kept, what is kept stays,
-// instead of each ending before it is used again.
+// crowd counts a use of a frequent buffer that is not registered, and finds whether there is room for it. pays is the
+// paying number of uses. If others would have to be evicted, the buffer must first be used half as often as pays, while
+// they are not used at all. So if more is in use than can be kept, kept regions stay, instead of each being evicted
+// before it is used again.
 func (p *Policy[R]) crowd(b *Buffer[*Entry[R]], pays, bytes int) {
 	if b.waits == refused {
 		return
@@ -131,8 +130,8 @@ func (p *Policy[R]) crowd(b *Buffer[*Entry[R]], pays, bytes int) {
 	}
 }
 
-// search finds a buffer in the cache that is not where it was noted, and tells whether it is still
-// frequently used: not if it was there, for its memory may be another's now.
+// search finds a buffer in the cache that is not in its noted entry, and reports whether it is still frequently used.
+// If it had an entry before, it is not: its memory may belong to another buffer now.
 func (p *Policy[R]) search(c *class, b *Buffer[*Entry[R]], to uint64) (e *Entry[R], frequent bool) {
 	if e = p.Find(b.address, to); e == nil && b.Noted != nil {
 		if c.learner != nil {
@@ -155,7 +154,7 @@ func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict 
 	return Copy
 }
 
-// Peek is what Use would say, by one who has told of the use.
+// Peek returns what Use would return, without counting a use.
 func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
 	if size < Floor {
 		return nil, Copy
@@ -175,8 +174,8 @@ func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
 	return e, p.verdict(b, e != nil, b.frequent && b.Noted == nil)
 }
 
-// Refuse tells that a buffer can't be registered: Use says so no more, as long as it remembers
-// the buffer.
+// Refuse records that a buffer cannot be registered. Use then returns Copy for it, as long as the table remembers the
+// buffer.
 func (p *Policy[R]) Refuse(address uint64, size int) {
 	if b := p.usage.find(address, classOf(max(size, Floor))); b != nil {
 		if c := &p.classes[b.class]; c.learner != nil && b.frequent && b.waits == 0 && int(b.uses) < c.pays {

@@ -7,14 +7,14 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Extra is what the two ways of a buffer of so many bytes cost, in nanoseconds: what a use of it takes if
-// it is registered already, by how much longer that takes if it is copied, which is not positive where
-// that takes no longer, and what it takes to register and deregister it once. In paper B the latter are
-// C-V and R.
+// Extra returns the costs of a buffer of a length, in nanoseconds: using is the time of a use if the buffer is
+// registered. copying is how much longer a use takes if the buffer is copied; it is not positive if a copy takes no
+// longer. registering is the time to register and deregister the buffer once. In paper B, copying is C-V and
+// registering is R.
 type Extra func(bytes int) (using, copying, registering float64)
 
-// uses is the least number of uses of a buffer for which to register it costs less than to copy it
-// each time: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number is.
+// uses returns the least number of uses of a buffer for which registering costs less than copying each time: n >
+// R/(C-V) (paper B, 3.3.1). It returns 0 if there is no such number.
 func uses(copying, registering float64) int {
 	if copying <= 0 {
 		return 0
@@ -26,17 +26,17 @@ func uses(copying, registering float64) int {
 	return int(n)
 }
 
-// Costs are those of a device whose copies nothing hides.
+// Costs are the costs of a device where nothing hides copies.
 type Costs struct {
 	verbs.Costs
-	// LookUp is what it takes to find out that a buffer is registered: V in paper B.
+	// LookUp is the time to find out that a buffer is registered: V in paper B.
 	LookUp time.Duration
-	// PageSize is that of what the card maps, in bytes.
+	// PageSize is the size of a page that the card maps, in bytes.
 	PageSize int
 }
 
-// Extra is what it takes to write a buffer, what a copy takes more than to look it up, and what registering
-// and deregistering it takes, if it begins with a page.
+// Extra returns the costs of a buffer that begins at a page boundary; see the type [Extra]. copying is the time of a
+// copy less that of a look-up.
 func (c *Costs) Extra(bytes int) (using, copying, registering float64) {
 	using = float64(c.LookUp + c.Latency)
 	if c.Bandwidth > 0 {
@@ -51,8 +51,8 @@ func (c *Costs) Extra(bytes int) (using, copying, registering float64) {
 	return using, copying, registering
 }
 
-// Uses is the least number of uses of a buffer of size bytes, at least 1, for which to register
-// it pays: n > R/(C-V) (paper B, 3.3.1). It is 0 if no number does.
+// Uses returns the least number of uses of a buffer of size bytes, at least 1, for which registering pays: n > R/(C-V)
+// (paper B, 3.3.1). It returns 0 if there is no such number.
 func (c *Costs) Uses(size int) int {
 	if size < Floor {
 		return 0
@@ -61,23 +61,23 @@ func (c *Costs) Uses(size int) int {
 	return uses(copying, registering)
 }
 
-// A Speculation is after which part of the uses that pay a buffer is registered, in the hope that more will
-// follow (paper B, 3.3.1).
+// A Speculation is the fraction of the paying number of uses after which a buffer is registered (paper B, 3.3.1). The
+// fraction speculates on more uses.
 type Speculation uint8
 
 const (
-	// Adaptive is, for each class of sizes, the one of the others that would have cost least
-	// for the buffers that were seen.
+	// Adaptive uses, for each class of sizes, the other speculation that would have cost least for the buffers seen so
+	// far.
 	Adaptive Speculation = iota
-	// Always is at the first use, even if it doesn't pay.
+	// Always registers at the first use, even if it does not pay.
 	Always
-	// Quarter is the paper's: 25 %.
+	// Quarter is 25 %, the paper's choice.
 	Quarter
 	// Half is 50 %.
 	Half
-	// Full is 100 %: it is certain that it would have paid.
+	// Full is 100 %: when a buffer is registered, its uses would already have paid for it.
 	Full
-	// Never is not at all.
+	// Never registers no buffer.
 	Never
 	speculations
 )
@@ -86,8 +86,8 @@ var speculationNames = [speculations]string{"adaptive", "always", "25%", "50%", 
 
 func (s Speculation) String() string { return speculationNames[s] }
 
-// Threshold is after how many uses a buffer is registered for which uses of them pay, or 0 if it never
-// is. That of Adaptive is the first.
+// Threshold returns after how many uses a buffer is registered if uses of them pay, or 0 if it never is. Adaptive
+// starts with this threshold.
 func (s Speculation) Threshold(uses int) int {
 	switch {
 	case s == Always:

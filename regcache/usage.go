@@ -6,81 +6,79 @@ import (
 )
 
 const (
-	// Floor is the least that is worth counting, in bytes: what is shorter goes to the card with
-	// its request.
+	// Floor is the smallest buffer whose uses are counted, in bytes. Shorter buffers are sent to the card inline.
 	Floor = 128
-	// firstBuckets and mostBuckets are for how many buffers a table is at first and at most.
+	// firstBuckets and mostBuckets are the initial and the maximum number of buffers of a table.
 	firstBuckets = 1 << 6
 	mostBuckets  = 1 << 20
-	// fewFrequent: a table that is half of the largest grows no more if fewer of its buffers than
-	// one in so many are frequently used (paper B, 3.4).
+	// fewFrequent: a table that is half as large as the largest stops growing if fewer than 1/fewFrequent of its
+	// buffers are frequently used (paper B, 3.4).
 	fewFrequent = 5
-	// patience is for how many times as many uses as it has buffers a table refuses new ones
-	// before it forgets those that are not frequent.
+	// patience is how many uses per buffer of the table it refuses before it forgets the buffers that are not frequent.
 	patience = 4
 )
 
-// Usage counts the uses of buffers, each of which is told by its address and the class of its
-// size (paper B, 3.3). It is a hash table that doubles as it fills, up to 2^20 buffers. The paper's
-// has chains; here the slot of a buffer's hash, or the first empty one behind that, has its place among all,
-// and some more bits of the hash, so that no other is looked at in vain. They are in the order of their
-// first uses, which is often that of the later ones. With each goes what its user notes of it, an
-// E. The zero value is an empty table; it is not for several goroutines at once.
+// Usage counts the uses of buffers. A buffer is identified by its address and the class of its size (paper B, 3.3).
+// Each buffer has a value of type E for the caller's notes. The zero value is an empty table. It must not be used by
+// several goroutines at once.
 //
-// Once it is half full it takes no more buffers while less than a fifth of those that it has are
-// frequently used (3.4). A program may change: after some time of refusing, the table forgets
-// the others.
+// Usage is a hash table that doubles as it fills, up to 2^20 buffers. The paper's table has chains. Here a slot holds
+// the index of a buffer and more bits of its hash, which avoid most false comparisons. It is the slot of the hash, or
+// the first empty one after it. Buffers are stored in the order of their first uses, which is often the order of later
+// uses.
+//
+// From half the maximum size on, the table takes no new buffers while less than a fifth of its buffers are frequently
+// used (3.4). Programs change: after refusing for some time, the table forgets the buffers that are not frequent.
 type Usage[E any] struct {
-	// slots have a buffer's place, from 1 on, in their lower bits, and its tag in the others. 0 is empty,
-	// as at least every other is.
+	// slots hold the index of a buffer, from 1 on, in the lower bits and its tag in the others. 0 is an empty slot. At
+	// least half of the slots are empty.
 	slots   []uint32
 	buffers []Buffer[E]
-	// shift is what a hash is shifted by to be the number of a slot.
+	// shift is the shift that turns a hash into the number of a slot.
 	shift uint8
-	// frequent of the buffers have come to their threshold.
+	// frequent is the number of buffers that have reached their threshold.
 	frequent int
-	// refused counts the uses that were not counted since the table has taken the last buffer.
+	// refused is the number of uses refused since the last buffer was added.
 	refused int
 }
 
-// A Buffer is one that was used.
+// A Buffer is the record of a buffer that was used.
 type Buffer[E any] struct {
 	address uint64
 	Noted   E
-	// uses are those of its life, and last is when the last of them was, by its class's learner.
+	// uses counts the uses of the buffer's current life. last is the time of the last use, by the learner of its class.
 	uses, last uint32
 	class      uint8
-	// life is 1 more than its number among the lives that its class learns from, 0 if it is none.
+	// life is 1 + the index of its record in the learner of its class, or 0 if it has none.
 	life uint8
-	// frequent is whether it has come to the threshold.
+	// frequent is set if the buffer has reached the threshold.
 	frequent bool
-	// waits is for how many uses, since that time by its cache, it is not registered because others
-	// would have to go for it; refused if it can't be, 0 if nothing is in its way.
+	// waits counts the uses, since the cache's time since, in which the buffer was not registered because others would
+	// have to be evicted. It is refused if the buffer cannot be registered, and 0 if nothing prevents its registration.
 	waits uint8
 	since uint32
 }
 
-// refused stands for uses that a buffer that can't be registered waits for.
+// refused is the value of waits for a buffer that cannot be registered.
 const refused = math.MaxUint8
 
-// classOf is the class of sizes up to the next power of 2.
+// classOf returns the class of a size: the sizes up to the next power of 2.
 func classOf(size int) uint8 { return uint8(bits.Len(uint(size - 1))) }
 
-// places is how many bits of a slot are the place of a buffer: as many as the largest table needs.
+// places is the number of bits of a slot for the index of a buffer, enough for the largest table.
 const places = 21
 
-// golden is 2^64 divided by the golden ratio, and odd: multiples of it spread over the upper bits.
+// golden is 2^64 divided by the golden ratio, and odd. Multiples of it spread over the upper bits.
 const golden = 0x9e3779b97f4a7c15
 
 func hash(address uint64, class uint8) uint64 { return (address ^ uint64(class)<<56) * golden }
 
-// tag is what a slot has of a hash: the bits below those that say which slot of the largest table it is.
+// tag returns the part of a hash that a slot stores: the bits below those that select a slot of the largest table.
 func tag(hash uint64) uint32 { return uint32(hash>>(32-places)) &^ (1<<places - 1) }
 
-// Use counts a use of a buffer of size bytes, at least 1, up to most of them, and tells whether it is
-// frequently used: whether there were threshold uses or more, of which 0 is none, at some time. The
-// buffer is in place until the next Use. It is nil where the table has no room for it: then it is not
-// frequent.
+// Use counts a use of a buffer of size bytes, at least 1. It counts to at most most. It reports whether the buffer is
+// frequently used, that is, whether it ever reached threshold uses; no buffer reaches a threshold of 0. b is valid
+// until the next Use. b is nil, and frequent false, if the table has no room for the buffer.
 func (u *Usage[E]) Use(address uint64, size, threshold, most int) (b *Buffer[E], frequent bool) {
 	class := classOf(size)
 	if b = u.find(address, class); b == nil {
@@ -94,7 +92,7 @@ func (u *Usage[E]) Use(address uint64, size, threshold, most int) (b *Buffer[E],
 	return b, b.frequent || u.reached(b, threshold)
 }
 
-// reached tells whether a buffer that is not frequent has come to a threshold, and is now.
+// reached marks a buffer as frequent, and reports true, if it has reached a threshold.
 func (u *Usage[E]) reached(b *Buffer[E], threshold int) bool {
 	if threshold == 0 || int(b.uses) < threshold {
 		return false
@@ -104,7 +102,7 @@ func (u *Usage[E]) reached(b *Buffer[E], threshold int) bool {
 	return true
 }
 
-// again has a buffer begin another life, with its first use.
+// again starts another life of a buffer, with its first use.
 func (u *Usage[E]) again(b *Buffer[E]) {
 	if b.frequent {
 		u.frequent--
@@ -131,7 +129,7 @@ func (u *Usage[E]) find(address uint64, class uint8) *Buffer[E] {
 	}
 }
 
-// add takes another buffer, which has to be used next, unless it is not worth it: then it is nil.
+// add adds a buffer, which the caller must use next. It returns nil if the table refuses the buffer.
 func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
 	n := len(u.buffers)
 	if n == mostBuckets || 2*n >= mostBuckets && u.frequent*fewFrequent < n {
@@ -151,7 +149,7 @@ func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
 	return &u.buffers[len(u.buffers)-1]
 }
 
-// put has an empty slot say where a buffer is.
+// put stores the index of a buffer in an empty slot.
 func (u *Usage[E]) put(place int) {
 	b := &u.buffers[place-1]
 	h := hash(b.address, b.class)
@@ -162,14 +160,14 @@ func (u *Usage[E]) put(place int) {
 	u.slots[i&(len(u.slots)-1)] = tag(h) | uint32(place)
 }
 
-// place has the slots, which are empty, say where the buffers are.
+// place stores the indices of all buffers in the slots, which are empty.
 func (u *Usage[E]) place() {
 	for i := range u.buffers {
 		u.put(i + 1)
 	}
 }
 
-// forget keeps the buffers that are frequently used, or none if they are most.
+// forget keeps the buffers that are frequently used, or none if most are.
 func (u *Usage[E]) forget() {
 	kept := u.buffers[:0]
 	if 2*u.frequent < len(u.buffers) {
@@ -185,6 +183,6 @@ func (u *Usage[E]) forget() {
 	u.place()
 }
 
-// Len is how many buffers the table has, Frequent how many of them are frequently used.
+// Len returns the number of buffers in the table, Frequent the number of those that are frequently used.
 func (u *Usage[E]) Len() int      { return len(u.buffers) }
 func (u *Usage[E]) Frequent() int { return u.frequent }

@@ -1,20 +1,18 @@
-// Package scheduler decides how the operations of an epoch cross the wire: on a route that
-// is not mapped memory they wait in a [Queue] until a synchronization, or until waiting
-// would cost more than it saves, and a [Planner] arranges them. It is pure: operations in,
-// a [Plan] out; it knows no wire, no clock and no goroutine. The ways to arrange them are
-// those of "Scheduling of one-sided operations" (section 4): see [Scheme]. A [Learner] finds
-// out which of them pay for a [Pattern] of epochs, which the paper leaves to future work
-// (section 7).
+// Package scheduler plans how the operations of an epoch cross the wire; it is for layers over package verbs that defer
+// operations. To a target whose memory is not mapped, operations wait in a [Queue] until a synchronization, or until
+// waiting would cost more than it saves. A [Planner] then arranges them into a [Plan]. The ways to arrange them are
+// those of "Scheduling of one-sided operations" (section 4); see [Scheme]. A [Learner] finds out which of them pay for
+// a [Pattern] of epochs. The paper leaves this to future work (section 7).
+//
+// The package is pure: it knows no wire, no clock and no goroutine.
 //
 // # Invariants
 //
 //   - A plan has every operation of the queue once.
-//   - Accumulates, fetches and swaps keep their order, whatever the scheme: those of one
-//     origin to one location take effect in program order. Puts and gets of an epoch have
-//     none.
-//   - A notification comes after all that was called before it.
-//   - Nothing is allocated once queue and plan are as long as they get.
-//   - A Learner takes no way that it was not made with. It stays within 5 % of the scheme
-//     that is best for all epochs, as far as a simulation with noise can tell, and its
-//     trials lose no more than about 2 % of the time of a long run.
+//   - Accumulates, fetches and swaps keep their order, whatever the scheme. So those of one origin to one location take
+//     effect in program order. Puts and gets of an epoch have no order.
+//   - A notification comes after all operations that were called before it.
+//   - Nothing is allocated once queue and plan have reached their final length.
+//   - A Learner never uses a way that is not in its initial scheme. In a simulation with noise it stays within 5 % of
+//     the scheme that is best for all epochs. Its trials lose at most about 2 % of the time of a long run.
 package scheduler

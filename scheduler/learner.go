@@ -2,56 +2,50 @@ package scheduler
 
 import "time"
 
-// A Learner chooses the scheme of the coming epochs on one target from what those so far
-// took. An epoch is what lies between two calls that complete all operations on the target:
-// a flush, an unlock, a fence, a complete.
+// A Learner chooses the scheme of the coming epochs on one target from the times of earlier ones. An epoch lies between
+// two calls that complete all operations on the target: a flush, an unlock, a fence, a complete.
 //
-// What it measures is the time from one completion to another, which is what the program
-// waits for: computing that operations overlap with, and the target's part in it, count.
-// Single epochs tell nothing on a machine that does other things, too. So epochs come in
-// blocks under one scheme, and blocks of two schemes, in turns, are compared in pairs: what
-// changes slowly changes both, and what interrupts one is one pair among several. What
-// trials lose is bounded: they go on only as long as there is time to spare for them.
+// The Learner measures the time from one completion to the next, which is what the program waits for. This includes
+// computation that overlaps with operations, and the target's part in it. A single epoch says nothing on a machine with
+// other load. So epochs form blocks under one scheme, and alternating blocks of two schemes are compared in pairs. Slow
+// changes affect both blocks of a pair, and an interruption affects one pair of several. The loss by trials is bounded:
+// trials continue only while there is time to spare for them.
 //
-// It has no clock and no goroutine, allocates nothing, and is not for several goroutines at
-// once.
+// A Learner has no clock and no goroutine, and allocates nothing. It must not be used by several goroutines at once.
 type Learner struct {
 	base, now Scheme
-	// The block at hand is for a lesson. It has so many epochs from begin on, of which left
-	// are to come; there was no block yet if that is 0. warming tells that it has not begun:
-	// the epoch at hand still does what the last one, of another scheme, left to do.
+	// lesson is the index of the current block's lesson. The block has size epochs from begin on, of which left remain.
+	// left is 0 before the first block. If warming is set, the block has not begun: the current epoch still does work
+	// that the previous one, under another scheme, left.
 	lesson     uint8
 	warming    bool
 	size, left int32
 	begin      time.Duration
-	// last is the pattern of the last epoch. It has been so in a row for as many as came
-	// since so many were left, and for alike more, if that is all of the block. unlike tells
-	// that the block has several patterns.
+	// last is the pattern of the last epoch. since is what left was when the current run of this pattern began within
+	// the block. alike counts the epochs of the run in earlier blocks. unlike is set if the block has several patterns.
 	last         Pattern
 	since, alike int32
 	unlike       bool
-	// spare is what trials may lose.
+	// spare is the time that trials may still lose.
 	spare   time.Duration
 	lessons [patterns + 1]lesson
 }
 
 const (
-	// patterns is how many are remembered: those that had most blocks, each pattern that was
-	// not remembered taking one from all, of at most mostWorth. So one too many in turn costs
-	// the others nothing, and those of another part of the program make room in time. One
-	// lesson more, mixed, is for blocks that have several.
+	// patterns is the number of patterns remembered: those that had most blocks. Each new pattern takes one from the
+	// worth of all, which is at most mostWorth. So a few rare patterns do not displace the others, and the patterns of
+	// a past phase of the program make room in time. The additional lesson mixed is for blocks with several patterns.
 	patterns  = 8
 	mixed     = patterns
 	mostWorth = 64
-	// steady is how many epochs alike are a phase of the program that ends with them.
+	// steady is the number of consecutive epochs of one pattern that count as a phase of the program.
 	steady = 8
-	// Trials may lose one in spareShare of the time. So many long blocks are there to begin
-	// with, and saved at most.
+	// Trials may lose 1/spareShare of the time. The spare time is spareBlocks long blocks at first, and at most that.
 	spareShare, spareBlocks = 64, 12
 )
 
-// NewLearner makes one that begins with a scheme. If Adapt is in it, it leaves out those of
-// its ways that do not pay, and never takes one that is not in it.
+// NewLearner returns a Learner that begins with scheme s. If s contains Adapt, the Learner leaves out those ways of s
+// that do not pay. It never uses a way that is not in s.
 func NewLearner(s Scheme) *Learner {
 	l := &Learner{base: s, now: s, spare: spareBlocks * longBlock}
 	for i := range l.lessons {
@@ -60,12 +54,11 @@ func NewLearner(s Scheme) *Learner {
 	return l
 }
 
-// Scheme is that of the epoch at hand.
+// Scheme returns the scheme of the current epoch.
 func (l *Learner) Scheme() Scheme { return l.now }
 
-// End ends an epoch: what it began is complete, and the next one begins. The clock tells the
-// time since some moment; it is read where a block begins or ends. An epoch without
-// operations is none.
+// End ends the current epoch: its operations are complete, and the next epoch begins. clock returns the time since a
+// fixed moment; End calls it only where a block begins or ends. An epoch without operations does not count.
 func (l *Learner) End(p Pattern, clock func() time.Duration) {
 	if p == l.last && l.left > 1 {
 		l.left--
@@ -76,7 +69,7 @@ func (l *Learner) End(p Pattern, clock func() time.Duration) {
 	}
 }
 
-// end ends an epoch that may be the last of its block, or unlike the one before.
+// end ends an epoch that may be the last of its block, or differ from the one before.
 func (l *Learner) end(p Pattern, clock func() time.Duration) {
 	if l.left == 0 {
 		l.last = p
@@ -132,7 +125,7 @@ func (l *Learner) turn(now time.Duration) {
 	l.since = l.left
 }
 
-// place is that of the lesson on what the next epochs will be: what the last ones were.
+// place returns the index of the lesson for the next epochs, which are assumed to be like the last ones.
 func (l *Learner) place() uint8 {
 	if l.unlike && l.alike < steady {
 		return mixed

@@ -2,26 +2,25 @@ package scheduler
 
 import "time"
 
-// A lesson is what has been learned of a pattern: the best scheme so far, and what was tried.
+// A lesson is what has been learned about a pattern: the best scheme so far, and the trials.
 type lesson struct {
 	pattern Pattern
-	// worth is how much is lost if it is forgotten.
+	// worth is how much is lost if the lesson is forgotten.
 	worth uint8
-	// ways are those that may matter. deferring is the best with Defer.
+	// ways are the ways that may matter. deferring is the best scheme with Defer.
 	best, ways, deferring Scheme
-	// size is the logarithm of how many epochs a block has, blocks how many there were.
+	// size is the logarithm of the number of epochs in a block, blocks the number of blocks so far.
 	size   uint8
 	blocks uint32
-	// next is the way to try next. Each may be tried when there were due blocks, which is
-	// 1<<gap after it was tried last.
+	// next is the way to try next. A way may be tried when blocks has reached due, which is 1<<gap blocks after its
+	// last trial.
 	next uint8
 	gap  [tried]uint8
 	due  [tried]uint32
 
-	// A trial compares the best with a candidate that has one way flipped; that is none
-	// where there is no trial. It has had block blocks, and since a pair was complete voids
-	// were for nothing. The candidate has won lead more than it lost. The last block took
-	// first, if it was the first of its pair.
+	// A trial compares best with candidate, which has way flipped. way is none outside a trial. block counts the
+	// trial's blocks, and voids its useless blocks since the last complete pair. lead is the number of votes for the
+	// candidate less those against it. first is the time of the last block, if that was the first of its pair.
 	way          uint8
 	block, voids uint8
 	lead         int8
@@ -31,24 +30,23 @@ type lesson struct {
 
 // The numbers were chosen by simulation: see TestLearner.
 const (
-	// A block lasts from shortBlock to longBlock, if epochs are not too long or too short
-	// for that. It has at most 1<<mostEpochs.
+	// A block lasts from shortBlock to longBlock where the length of epochs allows that. It has at most 1<<mostEpochs
+	// epochs.
 	shortBlock, longBlock = 100 * time.Microsecond, 200 * time.Microsecond
 	mostEpochs            = 6
-	// A trial ends when the candidate leads by adopt, or is behind by reject after two whole
-	// pairs, or after so many. A block that is shorter by an eighth counts twice. To lead by
-	// adopt is hard for what is no better, to be behind by reject easy: it comes again.
-	// Where a block is a single epoch, which varies more, it takes adoptSingle.
+	// A trial ends when the candidate leads by adopt, when it trails by reject after two whole pairs, or after
+	// mostPairs. A block that is shorter by an eighth counts twice. A candidate that is no better rarely leads by
+	// adopt; one that trails by reject is tried again later. Blocks of a single epoch vary more, so there the lead must
+	// be adoptSingle.
 	adopt, adoptSingle, reject, mostPairs = 6, 10, 2, 24
-	// Each of the first pairs is half as long as the next. They tell only what is so bad
-	// that a whole block of it would be too dear.
+	// The first shortPairs pairs are shorter, each half as long as the next. They only detect a candidate so bad that a
+	// whole block of it would cost too much.
 	shortPairs = 4
-	// mostVoids is how many blocks of a trial may be for nothing, in a row.
+	// mostVoids is the number of consecutive useless blocks that ends a trial.
 	mostVoids = 8
-	// firstBlocks are without a trial, and find how long a block is.
+	// firstBlocks is the number of blocks without a trial, in which the length of a block is found.
 	firstBlocks = 4
-	// A gap doubles when its way has lost, up to lostGap, and more than once when it was far
-	// behind, up to farGap.
+	// A gap doubles when its way has lost, until lostGap. It grows faster, until farGap, when the way has lost by far.
 	firstGap, lostGap, farGap = 6, 8, 12
 )
 
@@ -57,13 +55,12 @@ const (
 	none  = tried
 )
 
-// order is that in which ways are tried.
+// order is the order in which ways are tried.
 var order = [tried]Scheme{Early, Interleave, Pack, GetsFirst, Merge, Defer}
 
-// turns have a bit for each of eight pairs, which tells that the candidate comes first. Each
-// has four set, so that what changes slowly cancels. Any two agree in four: where a fence ends
-// the epochs on several targets, each Learner measures the trials of all, and those of other
-// ways, or of other patterns, cancel, too.
+// turns have a bit for each of eight pairs. A set bit means that the candidate comes first. Each value has four bits
+// set, so that slow changes cancel. Any two values agree in four bits: where a fence ends the epochs on several
+// targets, each Learner measures the trials of all, and the trials of other ways or patterns cancel too.
 var turns = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
 
 func newLesson(p Pattern, base Scheme) lesson {
@@ -75,7 +72,7 @@ func newLesson(p Pattern, base Scheme) lesson {
 	return at
 }
 
-// meet has the lesson be on epochs of a pattern, too.
+// meet makes the lesson cover epochs of pattern p too.
 func (at *lesson) meet(p Pattern, base Scheme) {
 	at.ways |= p.ways & base
 	if at.blocks == 0 && p.patient && base.has(Interleave) {
@@ -83,7 +80,7 @@ func (at *lesson) meet(p Pattern, base Scheme) {
 	}
 }
 
-// try begins a trial if none is under way and one is due.
+// try begins a trial if none is in progress and one is due.
 func (at *lesson) try(base Scheme) {
 	if at.way != none {
 		return
@@ -100,7 +97,7 @@ func (at *lesson) try(base Scheme) {
 	}
 }
 
-// flipped is the best scheme without a way, or with it, and so for those that go with it.
+// flipped returns the best scheme with way removed or added, together with the ways that depend on it.
 func (at *lesson) flipped(way, base Scheme) Scheme {
 	switch {
 	case way == Defer && at.best.has(Defer):
@@ -118,7 +115,7 @@ func (at *lesson) flipped(way, base Scheme) Scheme {
 	return at.best ^ way
 }
 
-// epochs is how many the next block has.
+// epochs returns the number of epochs of the next block.
 func (at *lesson) epochs() int32 {
 	size := int(at.size)
 	if at.way != none {
@@ -127,7 +124,7 @@ func (at *lesson) epochs() int32 {
 	return 1 << size
 }
 
-// scheme is that of the next block.
+// scheme returns the scheme of the next block.
 func (at *lesson) scheme() Scheme {
 	if at.way != none && at.candidateFirst() == (at.block%2 == 0) {
 		return at.candidate
@@ -135,14 +132,14 @@ func (at *lesson) scheme() Scheme {
 	return at.best
 }
 
-// candidateFirst tells the order of the pair at hand.
+// candidateFirst reports whether the candidate comes first in the current pair.
 func (at *lesson) candidateFirst() bool {
 	p := at.pattern
 	turn := turns[(at.way+p.kinds+p.operations+p.bytes)%uint8(len(turns))]
 	return turn>>(at.block/2%8)&1 != 0
 }
 
-// measured learns from a block, and tells how much longer a pair took for the candidate.
+// measured learns from a block. It returns how much longer the candidate took in a pair that the block completes.
 func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 	at.blocks++
 	if at.way == none {
@@ -160,7 +157,7 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 	}
 	short := at.block/2 < shortPairs && at.size > 0
 	at.block, at.voids = at.block+1, 0
-	// An interrupted block does not count for many.
+	// An interrupted block must not count for many.
 	most := 4 * min(best, candidate)
 	if at.size > 0 {
 		most = min(most, 2*longBlock)
@@ -179,7 +176,7 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 	return min(max(candidate-best, -most), most)
 }
 
-// vote counts what a pair tells, and concludes the trial if that is enough.
+// vote counts the result of a pair, and concludes the trial if that suffices.
 func (at *lesson) vote(best, candidate time.Duration) {
 	before := at.lead
 	switch {
@@ -207,7 +204,7 @@ func (at *lesson) vote(best, candidate time.Duration) {
 	}
 }
 
-// conclude ends a trial, whose way comes again after its gap. That widens.
+// conclude ends a trial and schedules the next trial of its way after the way's gap, which it widens.
 func (at *lesson) conclude(by, most uint8) {
 	at.due[at.way] = at.blocks + 1<<at.gap[at.way]
 	at.gap[at.way] = min(at.gap[at.way]+by, most)
@@ -215,14 +212,14 @@ func (at *lesson) conclude(by, most uint8) {
 	at.way = none
 }
 
-// giveUp ends a trial, if there is one, which has told nothing against its way.
+// giveUp ends the trial, if there is one, without a result against its way.
 func (at *lesson) giveUp() {
 	if at.way != none {
 		at.conclude(0, lostGap)
 	}
 }
 
-// void drops a pair of which a block was of other patterns.
+// void drops a pair with a block of other patterns.
 func (at *lesson) void() {
 	at.block &^= 1
 	if at.voids++; at.voids >= mostVoids && at.way != none {
@@ -230,13 +227,13 @@ func (at *lesson) void() {
 	}
 }
 
-// cut drops a pair of which a block was longer than the phase of the program.
+// cut drops a pair with a block that was longer than the phase of the program.
 func (at *lesson) cut() {
 	at.void()
 	at.size = max(at.size, 2) - 1
 }
 
-// resize makes blocks that are too long or too short half or twice as long.
+// resize halves or doubles the length of blocks that are too long or too short.
 func (at *lesson) resize(took time.Duration) {
 	switch {
 	case took > longBlock && at.size > 0:

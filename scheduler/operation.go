@@ -7,63 +7,60 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// An Operation is a record of the queue: what is to be done with which bytes of the target's
-// window. It copies no data but the operands of accumulates that are at most len(Value)
-// words, which are the program's own again when its call returns.
+// An Operation is a record of the queue: an operation on bytes of the target's window. The record copies no data except
+// operands of accumulates of at most len(Value) words. These belong to the program again when its call returns.
 type Operation struct {
 	Kind    aggregate.Kind
 	Op      reduce.Op
 	Element reduce.Kind
-	// Unregistered tells that the card does not know Origin or Result, so that it takes longer to
-	// go by RDMA: it has to be known of a Put or Get when it is planned.
+	// Unregistered reports that Origin or Result is not registered with the card, so that RDMA takes longer. It must be
+	// set before a Put or Get is planned.
 	Unregistered bool
-	// Run, if it is not 0, tells that this is a run: so many accumulates of one element each, of the
-	// same Op and Element, that were called one behind the other. The queue has what they are
-	// (Queue.Run). Bytes is what all of them touch, and Offset and Value are of no account.
+	// Run, if it is not 0, makes this record a run: Run accumulates of one element each, of the same Op and Element,
+	// called one after the other. [Queue.Run] returns their offsets and operands. Bytes is what all of them touch.
+	// Offset and Value are unused.
 	Run int32
-	// words is where in the queue's words a run begins.
+	// words is the index in the queue's words at which the run begins.
 	words int32
-	// Bytes is how many of the window it touches, from Offset on.
+	// Bytes is the number of bytes of the window that the operation touches, from Offset on.
 	Bytes  int
 	Offset uint64
-	// Origin is what is written, of a Put, or a longer operand. Result is where what is read
-	// goes.
+	// Origin is the data of a Put, or an operand longer than Value. Result is where the data read is stored.
 	Origin, Result *byte
-	// Value is the operand of an Accumulate or Fetch of at most so many words, or the two of a
-	// Swap.
+	// Value is the operand of an Accumulate or Fetch that fits it, or the two operands of a Swap.
 	Value [4]uint64
 }
 
-// Reads tells whether the operation has a result.
+// Reads reports whether the operation has a result.
 func (o *Operation) Reads() bool {
 	return o.Kind == aggregate.Get || o.Kind == aggregate.Fetch || o.Kind == aggregate.Swap
 }
 
-// moves tells whether it may go without a message: by RDMA.
+// moves reports whether the operation may use RDMA instead of a message.
 func (o *Operation) moves() bool { return o.Kind == aggregate.Put || o.Kind == aggregate.Get }
 
-// combines tells whether it is of the accumulate family.
+// combines reports whether the operation is of the accumulate family.
 func (o *Operation) combines() bool {
 	return o.Kind == aggregate.Accumulate || o.Kind == aggregate.Fetch || o.Kind == aggregate.Swap
 }
 
-// A Queue holds the operations on one target that were not sent, in program order. Its
-// memory is reused; it is not for several goroutines at once.
+// A Queue holds the unsent operations on one target, in program order. It reuses its memory. It must not be used by
+// several goroutines at once.
 type Queue struct {
 	Operations []Operation
-	// count is how many operations there are, those of runs one by one.
+	// count is the number of operations, counting each of a run.
 	count int
-	// words are the runs': an offset and an operand for each accumulate. growing tells that the
-	// last of the Operations is a run that more may be added to.
+	// words holds an offset and an operand for each accumulate of the runs. growing is set if the last of the
+	// Operations is a run to which accumulates may be added.
 	words   []uint64
 	growing bool
-	// bytes is how many those touch that may go by RDMA.
+	// bytes is the number of bytes of the operations that may use RDMA.
 	bytes int
-	// dropped is what was, since an epoch ended.
+	// dropped counts the operations dropped since an epoch ended.
 	dropped counts
 }
 
-// Add gives the record of a new operation, which the caller fills, but for its Bytes.
+// Add adds a record and returns it. Add sets Kind and Bytes; the caller sets the rest.
 func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
 	if n := len(q.Operations); n < cap(q.Operations) {
 		q.Operations = q.Operations[:n+1]
@@ -80,9 +77,9 @@ func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
 	return o
 }
 
-// Accumulate adds an accumulate of one element of so many bytes, at most a word, as part of a run: that
-// with which the queue ends, or a new one. The operand begins with the element and is zero behind it, as memory.
-// So many small accumulates take little memory, and are packed as fast as it is copied.
+// Accumulate adds an accumulate to the run at the end of the queue, or to a new run. It has one element of the given
+// number of bytes, at most a word. operand holds the element in its first bytes in memory order, and zeroes after it.
+// So many small accumulates take little memory, and packing them is as fast as copying.
 func (q *Queue) Accumulate(op reduce.Op, element reduce.Kind, bytes int, offset, operand uint64) {
 	if q.growing {
 		if o := &q.Operations[len(q.Operations)-1]; o.Op == op && o.Element == element {
@@ -99,8 +96,8 @@ func (q *Queue) Accumulate(op reduce.Op, element reduce.Kind, bytes int, offset,
 	q.growing = true
 }
 
-// Accumulates adds so many accumulates at once, as part of a run, and gives the places of their offsets and operands, by
-// turns: see Accumulate, and Run.
+// Accumulates adds count accumulates to a run, as Accumulate does, and returns the memory for their offsets and
+// operands, alternately. The caller fills it.
 func (q *Queue) Accumulates(op reduce.Op, element reduce.Kind, bytes, count int) []uint64 {
 	first := len(q.words)
 	q.words = slices.Grow(q.words, 2*count)[:first+2*count]
@@ -119,22 +116,22 @@ func (q *Queue) Accumulates(op reduce.Op, element reduce.Kind, bytes, count int)
 	return q.words[first:]
 }
 
-// Run is the accumulates of a run of the queue: the offset and the operand of each, by turns.
+// Run returns the accumulates of a run of the queue: the offset and the operand of each, alternately.
 func (q *Queue) Run(o *Operation) []uint64 { return q.words[o.words:][:2*o.Run] }
 
-// EndRun has no more added to the run with which the queue ends.
+// EndRun ends the run at the end of the queue: later accumulates begin a new one.
 func (q *Queue) EndRun() { q.growing = false }
 
-// Len is how many operations there are, those of runs one by one.
+// Len returns the number of operations, counting each of a run.
 func (q *Queue) Len() int { return q.count }
 
-// mostQueued bounds a queue that nobody starts.
+// mostQueued bounds a queue whose operations are not started.
 const mostQueued = 1 << 14
 
-// Full tells whether no more should be added before what is there has been sent.
+// Full reports whether the queue should be sent before more operations are added.
 func (q *Queue) Full() bool { return q.count >= mostQueued }
 
-// Drop forgets the first n of the Operations, and their buffers.
+// Drop removes the first n of the Operations, and the references to their buffers.
 func (q *Queue) Drop(n int) {
 	words := int32(0)
 	for i := range q.Operations[:n] {

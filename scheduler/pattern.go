@@ -6,28 +6,26 @@ import (
 	"github.com/onesided/rma/aggregate"
 )
 
-// A Pattern is what epochs have in common that do much the same: the kinds of operations,
-// about how many there are, and about how many bytes they touch. It does not depend on the
-// scheme. Patterns can be compared.
+// A Pattern is what similar epochs have in common: the kinds of operations, and the approximate numbers of operations
+// and of bytes. It does not depend on the scheme. Patterns are comparable.
 type Pattern struct {
-	// kinds has a bit for each.
+	// kinds has a bit for each kind.
 	kinds uint8
-	// operations is the logarithm of their number, bytes half that of what puts and gets
-	// touch.
+	// operations is the logarithm of their number. bytes is half the logarithm of the bytes that puts and gets touch.
 	operations, bytes uint8
-	// ways are those that may matter to such an epoch. patient tells that it should not start
-	// early until that has been seen to pay: large reads and writes may take turns, but what
-	// starts leaves as it came, and reads behind many writes wait for all of them.
+	// ways are the ways that may matter to such an epoch. patient is set if the epoch should not start early until that
+	// has been seen to pay. Its large reads and writes could alternate, but operations that start early keep program
+	// order, and reads after many writes wait for all of them.
 	ways    Scheme
 	patient bool
 }
 
-// counts are of operations that were dropped.
+// counts describe the operations that were dropped from a queue.
 type counts struct {
 	kinds      uint8
 	operations int
-	// bytes is what puts and gets touch, least what one of them does, mostPut and mostGet
-	// what one of each kind does.
+	// bytes is the total that puts and gets touch, least the smallest of them. mostPut and mostGet are the largest put
+	// and get.
 	bytes, least, mostPut, mostGet int
 }
 
@@ -45,7 +43,7 @@ func (c *counts) add(kind aggregate.Kind, bytes int) {
 	}
 }
 
-// Ended tells the pattern of what has been dropped since it was called last.
+// Ended returns the pattern of the operations that were dropped from q since the last call of Ended.
 func (p *Planner) Ended(q *Queue) Pattern {
 	c := q.dropped
 	q.dropped = counts{}
@@ -56,8 +54,8 @@ func (p *Planner) Ended(q *Queue) Pattern {
 	}
 }
 
-// matter tells the ways without which the plan of such operations may be another. Runs of accumulates, which go with
-// Merge, make another queue of the same plan.
+// matter returns the ways without which the plan of such operations may differ. Runs of accumulates, which depend on
+// Merge, change the queue but not the plan.
 func (p *Planner) matter(c *counts) (ways Scheme) {
 	if c.operations == 0 {
 		return 0

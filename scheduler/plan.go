@@ -7,14 +7,13 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Step of a plan is the operations [First, First+Count) of the queue: one, or several
-// puts that go as one. Those touch the window from the Offset of the first on, without a
-// gap: who carries them out copies each to its place there in program order, so that the
-// last of those to one place counts.
+// A Step of a plan covers the operations [First, First+Count) of the queue: one operation, or several puts that go as
+// one. Merged puts touch a range of the window without a gap, from the Offset of the first on. The caller copies each
+// put to its place in that range in program order, so that the last put to a place wins.
 type Step struct {
 	First, Count int32
-	// Packed tells that they go in a message, Bytes of the window together. Else it is one
-	// that goes direct, by RDMA.
+	// Packed reports that the operations go in a message and touch Bytes of the window together. Otherwise the step is
+	// one operation that goes direct, by RDMA.
 	Packed bool
 	Bytes  int
 }
@@ -26,7 +25,7 @@ func (p *Plan) add(first, count int, packed bool, bytes int) {
 	p.Steps = append(p.Steps, Step{int32(first), int32(count), packed, bytes})
 }
 
-// LastDirect is the last step that goes direct, -1 if there is none.
+// LastDirect returns the index of the last direct step, or -1 if there is none.
 func (p *Plan) LastDirect() int {
 	last := len(p.Steps) - 1
 	for last >= 0 && p.Steps[last].Packed {
@@ -35,44 +34,43 @@ func (p *Plan) LastDirect() int {
 	return last
 }
 
-// A Planner arranges operations for one target. It is a value that does not change.
+// A Planner arranges operations for one target. It is an immutable value.
 type Planner struct {
 	scheme Scheme
-	// packs tells that the conditions' scheme packs.
+	// packs reports whether the scheme of the conditions packs.
 	packs bool
-	// direct tells that operations may go by RDMA at all, atomics that the accumulate family does.
+	// direct reports whether operations may use RDMA, atomics whether the accumulate family does.
 	direct, atomics bool
-	// most is how much one packed operation may touch, in bytes.
+	// most is the maximum number of bytes that one packed operation may touch.
 	most  int
 	worth worth
-	// start is how many bytes or operations are worth starting before the synchronization.
+	// startBytes and startOperations are how many bytes or operations are worth starting before the synchronization.
 	startBytes, startOperations int
 }
 
-// Conditions are what a plan depends on but for the operations.
+// Conditions are what a plan depends on besides the operations.
 type Conditions struct {
 	Costs  verbs.Costs
 	Scheme Scheme
-	// Direct tells that the target's memory can be reached by RDMA; else everything goes
-	// in messages.
+	// Direct reports that the target's memory is accessible by RDMA. Otherwise all operations go in messages.
 	Direct bool
-	// Atomics tells that the card carries out accumulates, fetches and swaps, each of one word:
-	// they go direct, and nothing else.
+	// Atomics reports that the card executes accumulates, fetches and swaps, each of one word. They then always go
+	// direct.
 	Atomics bool
-	// Unknown is how much longer it takes to move so many bytes that the card does not know than
-	// others, in nanoseconds; nil where it knows all.
+	// Unknown returns how much longer it takes to move bytes of unregistered memory than of registered memory, in
+	// nanoseconds. It is nil if all memory is registered.
 	Unknown func(bytes int) float64
-	// Packet is how many bytes a message has room for.
+	// Packet is the size of a message's packet in bytes.
 	Packet int
 }
 
-// NewPlanner makes one.
+// NewPlanner returns a Planner for the conditions.
 func NewPlanner(c Conditions) *Planner {
 	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
 	p.worth = newWorth(&c.Costs, c.Unknown, p.most)
 	p.worth.atomics = c.Atomics
-	// To start is to post. What is on its way for as long as it takes to post some times
-	// hides that; and two messages that are full gain nothing by waiting.
+	// Starting costs the posts of the operations. Data on the wire for the time of startPosts posts hides that cost.
+	// Two full messages gain nothing by waiting.
 	p.startBytes, p.startOperations = defaultStart, 2*aggregate.MostWords(c.Packet)
 	if bytes := int(c.Costs.Bandwidth * startPosts * c.Costs.Post.Seconds()); bytes > 0 {
 		p.startBytes = bytes
@@ -80,21 +78,21 @@ func NewPlanner(c Conditions) *Planner {
 	return p
 }
 
-// With is the same but for the scheme. What the conditions' scheme packs because the card does not
-// know it stays packed: to have it known may cost more than any trial should.
+// With returns a copy of the planner with another scheme. Operations that the conditions' scheme packs because their
+// memory is not registered stay packed: registering it may cost more than a trial may lose.
 func (p Planner) With(s Scheme) Planner {
 	p.scheme = s
 	return p
 }
 
 const (
-	// startPosts is how many times that is, defaultStart how many bytes are started where
-	// the costs are unknown.
+	// startPosts is the number of posts whose time bounds an early start. defaultStart is the number of bytes to start
+	// if the costs are unknown.
 	startPosts   = 8
 	defaultStart = 32 << 10
 )
 
-// Due tells whether what is queued should be sent now, although nobody waits for it.
+// Due reports whether the queue should be sent now although no call waits for it.
 func (p *Planner) Due(q *Queue) bool {
 	if !p.scheme.has(Defer) {
 		return true
@@ -102,10 +100,10 @@ func (p *Planner) Due(q *Queue) bool {
 	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || q.count >= p.startOperations)
 }
 
-// Runs tells whether accumulates are to be queued in runs (Queue.Accumulate).
+// Runs reports whether accumulates are to be queued in runs, by [Queue.Accumulate].
 func (p *Planner) Runs() bool { return p.scheme.has(Merge | Defer) }
 
-// Room is how many accumulates of a run can be added, or 1, until a queue is due.
+// Room returns the number of accumulates of a run that can be added until the queue is due, at least 1.
 func (p *Planner) Room(q *Queue) int {
 	most := mostQueued
 	if !p.scheme.has(Defer) {
@@ -116,26 +114,27 @@ func (p *Planner) Room(q *Queue) int {
 	return max(most-q.count, 1)
 }
 
-// Share returns the cost of packing a put of so many bytes, divided by what a wait for direct puts costs. Puts that are all
-// packed need no such wait. So packing them, by [End], pays as long as their shares add up to less than 1.
+// Share returns the cost of packing a put of bytes, divided by the cost of waiting for direct puts. If all puts are
+// packed, there is no such wait. So packing all of them, before [End], pays as long as their shares add up to less than
+// 1.
 func (p *Planner) Share(bytes int) float64 { return p.worth.share(bytes) }
 
-// Behind is what comes behind the operations of a plan.
+// Behind is what follows the operations of a plan.
 type Behind uint8
 
 const (
-	// Nothing, or what costs the same however they go.
+	// Nothing: nothing follows, or something whose cost does not depend on the plan.
 	Nothing Behind = iota
-	// Message: one goes to the target anyway.
+	// Message: a message to the target follows in any case.
 	Message
-	// End: so it does, and nothing is waited for but those that go direct.
+	// End: a message follows, and only direct operations are waited for.
 	End
-	// Local: nothing comes behind, and nothing is waited for but those that go direct.
+	// Local: nothing follows, and only direct operations are waited for.
 	Local
 )
 
-// Plan arranges the operations. It keeps the order of accumulates, fetches and swaps among each other, and
-// has each notification behind everything before it.
+// Plan arranges the operations and stores the steps in into. Accumulates, fetches and swaps keep their order among each
+// other. Each notification comes after every operation before it.
 func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 	into.Steps = into.Steps[:0]
 	var small limits
@@ -151,7 +150,7 @@ func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 		p.inOrder(operations, small, into)
 		return
 	}
-	// Notifications part the operations.
+	// Notifications divide the operations into parts.
 	for first := 0; first < len(operations); {
 		end := first
 		for end < len(operations) && operations[end].Kind != aggregate.Notify {
@@ -165,8 +164,8 @@ func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
 	}
 }
 
-// part arranges the operations [first, end): packed reads, which the origin waits for;
-// direct ones; the accumulate family, which may be direct too; packed puts.
+// part arranges the operations [first, end) in this order: packed reads, because the origin waits for them; direct
+// operations; the accumulate family, which may be direct too; packed puts.
 func (p *Planner) part(operations []Operation, first, end int, small limits, into *Plan) {
 	var puts, direct, others int
 	for i := first; i < end; i++ {
@@ -204,7 +203,7 @@ func (p *Planner) part(operations []Operation, first, end int, small limits, int
 	}
 }
 
-// takeTurns adds direct reads and writes: in turns, a read first, or all reads first.
+// takeTurns adds direct reads and writes: alternately, a read first, or all reads first.
 func (p *Planner) takeTurns(operations []Operation, first, end int, small limits, into *Plan) {
 	next := func(kind aggregate.Kind, from int) int {
 		for from < end && (operations[from].Kind != kind || operations[from].below(small)) {
@@ -225,7 +224,7 @@ func (p *Planner) takeTurns(operations []Operation, first, end int, small limits
 	}
 }
 
-// inOrder adds the operations as they came.
+// inOrder adds the operations in program order.
 func (p *Planner) inOrder(operations []Operation, small limits, into *Plan) {
 	for i := 0; i < len(operations); i++ {
 		o := &operations[i]
@@ -239,7 +238,7 @@ func (p *Planner) inOrder(operations []Operation, small limits, into *Plan) {
 	}
 }
 
-// inMessage tells whether an operation goes in a message, as puts and gets below some limits do.
+// inMessage reports whether an operation goes in a message, given the limits of puts and gets.
 func (p *Planner) inMessage(o *Operation, small limits) bool {
 	if o.combines() {
 		return !p.atomics
@@ -247,7 +246,7 @@ func (p *Planner) inMessage(o *Operation, small limits) bool {
 	return !o.moves() || o.below(small)
 }
 
-// merged tells how many small puts at the front go as one, and of how many bytes.
+// merged returns how many small puts at the front go as one, and the number of bytes of their range.
 func (p *Planner) merged(operations []Operation, small limits) (count, bytes int) {
 	base, bytes := operations[0].Offset, operations[0].Bytes
 	if !p.scheme.has(Merge) || bytes > p.most {
@@ -255,7 +254,7 @@ func (p *Planner) merged(operations []Operation, small limits) (count, bytes int
 	}
 	for count = 1; count < len(operations); count++ {
 		o := &operations[count]
-		// An Offset before the first's is a number far too large.
+		// An Offset before that of the first put wraps to a very large number.
 		from := o.Offset - base
 		if o.Kind != aggregate.Put || !o.below(small) || from > uint64(bytes) || o.Bytes > p.most-int(from) {
 			break

@@ -8,41 +8,40 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// worth is what it is worth, and costs, to pack puts and gets instead of having each go by
-// itself, in nanoseconds and for each byte. What is packed
+// worth is the cost model of packing puts and gets instead of sending each by itself, in nanoseconds and nanoseconds
+// per byte. Packing an operation
 //
-//   - saves what an operation costs that goes by itself;
-//   - is copied some times;
-//   - crosses the wire in one direction and then in the other: the answer, with what gets read,
-//     leaves when all of the message is there. What goes by itself uses both at once;
-//   - where nothing goes by itself, and nothing else is waited for, saves the wait for the news
-//     that what went has come: what is packed is the program's again at once;
-//   - needs a message, if none goes otherwise.
+//   - saves the cost of an operation by itself;
+//   - costs some copies;
+//   - uses the wire in one direction and then in the other: the response, with the data read, leaves when the whole
+//     message has arrived. Operations by themselves use both directions at once;
+//   - saves the wait for the completion, if no operation goes by itself and nothing else is waited for: the buffer of a
+//     packed operation belongs to the program again at once;
+//   - costs a message, if none is sent otherwise.
 type worth struct {
 	single, copies, copied float64
-	// oneWay is a byte's share of the link in one direction, bothWays of both.
+	// oneWay is the time of a byte when the link carries data in one direction, bothWays when it does in both.
 	oneWay, bothWays float64
 	settled, message float64
-	// most is the longest operation that is packed as one. sure is up to how many bytes each
-	// is worth packing whatever the others are, small is that for one alone, and alone that
-	// for one behind which a message goes, and which is the only one. Below unregistered one whose
-	// memory the card does not know is worth a message of its own.
+	// most is the longest operation that is packed as one. Operations below sure are worth packing whatever the others
+	// are, those below small on their own, and the only operation before a message below alone. An operation below
+	// unregistered whose memory is not registered is worth a message of its own.
 	most, sure, small, alone, unregistered int
-	// atomics tells that the accumulate family goes direct whatever becomes of the others.
+	// atomics is set if the accumulate family always goes direct.
 	atomics bool
 }
 
-// limits are below how many bytes puts and gets are packed.
+// limits are the lengths, in bytes, below which puts and gets are packed.
 type limits struct{ registered, unregistered int }
 
 func (o *Operation) below(l limits) bool {
 	return o.Bytes < l.registered || o.Unregistered && o.Bytes < l.unregistered
 }
 
-// copies is how often what is packed is copied: into the packet, into the letter, and out of it.
+// copies is how often packed data is copied: into the packet, into the eager buffer, and out of it.
 const copies = 3
 
-// mostUnregistered bounds what is packed because the card does not know it, in bytes.
+// mostUnregistered bounds the length that is packed because its memory is not registered, in bytes.
 const mostUnregistered = 1 << 20
 
 func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
@@ -71,7 +70,7 @@ func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
 	for bytes := 1; unknown != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
-		// It may be cut into several packets, each of which needs a message.
+		// The operation may be cut into several packets, each of which needs a message.
 		messages := float64((bytes + most - 1) / most)
 		if w.single+unknown(bytes) <= times(messages, w.copies+w.message)+times(float64(bytes), w.copied+w.oneWay-w.bothWays) {
 			break
@@ -81,7 +80,7 @@ func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
 	return w
 }
 
-// A bundle is operations that might be packed.
+// A bundle is a set of operations that might be packed.
 type bundle struct{ count, puts, gets int }
 
 func (b *bundle) add(o *Operation) {
@@ -93,18 +92,18 @@ func (b *bundle) add(o *Operation) {
 	}
 }
 
-// of is what it is worth to pack a bundle, but for its message.
+// of returns what packing a bundle saves, without the cost of its message.
 func (w *worth) of(b *bundle) float64 {
 	puts, gets := float64(b.puts), float64(b.gets)
 	apart := max(times(max(puts, gets), w.oneWay), times(puts+gets, w.bothWays))
 	return times(float64(b.count), w.single-w.copies) - times(puts+gets, w.copied) - (times(puts+gets, w.oneWay) - apart)
 }
 
-// times is a product that is rounded before it is added to anything: processors that have an
-// instruction for both together would decide otherwise where two ways cost the same.
+// times returns a product that is rounded before it is added to anything. Otherwise processors with fused multiply-add
+// would decide differently where two ways cost the same.
 func times(a, b float64) float64 { return float64(a * b) }
 
-// share is the cost of packing an operation of so many bytes, divided by that of the wait which it saves.
+// share returns the cost of packing an operation of bytes, divided by the cost of the wait that packing saves.
 func (w *worth) share(bytes int) float64 {
 	if w.settled <= 0 {
 		return 1
@@ -112,20 +111,20 @@ func (w *worth) share(bytes int) float64 {
 	return max(w.copies+times(float64(bytes), w.copied)-w.single, 0) / w.settled
 }
 
-// limits are those of the operations of a plan.
+// limits returns the limits for the operations of a plan.
 func (w *worth) limits(operations []Operation, behind Behind) limits {
 	return limits{w.limit(operations, behind), w.unregistered}
 }
 
-// goes tells whether an operation goes in a message, whatever becomes of the others.
+// goes reports whether an operation goes in a message whatever the others do.
 func (w *worth) goes(o *Operation) bool {
 	return !o.moves() && !w.apart(o) || o.Unregistered && o.Bytes < w.unregistered
 }
 
-// apart tells whether an operation goes direct, whatever becomes of the others.
+// apart reports whether an operation goes direct whatever the others do.
 func (w *worth) apart(o *Operation) bool { return w.atomics && o.combines() }
 
-// limit is below how many bytes puts and gets are packed whose memory is registered.
+// limit returns the length below which puts and gets of registered memory are packed.
 func (w *worth) limit(operations []Operation, behind Behind) int {
 	message, settled, longest := w.message, 0.0, -1
 	if behind == Message || behind == End {
@@ -143,14 +142,14 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 			longest = max(longest, o.Bytes)
 		}
 		if w.apart(o) || behind == Local && o.Reads() {
-			// That is waited for however the others go.
+			// The direct operation or the read is waited for in any case.
 			settled = 0
 		}
 	}
 	if longest >= w.sure {
 		return w.search(operations, settled, message, longest)
 	}
-	// Each is worth it, and with some of them a message is.
+	// Each operation is worth packing. Enough of them are worth a message.
 	var some bundle
 	for i := 0; message > 0; i++ {
 		if i == len(operations) {
@@ -166,11 +165,11 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 	return w.sure
 }
 
-// classes are those of operations by the logarithm of their length, as far as one is packed.
+// classes is the number of classes of operations, by the logarithm of their length.
 const classes = 32
 
-// search is limit where it depends on all operations, of which the longest has so many bytes:
-// the best of the powers of two below small, of small, and of alone.
+// search is limit where the result depends on all operations, the longest of which has longest bytes. It returns the
+// best of the powers of two below small, small itself, and alone.
 func (w *worth) search(operations []Operation, settled, message float64, longest int) int {
 	var of [classes]bundle
 	var rest bundle

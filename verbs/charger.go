@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ChargerOf is the device if that is a Charger, and else one that charges nobody, for devices around
-// others.
+// ChargerOf returns the device itself if it is a [Charger], and otherwise a Charger that charges nothing. Devices that
+// wrap other devices use it.
 func ChargerOf(d Device) Charger {
 	if c, ok := d.(Charger); ok {
 		return c
@@ -14,7 +14,7 @@ func ChargerOf(d Device) Charger {
 	return free{}
 }
 
-// RingPollerOf is the device if that is a RingPoller, and else one that charges nobody.
+// RingPollerOf returns the device itself if it is a [RingPoller], and otherwise a RingPoller that charges nothing.
 func RingPollerOf(d Device) RingPoller {
 	if p, ok := d.(RingPoller); ok {
 		return p
@@ -22,7 +22,8 @@ func RingPollerOf(d Device) RingPoller {
 	return free{}
 }
 
-// ReserverOf is the device if that is a Reserver, and else one all of whose memory is backed at once.
+// ReserverOf returns the device itself if it is a [Reserver]. Otherwise it returns a Reserver that backs all memory
+// when it is reserved.
 func ReserverOf(d Device) Reserver {
 	if r, ok := d.(Reserver); ok {
 		return r
@@ -37,7 +38,7 @@ func (backedAtOnce) BackMemory(_ context.Context, memory []byte) (int, error) {
 	return len(memory), nil
 }
 
-// free is of devices in real time: work takes what it takes.
+// free is the Charger and RingPoller of a device in real time. Work takes as long as it takes.
 type free struct{}
 
 func (free) Copied(int)                             {}

@@ -6,9 +6,8 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// CheckSend gives the length of a request in bytes, or says what a device with these
-// attributes cannot take of it, whatever its regions: for PostSend, which leaves the rest
-// to the completion. The error is an *ArgumentError.
+// CheckSend returns the length of a request in bytes, or an *ArgumentError if a device with these attributes cannot
+// take it. It does not check regions: implementations of PostSend leave that to the completion.
 func (a *Attributes) CheckSend(r *SendRequest) (length int, err error) {
 	if r.Opcode > OpCompareSwap {
 		return 0, a.refuse("PostSend: opcode %d is none of a send queue", r.Opcode)

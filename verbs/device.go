@@ -6,134 +6,119 @@ import (
 	"time"
 )
 
-// A Device is a card as one rank has opened it. Its methods may be called from
-// any goroutine. After Close its methods, and those of what it made, return
-// ErrClosed where they return an error, and nothing where they do not.
+// A Device is a card as one rank has opened it. Its methods may be called from any goroutine. After Close its methods,
+// and those of the objects that it made, return ErrClosed if they return an error, and have no effect otherwise.
 type Device interface {
-	// Attributes tells what the device is and can do. They never change.
+	// Attributes returns what the device is and can do. They never change.
 	Attributes() Attributes
 
-	// Costs tells what the device's operations cost: measured when it was
-	// opened, or taken from a profile.
+	// Costs returns what the device's operations cost: measured when it was opened, or taken from a profile.
 	Costs() Costs
 
-	// Now is the device's clock: the time since an origin of the device's own.
-	// It never goes back. In virtual time it moves only while every rank waits.
+	// Now is the device's clock: the time since an origin that the device chooses. It never goes back. In virtual time
+	// it moves only while every rank waits.
 	Now() time.Duration
 
-	// Copy copies min(len(dst), len(src)) bytes with the CPU and returns how
-	// many. A device in virtual time charges the caller for it.
+	// Copy copies min(len(dst), len(src)) bytes with the CPU and returns the number of bytes copied. A device in
+	// virtual time charges the caller for it.
 	Copy(dst, src []byte) int
 
-	// AllocateMemory returns n zeroed bytes outside the Go heap, aligned to a
-	// page and to a huge page from 2 MiB up, backed by memory at return. Where
-	// the device is a [Mapper] its peers can map them. It is an error wrapping
-	// [ErrMemory] if there is not that much; n below 1 is an error too.
+	// AllocateMemory returns n zeroed bytes outside the Go heap. They are aligned to a page, and to a huge page from 2
+	// MiB on. The memory is backed at return. Peers can map it if the device is a [Mapper]. If there is not enough
+	// memory, AllocateMemory returns an error that wraps [ErrMemory]. An n below 1 is an error too.
 	AllocateMemory(n int) ([]byte, error)
 
-	// FreeMemory gives memory of AllocateMemory back. Every region over it has
-	// been deregistered. A slice of it that is still used afterwards reads and
-	// writes nobody's memory, until the device is closed. Memory that is not
-	// of AllocateMemory, or was given back before, is an error.
+	// FreeMemory frees memory of AllocateMemory. Every region over it has been deregistered before. Until the device is
+	// closed, a late access to the memory causes no fault and affects no other memory. Its contents are undefined.
+	// Memory that is not of AllocateMemory, or was freed before, is an error.
 	FreeMemory(memory []byte) error
 
-	// RegisterMemory makes memory known to the device. A region that grants
-	// any remote right keeps its memory alive until it is deregistered; so does any other
-	// that is not [Weak].
-	// Memory that the device cannot serve with these rights is refused with a
+	// RegisterMemory makes memory known to the device. The region keeps its memory alive until it is deregistered,
+	// unless it is [Weak]. If the device cannot serve this memory with these rights, RegisterMemory returns a
 	// [*CapabilityError].
 	RegisterMemory(memory []byte, access Access) (MemoryRegion, error)
 
-	// CreateCompletionQueue returns a queue that holds at least capacity
-	// completions; a negative capacity is an error. A queue that overflows puts the queue
-	// pairs that complete into it in StateError.
+	// CreateCompletionQueue returns a queue that holds at least capacity completions. A negative capacity is an error.
+	// A queue that overflows puts the queue pairs that complete into it in StateError.
 	CreateCompletionQueue(capacity int) (CompletionQueue, error)
 
-	// Channel is where this rank sleeps. There is one a device.
+	// Channel returns the device's only completion channel, on which this rank sleeps.
 	Channel() CompletionChannel
 
-	// Address is what a peer passes to Connect: printable, without spaces, at
-	// most 256 bytes.
+	// Address returns what a peer passes to Connect. It is printable, has no spaces and is at most 256 bytes long.
 	Address() string
 
-	// Connect starts to connect a new queue pair to the device at address and
-	// returns at once. hello (at most MaxHello bytes) is handed to the peer's
-	// PollConnections. Requests may be posted immediately and leave when the
-	// peer has accepted. If the connection cannot be made, or is rejected,
-	// the queue pair goes to StateError, what was posted is flushed, and
-	// QueuePair.Err says why, with the text of Reject. A hello that is too
-	// long, queues that are not this device's and negative sizes are errors
-	// of Connect itself. A device may connect to itself.
+	// Connect starts to connect a new queue pair to the device at address and returns at once. The peer's
+	// PollConnections returns hello, which has at most MaxHello bytes. Requests may be posted immediately; they leave
+	// when the peer has accepted.
+	//
+	// If the connection cannot be made, or is rejected, the queue pair goes to StateError and posted requests are
+	// flushed. QueuePair.Err then returns the reason, with the text of Reject. Connect itself returns an error for a
+	// hello that is too long, queues of another device, and negative sizes. A device may connect to itself.
 	Connect(address string, hello []byte, config QueuePairConfig) (QueuePair, error)
 
-	// PollConnections takes up to len(into) requests to connect that peers
-	// have made and returns how many. A new request rings the Channel.
+	// PollConnections stores at most len(into) connection requests of peers in into and returns their number. A new
+	// request wakes the Channel.
 	PollConnections(into []ConnectionRequest) int
 
-	// Close destroys every queue pair, region and queue and frees every
-	// allocation of the device. Peers see their queue pairs to it fail, and
-	// [Watcher]s are told. A second Close returns nil.
+	// Close destroys every queue pair, region and queue of the device and frees its allocations. The peers' queue pairs
+	// to it fail, and a peer's [Watcher] reports it. A second Close returns nil.
 	Close() error
 }
 
 // MaxHello is the longest hello of Connect, in bytes.
 const MaxHello = 196
 
-// Attributes of a device.
+// Attributes are the properties of a device.
 type Attributes struct {
 	// Name is the device's kind and instance, such as "shm" or "ibv:mlx5_0".
 	Name string
-	// MaxInline is the most bytes that a request flagged Inline carries.
+	// MaxInline is the maximum number of bytes of a request flagged Inline.
 	MaxInline int
-	// MaxSegments is the longest scatter/gather list.
+	// MaxSegments is the maximum length of a scatter/gather list.
 	MaxSegments int
-	// MaxMessage is the most bytes that one work request moves.
+	// MaxMessage is the maximum number of bytes that one work request moves.
 	MaxMessage int
 	// ReservedLKey, if it is not zero, names any memory of this process in
 	// segments, registered or not (IBTA 10.6.3, reserved L_Key).
 	ReservedLKey uint32
-	// Spin is how long a caller that waits should look again and again before
-	// it sleeps on the Channel. Zero where looking never makes time pass.
+	// Spin is how long a waiting caller should poll before it sleeps on the Channel. It is zero where polling never
+	// makes time pass.
 	Spin time.Duration
-	// CoherentAtomics tells that the device's atomics are atomic with respect
-	// to CPU atomics on the same memory.
+	// CoherentAtomics reports whether the device's atomics are atomic with respect to CPU atomics on the same memory.
 	CoherentAtomics bool
-	// CardAtomics tells that the card carries out the atomics of peers by itself, which takes
-	// no time of this rank's processor. On other devices the processor does.
+	// CardAtomics reports whether the card executes the atomics of peers by itself, without the processor of this rank.
+	// On other devices the processor executes them.
 	CardAtomics bool
-	// OrderedWrites tells that the bytes of one write, of all its segments, are placed in rising
-	// order, as processors see them that load words atomically. No standard promises it, as
-	// InfiniBand does of several writes.
+	// OrderedWrites reports whether the bytes of one write, of all its segments, are placed in ascending order, as
+	// processors see them that load words atomically. No standard promises this order. InfiniBand promises it between
+	// writes.
 	OrderedWrites bool
-	// Resends tells that the card may read the segments of a request again that the peer has
-	// carried out, until the request completes: the word of that may be lost on the way,
-	// while what the peer sends thereupon arrives.
+	// Resends reports whether the card may read the segments of a request again after the peer has executed it, until
+	// the request completes. This happens when an acknowledgement is lost while later messages of the peer arrive.
 	Resends bool
-	// Virtual tells that Now is virtual time.
+	// Virtual reports whether Now is virtual time.
 	Virtual bool
 }
 
-// Costs of a device's operations. Rates are in bytes a second; zero is unknown.
+// Costs are the costs of a device's operations. Rates are in bytes per second. Zero means unknown.
 type Costs struct {
-	// Post is the CPU's time to post one request, Gap the least time between
-	// two requests on the wire.
+	// Post is the CPU time to post one request, Gap the least time between two requests on the wire.
 	Post, Gap time.Duration
-	// Serve is what a message costs the CPUs of both sides together that a write or a
-	// read does not: to receive it, to see what it asks, and to answer.
+	// Serve is the CPU time of both sides together that a message costs beyond a write or a read: to receive it, to
+	// decode it, and to respond.
 	Serve time.Duration
-	// PollRing is what it takes to look at a place in memory that the card writes.
+	// PollRing is the time to check one place in memory that the card writes.
 	PollRing time.Duration
-	// Latency is one way for an empty message, ReadLatency there and back for
-	// an empty read.
+	// Latency is the one-way time of an empty message, ReadLatency the round trip of an empty read.
 	Latency, ReadLatency time.Duration
-	// Bandwidth of the link in one direction, and DuplexBandwidth of both
-	// directions together.
+	// Bandwidth is the rate of the link in one direction, DuplexBandwidth that of both directions together.
 	Bandwidth, DuplexBandwidth float64
-	// CopyLatency and CopyBandwidth are of Copy.
+	// CopyLatency and CopyBandwidth are the costs of Copy.
 	CopyLatency   time.Duration
 	CopyBandwidth float64
-	// Register and Deregister are for a region of one page, RegisterPage and
-	// DeregisterPage for each further page.
+	// Register and Deregister are the costs of a region of one page, RegisterPage and DeregisterPage of each further
+	// page.
 	Register, RegisterPage     time.Duration
 	Deregister, DeregisterPage time.Duration
 }
@@ -141,23 +126,23 @@ type Costs struct {
 // Access is the set of rights that a memory region grants.
 type Access uint32
 
-// Local reading is always granted.
+// The rights. Local reading is always granted.
 const (
-	// LocalWrite lets receives, reads and atomics of this device write.
+	// LocalWrite lets receives, reads and atomics of this device write to the region.
 	LocalWrite Access = 1 << iota
-	// RemoteWrite, RemoteRead and RemoteAtomic let the peers' requests.
+	// RemoteWrite, RemoteRead and RemoteAtomic let requests of peers do so.
 	RemoteWrite
 	RemoteRead
 	RemoteAtomic
-	// Weak has the region not keep its memory alive, and its Memory be nil: who names it in a
-	// request keeps the memory alive until that has completed. It goes with no remote right.
+	// Weak is a region that does not keep its memory alive. Its Memory method returns nil. The caller keeps the memory
+	// alive until every request that names the region has completed. Weak cannot be combined with a remote right.
 	Weak
 )
 
-// remoteRights are those of peers.
+// remoteRights are the rights that peers use.
 const remoteRights = RemoteWrite | RemoteRead | RemoteAtomic
 
-// Check says what is wrong with a set of rights, "" if nothing is: for RegisterMemory.
+// Check returns what is wrong with a set of rights, or "" if nothing is. Implementations of RegisterMemory call it.
 func (a Access) Check() string {
 	switch {
 	case a&^(LocalWrite|remoteRights|Weak) != 0:
@@ -168,135 +153,123 @@ func (a Access) Check() string {
 	return ""
 }
 
-// A MemoryRegion is memory that a device knows.
+// A MemoryRegion is memory that is registered with a device.
 type MemoryRegion interface {
-	// LKey names the region in segments of this device's requests.
+	// LKey returns the key that names the region in segments of this device's requests.
 	LKey() uint32
-	// Remote tells where peers find the region.
+	// Remote returns the description by which peers access the region.
 	Remote() RemoteRegion
-	// Memory is what was registered, nil of a Weak region.
+	// Memory returns the registered memory, or nil for a Weak region.
 	Memory() []byte
-	// Deregister ends the region. Requests that name it afterwards fail. A
-	// second Deregister is an error wrapping ErrClosed.
+	// Deregister ends the region. Later requests that name it fail. A second Deregister returns an error that wraps
+	// ErrClosed.
 	Deregister() error
 }
 
-// A RemoteRegion is a memory region as a peer names it. It may be copied to the
-// peer as its three numbers.
+// A RemoteRegion describes a memory region to peers. It may be sent to a peer as its three numbers.
 type RemoteRegion struct {
-	// Address of the region's first byte as its owner numbers its memory.
+	// Address is the address of the region's first byte, in the numbering of its owner.
 	Address uint64
-	// Length in bytes.
+	// Length is in bytes.
 	Length uint64
-	// RKey proves to the owner that the requester was told of the region.
+	// RKey proves to the owner that the requester was given access to the region.
 	RKey uint32
 }
 
-// A Mapper is a device that can give this process loads and stores to memory
-// of a peer.
+// A Mapper is a device that can map memory of peers into this process, for loads and stores.
 type Mapper interface {
-	// Neighbor opens the device at address for mapping. An address that
-	// shares no memory with this process is a *CapabilityError. Neighbors
-	// are cached: the same address gives the same Neighbor. A device is its
-	// own neighbor.
+	// Neighbor opens the device at address for mapping. It returns a *CapabilityError if that device shares no memory
+	// with this process. The same address returns the same Neighbor. A device is its own neighbor.
 	Neighbor(address string) (Neighbor, error)
 }
 
 // A Neighbor is a peer device that shares memory with this one.
 type Neighbor interface {
-	// Map returns the region as this process sees it. It stays valid until
-	// this device is closed, also when the peer dies; after the peer
-	// deregisters it, its contents are nobody's. A region over memory that is
-	// not the device's own (not from AllocateMemory) and belongs to another
-	// process is a *CapabilityError.
+	// Map returns the region's memory, mapped in this process. It stays valid until this device is closed, even if the
+	// peer dies. After the peer deregisters the region, its contents are undefined. Map returns a *CapabilityError for
+	// a region of another process whose memory is not from AllocateMemory.
 	Map(region RemoteRegion) ([]byte, error)
-	// Ring wakes the peer if it sleeps on its Channel. The caller has stored
-	// what the peer waits for by a sequentially consistent atomic operation
-	// before. It is a load when nobody sleeps.
+	// Ring wakes the peer if it sleeps on its Channel. Before, the caller has stored what the peer waits for with a
+	// sequentially consistent atomic operation. Ring is a load when no rank sleeps.
 	Ring()
-	// ReadAt and WriteAt copy from and to a region that Map refused, without
-	// the peer taking part, if the system lets this process. offset is from
-	// the region's first byte. An error that cannot heal is a
-	// *CapabilityError.
+	// ReadAt and WriteAt copy from and to a region that Map refused, without the peer taking part, if the system
+	// permits it. offset is in bytes from the region's first byte. A permanent failure is a *CapabilityError.
 	ReadAt(into []byte, region RemoteRegion, offset uint64) error
 	WriteAt(from []byte, region RemoteRegion, offset uint64) error
 }
 
-// A Reserver is a device whose memory can be had before it is backed: to back much memory takes seconds.
+// A Reserver is a device that can reserve memory before it is backed. Backing a large allocation takes seconds.
 type Reserver interface {
-	// ReserveMemory is AllocateMemory but for the pages: each is there when it is first touched, or
-	// after BackMemory. A touch for which the machine has no page left ends the process.
+	// ReserveMemory is AllocateMemory without the pages. Each page is backed when it is first touched, or by
+	// BackMemory. If the machine has no page left at a touch, the process ends.
 	ReserveMemory(n int) ([]byte, error)
-	// BackMemory backs memory of ReserveMemory with pages and returns how many bytes, from the first on,
-	// have theirs. It looks at the context every few MiB; after its error the caller can go on with
-	// the rest. It is an error wrapping [ErrMemory] if there is not that much.
+	// BackMemory backs memory of ReserveMemory with pages and returns the number of bytes, from the first on, that are
+	// backed. It checks the context every few MiB. After the context's error the caller may continue with the rest. If
+	// there is not enough memory, BackMemory returns an error that wraps [ErrMemory].
 	BackMemory(ctx context.Context, memory []byte) (backed int, err error)
 }
 
-// A Watcher is a device that notices the death of a peer without traffic.
+// A Watcher is a device that detects the death of a peer without traffic.
 type Watcher interface {
-	// Watch calls lost once, from a goroutine of the device's, soon after the
-	// device at address was closed or its process has ended, with the cause.
-	// It returns an error if the peer cannot be watched. A peer that is gone
-	// already is lost at once. stop ends the watch.
+	// Watch calls lost with the cause soon after the device at address was closed or its process has ended. It calls
+	// lost once, from a goroutine of the device. For a peer that is already gone it calls lost at once. Watch returns
+	// an error if the peer cannot be watched. stop ends the watch.
 	Watch(address string, lost func(cause error)) (stop func(), err error)
 }
 
-// A Server is a device that the CPU moves, so that whoever polls it may have served a
-// peer although nothing has completed here.
+// A Server is a device whose protocol runs on the CPU. A poll of it may have served a peer although nothing has
+// completed here.
 type Server interface {
-	// Heard counts, as it likes, what has come from peers, and what has been sent to them
-	// by polls. While it grows more is likely to come soon.
+	// Heard returns a counter of what has arrived from peers and of what polls have sent to them. Its unit is the
+	// device's own. While it grows, more is likely to arrive soon.
 	Heard() uint64
-	// Served counts what peers have asked of this side's memory and wait for: reads, atomics, and writes
-	// that their side hears the completion of. Where it grows Heard does.
+	// Served returns the number of requests of peers on this side's memory that the peers wait for: reads, atomics, and
+	// writes whose completion is reported. When it grows, Heard grows too.
 	Served() uint64
-	// Pending tells whether something of this side's waits for room to leave, and goes on only in a poll.
+	// Pending reports whether something of this side waits for room to leave, and continues only in a poll.
 	Pending() bool
-	// Dwell says whether a poll that finds nothing looks several times for something of
-	// the likeliest peer, which suits a rank that waits for nothing else. It tells how
-	// often one looks from now on: once, where it is off or the device never dwells.
+	// Dwell sets whether a poll that finds nothing checks the likeliest peer several times. This suits a rank that
+	// waits for nothing else. Dwell returns the number of checks per poll from now on: 1 if on is false or the device
+	// never dwells.
 	Dwell(on bool) (looks int)
 }
 
-// A Meter is a device that counts what it sends.
+// A Meter is a device that counts the frames it sends.
 type Meter interface {
-	// Frames is how many messages, requests and answers have left for other devices. Acknowledgements by
-	// themselves are none: how many there are depends on who sleeps when.
+	// Frames returns the number of messages, requests and responses that have left for other devices. Pure
+	// acknowledgements do not count: their number depends on which side sleeps when.
 	Frames() uint64
 }
 
-// A Charger is a device in virtual time, whose caller says what its processor has done.
+// A Charger is a device in virtual time. Its caller reports the work of its processor.
 type Charger interface {
 	// Copied charges the caller for copying n bytes.
 	Copied(n int)
-	// Takes is how long the caller's processor takes from now on for what takes as long as
-	// work on one that nothing slows.
+	// Takes returns how long the caller's processor takes from now on for work that takes the time work on a processor
+	// that nothing slows.
 	Takes(work time.Duration) time.Duration
-	// Work keeps the caller's processor busy for the limit, or until the Channel is rung
-	// after the ticket, by which Sleep would end.
+	// Work keeps the caller's processor busy for the limit, or until the Channel is woken after the ticket, as in
+	// Sleep.
 	Work(ticket uint32, limit time.Duration)
 }
 
-// A RingPoller is a device in virtual time whose caller says how many rings in its memory it is
-// going to look at.
+// A RingPoller is a device in virtual time whose caller announces how many rings in its memory it is going to poll.
 type RingPoller interface {
-	// PollRings lets all come that the card has placed by the time when they are looked at,
-	// and charges the caller for looking.
+	// PollRings delivers everything that the card has placed by the time of the poll, and charges the caller for
+	// polling n rings.
 	PollRings(n int)
 }
 
-// A Severer is a queue pair that can be ended because its peer is taken for dead, which
-// may be only stopped, or cut off, and come back.
+// A Severer is a queue pair that can be ended because its peer is presumed dead. The peer may only be stopped, or cut
+// off, and come back.
 type Severer interface {
-	// Sever puts the queue pair in StateError. What has come of the peer is carried out;
-	// after Sever nothing of it is any more. Completions are kept. The error of both sides is an
-	// ErrDisconnected; see there.
+	// Sever puts the queue pair in StateError. Requests of the peer that have arrived are applied; later ones are not.
+	// Completions are kept. Both sides get an [ErrDisconnected].
 	Sever()
 }
 
-// A CompletionChannel is where a rank sleeps while nothing that it waits for
-// has come. Sleeping takes two steps, so that nothing is missed:
+// A CompletionChannel is the event channel on which a rank sleeps until something arrives. Sleeping takes two steps, so
+// that no wake-up is missed:
 //
 //	ticket := channel.Prepare()
 //	if nothing has come yet {
@@ -306,14 +279,14 @@ type Severer interface {
 //
 // Several goroutines may sleep at once.
 type CompletionChannel interface {
-	// Prepare announces a sleeper. Every ring after it ends the Sleep with
-	// its ticket. It is sequentially consistent with the loads that follow.
+	// Prepare announces a sleeper and returns its ticket. Every later Ring ends the Sleep with this ticket. Prepare is
+	// sequentially consistent with the loads that follow it.
 	Prepare() uint32
-	// Sleep returns when the channel was rung after Prepare, or after limit
-	// if that is not negative, or for no reason.
+	// Sleep returns when the channel was rung after Prepare, or after limit unless limit is negative. It may also
+	// return spuriously.
 	Sleep(ticket uint32, limit time.Duration)
-	// Finish takes the announcement back. Each Prepare has one.
+	// Finish takes the announcement back. Each Prepare needs one Finish.
 	Finish()
-	// Ring wakes all sleepers. It may be called by anyone in this process.
+	// Ring wakes all sleepers. Any goroutine of this process may call it.
 	Ring()
 }

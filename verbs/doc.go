@@ -1,37 +1,33 @@
-// Package verbs is the network card as this library sees it, in InfiniBand's
-// terms: devices, memory regions with local and remote keys, reliable connected
-// queue pairs, completion queues and work requests. Everything above it is
-// written against [Device] and does not know which card it runs on.
+// Package verbs describes a network card in InfiniBand's terms; it is for those who write a device, or a protocol over
+// any device. The terms are devices, memory regions with local and remote keys, reliable connected queue pairs,
+// completion queues and work requests. Protocols use [Device] and do not know which card they run on.
 //
 // # The contract
 //
-// Nothing in a device blocks but [CompletionChannel.Sleep]. Work is posted in
-// batches from the caller's slice and completions are polled into the caller's
-// slice, so that a device behind a foreign call or a system call pays for it
-// once a batch, and a device in virtual time stays in charge of time.
+// Only [CompletionChannel.Sleep] blocks. Work is posted in batches from the caller's slice, and completions are polled
+// into the caller's slice. So a device behind a foreign call or a system call pays for it once per batch. A device in
+// virtual time controls the time.
 //
-// A queue pair is reliable and ordered. Work requests of one queue pair take
-// effect at the responder in the order in which they were posted: an [OpSend]
-// is received after every earlier [OpRDMAWrite] has been placed. Reads and
-// atomics are ordered among themselves; a write posted after a read may be
-// placed before the read has returned, unless it carries [Fence].
+// A queue pair is reliable and ordered. Work requests of one queue pair take effect at the responder in the order in
+// which they were posted: an [OpSend] is received after every earlier [OpRDMAWrite] has been placed. Reads and atomics
+// are ordered among themselves. A write posted after a read may be placed before the read has returned, unless the
+// write carries [Fence].
 //
-// A completion with [StatusSuccess] means: for a send, the message is in a
-// receive buffer of the peer, or in order behind a receive that is not yet
-// posted; for a write, the bytes are placed at the target; for a read or an
-// atomic, the result is in the local segment. One completion answers for every
-// unsignalled request posted to that queue pair before it.
+// A completion with [StatusSuccess] means:
 //
-// After the first error a queue pair is in [StateError]: everything outstanding,
-// and everything posted later, completes with [StatusFlushed]. Other queue pairs
-// are not touched.
+//   - for a send, that the message is in a receive buffer of the peer, or waits in order for a receive to be posted;
+//   - for a write, that the bytes are placed at the target;
+//   - for a read or an atomic, that the result is in the local segment.
 //
-// The remote side of a request (key, range, access right) is checked for each
-// request where the memory is, or by the rules of the memory's owner. A failed
-// check is a [StatusRemoteAccess] completion at the requester, and the target's
-// memory is untouched.
+// One completion also completes every unsignalled request posted to that queue pair before it.
 //
-// The suite in verbs/verbstest states all of this as tests. Every device runs it.
+// After its first error a queue pair is in [StateError]: all outstanding requests, and all that are posted later,
+// complete with [StatusFlushed]. Other queue pairs are not affected.
+//
+// The remote side of each request (key, range, access right) is checked by the owner of the memory, or by the owner's
+// rules. If a check fails, the requester gets a [StatusRemoteAccess] completion and the target's memory is unchanged.
+//
+// Package verbs/verbstest has all of this as tests. Every device runs them.
 package verbs
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -6,31 +6,32 @@ import (
 )
 
 var (
-	// ErrClosed: the device, queue pair, queue or region was closed before.
+	// ErrClosed reports that the device, queue pair, queue or region was closed before.
 	ErrClosed = errors.New("verbs: closed")
-	// ErrQueueFull: no more requests can be outstanding; poll and post again.
+	// ErrQueueFull reports that no more requests can be outstanding. Poll and post again.
 	ErrQueueFull = errors.New("verbs: queue full")
-	// ErrMemory: there is not enough memory.
+	// ErrMemory reports that there is not enough memory.
 	ErrMemory = errors.New("verbs: not enough memory")
-	// ErrPeerGone: the peer's device was closed or its process has ended.
+	// ErrPeerGone reports that the peer's device was closed or its process has ended.
 	ErrPeerGone = errors.New("verbs: peer is gone")
-	// ErrDisconnected: a side has ended the connection in order, by closing or severing it. It is an ErrPeerGone.
-	// When the peer's process ends, or the peer is silent for too long, the error is ErrPeerGone and not ErrDisconnected. So
-	// it is when a side that closes cannot tell, because what it sent before has not left it. A device over several rails
-	// severs the others when one fails, so that its peer may get either.
+	// ErrDisconnected reports that one side has closed or severed the connection in order. It wraps ErrPeerGone.
+	//
+	// The error is only ErrPeerGone when the peer's process ends, or the peer is silent for too long. It is also only
+	// ErrPeerGone when the closing side cannot notify the peer, because data that it sent before has not left yet. A
+	// device over several rails severs the other rails when one fails, so its peer may get either error.
 	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
-	// ErrRejected: the peer did not accept the connection.
+	// ErrRejected reports that the peer did not accept the connection.
 	ErrRejected = errors.New("verbs: connection rejected")
-	// ErrShortage: this side lacks descriptors, ports or buffers for a connection, which
-	// the peer has not heard of. Another may be tried.
+	// ErrShortage reports that this side lacks file descriptors, ports or buffers for a connection. The peer has not
+	// been contacted. The caller may try again.
 	ErrShortage = errors.New("verbs: this side is short of what a connection takes")
 )
 
-// A CapabilityError says that this device, here, cannot do a thing that others
-// may. errors.Is(err, errors.ErrUnsupported) holds for it.
+// A CapabilityError reports that this device cannot do something here that other devices may. It matches
+// errors.ErrUnsupported with errors.Is.
 type CapabilityError struct {
-	// Device is the device's name, Capability what was asked of it, Reason
-	// why it is missing and what would bring it.
+	// Device is the device's name, Capability what was requested. Reason is why it is missing and what would provide
+	// it.
 	Device, Capability, Reason string
 	// Cause is the system's error, if there is one.
 	Cause error
@@ -44,36 +45,36 @@ func (e *CapabilityError) Error() string {
 	return s
 }
 
-// Unwrap gives the system's error.
+// Unwrap returns the system's error.
 func (e *CapabilityError) Unwrap() error { return e.Cause }
 
-// Is makes every CapabilityError an errors.ErrUnsupported.
+// Is reports whether target is errors.ErrUnsupported.
 func (e *CapabilityError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// An ArgumentError is a call of a device with an argument that it never takes.
+// An ArgumentError reports a call of a device with an argument that the device never accepts.
 type ArgumentError struct {
-	// Device is the device's name, Text what was wrong and what is allowed.
+	// Device is the device's name. Text is what was wrong and what is allowed.
 	Device, Text string
 }
 
 func (e *ArgumentError) Error() string { return e.Device + ": " + e.Text }
 
-// Status of a completion. Every status but StatusSuccess is an error.
+// Status is the status of a completion. Every status but StatusSuccess is an error.
 type Status uint8
 
 const (
 	StatusSuccess Status = iota
 	// StatusLocalLength: a received message is longer than the receive.
 	StatusLocalLength
-	// StatusLocalProtection: a segment is outside its region or right.
+	// StatusLocalProtection: a segment is outside its region, or its region lacks the right.
 	StatusLocalProtection
 	// StatusRemoteInvalid: the target found the request malformed.
 	StatusRemoteInvalid
-	// StatusRemoteAccess: wrong key, range or right at the target.
+	// StatusRemoteAccess: the key, range or right is wrong at the target.
 	StatusRemoteAccess
-	// StatusRemoteOperation: the target could not carry the request out.
+	// StatusRemoteOperation: the target could not execute the request.
 	StatusRemoteOperation
-	// StatusRetryExceeded: the peer does not answer.
+	// StatusRetryExceeded: the peer does not respond.
 	StatusRetryExceeded
 	// StatusFlushed: the queue pair was in StateError.
 	StatusFlushed
@@ -97,5 +98,5 @@ func (s Status) String() string {
 	return fmt.Sprintf("status %d", uint8(s))
 }
 
-// Error makes a status an error value; StatusSuccess is not one.
+// Error returns the status as an error text. A StatusSuccess is not an error.
 func (s Status) Error() string { return "verbs: " + s.String() }

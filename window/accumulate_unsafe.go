@@ -7,14 +7,14 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// kernels are the functions that apply operations to elements of one kind, nil
-// where the kind does not have the operation.
+// kernels are the functions that apply operations to elements of one kind. A function is nil if the kind does not have
+// the operation.
 type kernels struct {
 	apply  [reduce.NoOp + 1]reduce.Func
 	fetch  [reduce.NoOp + 1]reduce.FetchFunc
 	atomic [reduce.NoOp + 1]reduce.AtomicFunc
 	swap   reduce.AtomicSwapFunc
-	// swaps tells that the kind has CompareAndSwap, which needs none without atomic instructions.
+	// swaps is set if the view has CompareAndSwap on its fast path. swap is needed only with atomic instructions.
 	swaps bool
 }
 
@@ -33,15 +33,15 @@ func kernelsFor(kind reduce.Kind) *kernels {
 	return k
 }
 
-// operands are the program's side of an accumulate, count elements each: origin,
-// nil with NoOp alone, and result, nil if nobody wants the old values. Sound
-// because they are the memory of slices so long; see address.
+// operands are the program's side of an accumulate, of count elements each. origin may be nil with NoOp only. result is
+// nil if the operation returns no old values. Sound because both are the memory of slices of count elements: see
+// address.
 type operands struct {
 	origin, result unsafe.Pointer
 	count          int
 }
 
-// advance goes on to the operands n elements later.
+// advance skips n elements of the operands.
 func (o *operands) advance(n int, shift uint8) {
 	if o.count -= n; o.count == 0 {
 		return
@@ -98,7 +98,7 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 	return v.accumulateAny("Accumulate", op, operands{origin: origin, count: count}, target, displacement)
 }
 
-// accumulateAny is the way of an accumulate that did not pass the short check.
+// accumulateAny is the slow path of an accumulate, for calls that fail the checks of the fast path.
 func (v *view) accumulateAny(call string, op Op, o operands, target, displacement int) error {
 	if v.watch == nil {
 		return v.doAccumulate(call, op, o, target, displacement)
@@ -122,7 +122,7 @@ func (v *view) doAccumulate(call string, op Op, o operands, target, displacement
 		return nil
 	}
 	if p.data != nil {
-		// What is held is of mapped memory, and may be of this.
+		// Deferred accumulates on mapped memory come first: they may be to these elements.
 		v.settle()
 	}
 	if p, err = v.through(p, target); err != nil {
@@ -145,8 +145,7 @@ func (v *view) doAccumulate(call string, op Op, o operands, target, displacement
 	return nil
 }
 
-// combine applies an accumulate to mapped window memory, to being its element at
-// offset.
+// combine applies an accumulate to mapped window memory. to is the address of the element at offset.
 func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uint64) {
 	if v.native && v.kernels.atomic[op] != nil {
 		for o.count > 0 {
@@ -175,7 +174,7 @@ func (v *view) combine(p *peer, op Op, to unsafe.Pointer, o operands, offset uin
 	}
 }
 
-// combineStripe applies an accumulate to n elements, under the lock of their stripe.
+// combineStripe applies an accumulate to n elements of one stripe. The caller holds the lock of the stripe.
 func (v *view) combineStripe(op Op, to unsafe.Pointer, o operands, n int) {
 	if o.result == nil {
 		v.kernels.apply[op](to, o.origin, n)
@@ -184,9 +183,9 @@ func (v *view) combineStripe(op Op, to unsafe.Pointer, o operands, n int) {
 	}
 }
 
-// exchange applies an accumulate to memory that this process can read and write
-// but not map: the elements of a stripe are fetched, combined here and written
-// back under the stripe's lock, as everyone takes it for this window.
+// exchange applies an accumulate to memory that this process can read and write by system calls, but not map. Under the
+// lock of each stripe it reads the elements, combines them here and writes them back. All ranks take these locks for
+// this window.
 func (v *view) exchange(p *peer, op Op, o operands, offset uint64) error {
 	var old, combined []byte
 	for o.count > 0 {
@@ -205,7 +204,7 @@ func (v *view) exchange(p *peer, op Op, o operands, offset uint64) error {
 	return nil
 }
 
-// resized is b with n bytes, on an 8-byte boundary.
+// resized returns b with n bytes, or new memory if b is too short. The memory is on an 8-byte boundary.
 func resized(b []byte, n int) []byte {
 	if cap(b) >= n {
 		return b[:n]
@@ -225,7 +224,7 @@ func (v *view) exchangeStripe(p *peer, op Op, origin unsafe.Pointer, old, combin
 	return p.neighbor.WriteAt(combined, p.region, offset)
 }
 
-// fetchAndOp is an accumulate of one element whose old value is wanted.
+// fetchAndOp is an accumulate of one element that returns its old value.
 func (v *view) fetchAndOp(op Op, operand, result unsafe.Pointer, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) && int(op) < len(v.kernels.apply) && v.chosen(op) {
 		t := &v.targets[target]
@@ -267,7 +266,7 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 	return v.watched(&i, func() error { return v.doSwap(compare, swap, result, target, displacement) })
 }
 
-// swapMapped is a compare-and-swap in memory that is mapped.
+// swapMapped is a compare-and-swap in mapped memory.
 func (v *view) swapMapped(t *target, memory *byte, displacement int, compare, swap, result unsafe.Pointer) {
 	offset := displacement << (v.shift & 7)
 	to := unsafe.Add(unsafe.Pointer(memory), offset)
@@ -285,7 +284,7 @@ func (v *view) swapMapped(t *target, memory *byte, displacement int, compare, sw
 	v.giveStripe(stripe)
 }
 
-// doSwap is the way of a compare-and-swap that did not pass the short check.
+// doSwap is the slow path of a compare-and-swap, for calls that fail the checks of the fast path.
 func (v *view) doSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
 	p, err := v.reach("CompareAndSwap", target, displacement, 1)
 	if err == nil && v.hints.readOnly {
@@ -320,8 +319,8 @@ func (v *view) doSwap(compare, swap, result unsafe.Pointer, target, displacement
 	return nil
 }
 
-// swapElement compares two elements as the bits they are, a NaN equal to itself
-// and 0 unlike -0, under the lock of the element's stripe.
+// swapElement compares and swaps elements as bits: a NaN equals itself, and 0 differs from -0. The caller holds the
+// lock of the element's stripe.
 func (v *view) swapElement(to, compare, swap, result unsafe.Pointer) {
 	switch v.shift {
 	case 0:

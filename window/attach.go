@@ -14,23 +14,25 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Attach gives the window that another process serves under a name, see Serve, in a World of world.Dial. T is its
-// element type. Its memory is rank 0's; this rank, 1, has none of it. It has the operations of every window, between
-// Lock, or LockAll, and Unlock; calls for which others have to call something too are an ErrAttached. Close is for
-// this rank alone.
+// Attach returns a window that another process serves under a name (see [Serve]). w is a World of world.Dial. The
+// window has memory on rank 0 only. This rank, 1, has none. Close concerns this rank alone.
 //
-// A name that is not served, and another element type, are an ErrNotServed, a window whose seats are all taken is an
-// ErrNoSeat. The end of the other process is a *world.PeerError of rank 0, and so is an end of the session by the server,
-// which is a world.ErrEvicted that says why: see Limits. A window that clients only read has no other operations: they are
-// an ErrReadOnly. What the window was promised when it was made
-// (SingleElement and the like) is promised here too; the options may only leave out ways to arrange operations (Without).
+// The window has all operations, between Lock or LockAll and Unlock or UnlockAll. Calls that need a call of the other
+// process return an [ErrAttached], and so does Lock of rank 1. If the window is served read-only, calls that write
+// return an [ErrReadOnly], and so do exclusive locks. Promises such as [SingleElement] are those with which the window
+// was made. The only option that Attach accepts is [Without].
 //
-// An Attach that its context cut short goes on when it is called again with the same name and element type. If it is
-// not, the seat that it was given is given back as soon as this process hears of it, which is in other calls, or by Close
-// of the World.
+// Attach returns an [ErrNotServed] if the name is not served or T is not the element type of the window. It returns an
+// [ErrNoSeat] if the window or this session has no free seat. When the other process ends, calls return a
+// *world.PeerError of rank 0. If the server evicts this client, the cause is a world.ErrEvicted that has the reason:
+// see [Limits].
 //
-// A seat is free when Close of the World has returned. Where its window alone is closed the server is told so: the seat is
-// free to what this World attaches to next, and soon to others.
+// If ctx ends first, another Attach with the same name and element type continues. Without one, a seat that the server
+// grants meanwhile is given back as soon as this process learns of it. That happens in other calls, or in Close of the
+// World.
+//
+// When Close of the World has returned, its seats are free. Close of a window alone notifies the server: the seat is
+// free for the next Attach of this World, and soon for other clients.
 func Attach[T Element](ctx context.Context, w *world.World, name string, options ...Option) (*Window[T], error) {
 	if err := checkContext(ctx, "Attach"); err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	return windowOver[T](c), nil
 }
 
-// checkJob refuses a call for which others have to call something.
+// checkJob rejects a call that needs calls of other ranks, if the window was attached to.
 func (c *core) checkJob(call string) error {
 	if c.visited != nil {
 		return fmt.Errorf("window: %s: %w", call, ErrAttached)
@@ -74,24 +76,25 @@ func (c *core) checkJob(call string) error {
 	return nil
 }
 
-// A visitor is a client's part in its session.
+// A visitor is the client's end of a session.
 type visitor struct {
 	world  *job.World
 	number uint32
 
 	mu      sync.Mutex
 	tickets uint64
-	// asked are the requests without an answer.
+	// asked has the requests without a response, by ticket.
 	asked map[uint64]*inquiry
 }
 
-// An inquiry is a request. Who has made it waits until it is answered, unless that was given up, which
-// the mutex of the visitor guards. Who makes the same request then goes on with it.
+// An inquiry is a request for a window. The call that made it waits for the response, or gives up, which the mutex of
+// the visitor guards. A call that makes the same request continues the inquiry.
 type inquiry struct {
 	request  []byte
 	answered atomic.Bool
 	number   uint64
-	// Of one without a window refusal and detail are why, in terms of the protocol, and else text the offer.
+	// If number is 0, refusal and detail are the reason of the rejection in terms of the protocol, or text is.
+	// Otherwise text is the offer.
 	refusal uint8
 	detail  uint64
 	text    []byte
@@ -106,7 +109,7 @@ func newVisitor(w *job.World) *visitor {
 	return v
 }
 
-// Serve takes answers. It is called in progress.
+// Serve takes responses. It is called in progress.
 func (v *visitor) Serve(from *job.Link, m *job.Message, payload []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,7 +129,7 @@ func (v *visitor) Serve(from *job.Link, m *job.Message, payload []byte) error {
 	return nil
 }
 
-// attach asks for a window, and makes this rank's end of it.
+// attach requests a window, and makes this rank's end of it.
 func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
 	a, err := v.inquire(ctx, encodeRequest(kind, name))
 	switch {
@@ -142,7 +145,7 @@ func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, sch
 	return c, err
 }
 
-// refused is why there is no window of the kind. What the server has told may be anything.
+// refused returns the error of a rejected request. The values come from the server and may be anything.
 func (a *inquiry) refused(kind reduce.Kind) error {
 	switch {
 	case a.refusal == refusedName:
@@ -163,7 +166,7 @@ func (a *inquiry) refused(kind reduce.Kind) error {
 	return &job.RejectionError{Rank: 0, Text: fmt.Sprintf("%.512q", a.text)}
 }
 
-// settle makes this rank's end of a window that it is offered.
+// settle makes this rank's end of an offered window.
 func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
 	s, theirs, err := parseOffer(text)
 	if err == nil {
@@ -190,10 +193,10 @@ func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme sc
 	return c, nil
 }
 
-// inquire asks for a window, and waits for the answer.
+// inquire requests a window and waits for the response.
 func (v *visitor) inquire(ctx context.Context, request []byte) (*inquiry, error) {
 	if a := v.goOn(request); a != nil {
-		// What was refused long ago may be there now.
+		// What was rejected long ago may be available now.
 		if err := v.await(ctx, a); err != nil || a.number != 0 {
 			return a, err
 		}
@@ -205,7 +208,7 @@ func (v *visitor) inquire(ctx context.Context, request []byte) (*inquiry, error)
 	return a, v.await(ctx, a)
 }
 
-// goOn takes a request up again that was given up, and has no answer yet; nil if there is none.
+// goOn resumes a request that was given up and has no response yet. It returns nil if there is none.
 func (v *visitor) goOn(request []byte) *inquiry {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -218,7 +221,7 @@ func (v *visitor) goOn(request []byte) *inquiry {
 	return nil
 }
 
-// ask asks for a window.
+// ask sends a request for a window.
 func (v *visitor) ask(ctx context.Context, request []byte) (*inquiry, error) {
 	link, err := v.world.Link(0)
 	if err != nil {
@@ -240,7 +243,7 @@ func (v *visitor) ask(ctx context.Context, request []byte) (*inquiry, error) {
 	return a, nil
 }
 
-// await waits for the answer to a request.
+// await waits for the response to a request.
 func (v *visitor) await(ctx context.Context, a *inquiry) error {
 	wait := v.world.NewWaiter()
 	defer wait.Finish()
@@ -257,7 +260,7 @@ func (v *visitor) await(ctx context.Context, a *inquiry) error {
 	return nil
 }
 
-// giveUp gives a request up, unless it has been answered.
+// giveUp gives up a request, unless its response has arrived, and reports whether it gave up.
 func (v *visitor) giveUp(a *inquiry) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -265,7 +268,7 @@ func (v *visitor) giveUp(a *inquiry) bool {
 	return a.givenUp
 }
 
-// leave closes a window.
+// leave closes the client's end of a window.
 func (v *visitor) leave(c *core) error {
 	c.withdraw()
 	err := c.release()
@@ -275,7 +278,7 @@ func (v *visitor) leave(c *core) error {
 	return err
 }
 
-// detach tells that a window is closed here. That the other process has ended tells it as well.
+// detach notifies the server that a window is closed here. If the server has ended it needs no notification.
 func (v *visitor) detach(number uint32) {
 	link, err := v.world.Link(0)
 	if err == nil {

@@ -14,23 +14,21 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A window is made in one call on each rank: every rank makes its part, then all tell
-// each other of their parts, so that whatever went wrong on one rank is known on all
-// before any returns.
+// Each rank makes a window in one call. Every rank makes its part, and then all ranks exchange descriptions of their
+// parts. So an error on one rank is known on all before any of them returns.
 //
-// A call that its context cuts short may have told of its part already, and the others
-// may have the window, and use it, before the call is made again. So what it has made
-// stays with the World, as a creation, and the same call goes on with it. It is given
-// back only when all know that there will be no window. If that cannot be agreed on,
-// because a rank has failed, it stays until the World is closed.
+// A call that its context ends early may have sent its description already. The other ranks may then have the window
+// and use it, before the call is made again. So the state of the call stays with the World, as a creation, and the same
+// call continues it. It is discarded only when all ranks know that there will be no window. If they cannot agree on
+// that, because a rank has failed, it stays until the World is closed.
 
-// arguments are what has to be the same when a call is made again.
+// arguments are the arguments that must be the same when a call is made again.
 type arguments struct {
 	call string
 	kind reduce.Kind
 	settings
 	count int
-	// memory is that of Create, if count is not 0.
+	// memory is the start of the memory given to Create, if count is not 0.
 	memory *byte
 }
 
@@ -40,15 +38,15 @@ type creation struct {
 	world *job.World
 	part  part
 	core  *core
-	// fault is why this rank has no part.
+	// fault is the error for which this rank has no part.
 	fault error
-	// prepared: there is a part or a fault, and mine says which.
+	// prepared is set once there is a part or a fault. mine describes it.
 	prepared bool
 	mine     description
-	// told: others may have been told of mine.
+	// told is set once other ranks may have received mine.
 	told bool
-	// all are the parts, when they are known. found is what this rank has found out about how
-	// ranks reach each other, findings what all have.
+	// all has the descriptions of all parts, once they are known. found is this rank's finding of how ranks reach each
+	// other, findings has those of all ranks.
 	all      []description
 	found    *finding
 	findings []finding
@@ -57,17 +55,17 @@ type creation struct {
 // A creator makes the windows of a World, one after the other.
 type creator struct {
 	mu sync.Mutex
-	// number is the next window's.
+	// number is the number of the next window, if numbered is set.
 	number   uint32
 	numbered bool
-	// unfinished was cut short. over is why there can be no window any more.
+	// unfinished is the creation that a context has ended early. over is the error after which no window can be made.
 	unfinished *creation
 	over       error
 }
 
 type creatorKey struct{}
 
-// create makes a window, or goes on with it.
+// create makes a window, or continues an unfinished creation.
 func create[T Element](ctx context.Context, w *world.World, a arguments, options []Option, makePart func() (part, error)) (*Window[T], error) {
 	if err := checkContext(ctx, a.call); err != nil {
 		return nil, err
@@ -105,7 +103,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	return windowOver[T](c.core), nil
 }
 
-// begin gives the creation that the call goes on with, or begins one.
+// begin returns the creation that the call continues, or begins one.
 func (all *creator) begin(w *job.World, a arguments, fault error, makePart func() (part, error)) (*creation, error) {
 	if all.over != nil {
 		return nil, errtext.Errorf("window: %s: none can be made any more: %w", a.call, all.over)
@@ -123,7 +121,7 @@ func (all *creator) begin(w *job.World, a arguments, fault error, makePart func(
 		}
 	}
 	if !all.numbered {
-		// Also where this rank can make no window: the others count too.
+		// The number is taken even if this rank has a fault: the other ranks take it, too.
 		all.number, all.numbered = w.NewNumber(), true
 	}
 	c := &creation{arguments: a, world: w, fault: fault}
@@ -133,7 +131,7 @@ func (all *creator) begin(w *job.World, a arguments, fault error, makePart func(
 	return c, nil
 }
 
-// prepare makes this rank's part ready for others. With the context's error it is not, and the next call goes on.
+// prepare makes this rank's part ready for other ranks. If the context ends first, the next call continues.
 func (all *creator) prepare(ctx context.Context, c *creation) error {
 	if c.prepared {
 		return nil
@@ -154,15 +152,14 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 	if c.fault == nil {
 		c.mine.describe(&c.part)
 		c.mine.tallies, c.mine.ability = talliesSuit(c.world), abilityOf(c.world, &c.part)
-		// Others may have the window, and send messages to this rank's part, before
-		// this rank hears that they all agree.
+		// The core serves messages from now on: other ranks may have the window before this rank learns that all agree.
 		c.core, c.fault = newCore(c.world, all.number, c.settings, &c.part, c.call == "Allocate")
 	}
 	c.mine.failed = c.fault != nil
 	return nil
 }
 
-// finish keeps a creation that may go on, and else ends it.
+// finish keeps a creation that can be continued, and ends any other.
 func (all *creator) finish(c *creation, err error) error {
 	var lost *job.PeerError
 	var disagreed *unlikeError
@@ -180,7 +177,7 @@ func (all *creator) finish(c *creation, err error) error {
 	return err
 }
 
-// discard gives back what the creation has made.
+// discard frees what the creation has made.
 func (c *creation) discard() error {
 	if c.core != nil {
 		c.core.withdraw()
@@ -188,12 +185,12 @@ func (c *creation) discard() error {
 	return c.part.release()
 }
 
-// An unlikeError is one that every rank has: there will be no window.
+// An unlikeError is an error that every rank gets: there will be no window.
 type unlikeError struct{ error }
 
 func (e *unlikeError) Unwrap() error { return e.error }
 
-// agree has the ranks tell each other of their parts, and of how they reach them.
+// agree exchanges the parts with the other ranks, and how ranks reach each other.
 func (c *creation) agree(ctx context.Context) error {
 	if c.all == nil {
 		all := make([]description, c.world.Size())
@@ -217,12 +214,12 @@ func (c *creation) agree(ctx context.Context) error {
 		}
 	}
 	c.core.open(c.all, how, c.call == "Allocate")
-	// The window keeps the part, and with it this.
+	// The release of the window keeps c alive, because it is a method of c.part. It needs no descriptions.
 	c.all, c.findings = nil, nil
 	return nil
 }
 
-// gather has the ranks tell each other something.
+// gather exchanges a value with all ranks.
 func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
 	err := job.AllGather(ctx, c.world, []T{mine}, all)
 	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
@@ -232,7 +229,8 @@ func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
 	return nil
 }
 
-// differences is the error of the first rank that differs, or, where none does, has described a part that cannot be.
+// differences returns the error of the first rank that differs from rank 0. If none does, it returns that of the first
+// rank that has described an impossible part.
 func (c *creation) differences() error {
 	for rank := range c.all {
 		d := &c.all[rank]
@@ -252,7 +250,7 @@ func (c *creation) differences() error {
 			return differ("Seats", d.seats, want.seats)
 		}
 	}
-	// They all have elements of one type, this rank's.
+	// All kinds are equal now, so they are that of this rank.
 	for rank := range c.all {
 		if d := &c.all[rank]; !d.failed {
 			if err := d.check(c.kind); err != nil {
@@ -263,8 +261,8 @@ func (c *creation) differences() error {
 	return nil
 }
 
-// firstFailure is the error of the first rank that has failed, -1 if none has: all tell each
-// other of theirs.
+// firstFailure returns the error of the rank failed, the first one that has a fault, or nil if failed is -1. All ranks
+// exchange their faults.
 func (c *creation) firstFailure(ctx context.Context, failed int) error {
 	if failed < 0 {
 		return nil

@@ -13,16 +13,16 @@ import (
 	"github.com/onesided/rma/epoch"
 )
 
-// ErrMisuse: a use of a window that the rules forbid and that goes unnoticed but for world.WithDebug.
+// ErrMisuse means that the program broke a rule of windows in a way that only world.WithDebug notices.
 var ErrMisuse = errors.New("misuse")
 
-// A MisuseError names two calls that do not go together. It is an ErrMisuse.
+// A MisuseError reports two calls that conflict. It is an [ErrMisuse].
 type MisuseError struct {
-	// What is wrong.
+	// What describes the misuse.
 	What string
-	// First and Second are the calls, in this order, with where they were made: "Put at a.go:10".
+	// First and Second are the calls, in this order, each with its place in the program, as in "Put at a.go:10".
 	First, Second string
-	// FirstRank and SecondRank made them.
+	// FirstRank and SecondRank are the ranks that made the calls.
 	FirstRank, SecondRank int
 }
 
@@ -30,50 +30,55 @@ func (e *MisuseError) Error() string {
 	return fmt.Sprintf("window: %v: %s: %s of rank %d, and %s of rank %d", ErrMisuse, e.What, e.First, e.FirstRank, e.Second, e.SecondRank)
 }
 
-// Is makes it an ErrMisuse.
+// Is reports whether target is [ErrMisuse].
 func (e *MisuseError) Is(target error) bool { return target == ErrMisuse }
 
-// debugging finds misuse of a window. It keeps what was issued and is not complete:
+// debugging finds misuse of a window from records of what was issued. It finds misuse of two kinds, and not all of it:
 //
-//   - Operations of one epoch that may not meet, because one is a put, or one a get and one changes the element by the
-//     accumulate family: of this rank, and of others that are goroutines of this process. Operations that were
-//     completed by a flush or an unlock meet no others, nor gets that have their results, nor those of two Fences. A put that notifies, which may be
-//     known to be complete by what its target does, is compared with what is not complete, but nothing with it.
-//   - Local memory: results that are asked for twice, or put from before they are there, and origins of puts that
-//     have changed when the put completes. Where the result of an operation is there at once, because the
-//     target is mapped, the program finds poison in its place until the call that completes it.
+//   - Conflicting operations of one epoch on the same bytes: one is a put, or one is a get and the other changes the
+//     bytes by the accumulate family. The operations are those of this rank, and of other ranks that are goroutines of
+//     this process.
+//   - Misuse of local memory: two results in the same memory; a put from memory before its result has arrived; an origin
+//     that changes before its put is complete.
 //
-// Operations with a Request, whose buffers are complete by themselves, are left out of the second.
+// An operation that a flush or an unlock has completed conflicts with none. Neither does a get whose result has
+// arrived, nor an operation of another Fence epoch. A PutNotify is compared with the incomplete operations before it,
+// and no later operation with it: its target may have learned that it is complete.
 //
-// Operations of one kind on the same bytes are kept once, and so are puts from the same memory: what is kept is bounded by
-// what they touch, and what a new one meets is found by address. So an epoch takes time in proportion to its operations.
-// Of an operation that one goroutine issues while another completes those before on the same bytes it may lose sight.
+// If the result of an operation on a mapped target is there at once, its memory holds poison until the call that
+// completes the operation. Operations with a Request, whose buffers are complete on their own, are left out of the
+// second kind.
+//
+// Operations of one kind on the same bytes are recorded once, and so are puts from the same memory. So records are
+// bounded by the memory that operations touch, and are found by address. The time of an epoch grows in proportion to
+// its operations. An operation may be missed if another goroutine completes earlier operations on the same bytes while
+// it is issued.
 type debugging struct {
 	mu sync.Mutex
-	// origins and results are the buffers of this rank's operations that are in use, by target and address. No two results
-	// meet.
+	// origins and results have the buffers in use by this rank's operations, by target and address. No two results
+	// overlap.
 	origins, results map[int]*index[*buffer]
 	uses             uint64
-	// generation counts the calls of RFlush so far. What is used behind one is not complete with it.
+	// generation counts the calls of RFlush so far. The request of an RFlush does not complete what was used after it.
 	generation uint64
-	// callers are what has been used of them, each once.
+	// callers has each caller once, for records to share.
 	callers map[caller]*caller
-	// beyond are the accesses to ranks of other processes, and to parts whose memory is gone.
+	// beyond has the accesses to ranks of other processes, and to parts whose memory is gone.
 	beyond map[int]*accesses
-	// openers are the last calls that have opened epochs, of each kind and target.
+	// openers has the last call that opened an epoch of each kind and target.
 	openers map[epoch.Opening]caller
-	// placed is the last number of the meeting whose place was noted. The call at hand has it.
+	// placed is the number in the barrier of the last call whose place was recorded. The call in progress owns it.
 	placed uint32
 }
 
-// A caller is a call of a rank, with its place.
+// A caller is a call of a rank with its place.
 type caller struct {
 	rank int
 	call string
 	site site
 }
 
-// String is the call with its place.
+// String returns the call with its place.
 func (c *caller) String() string { return c.call + " at " + c.site.String() }
 
 // A site is the call stack of a call.
@@ -84,7 +89,7 @@ func here() (s site) {
 	return s
 }
 
-// String is the first place outside of this package.
+// String returns the first place outside of this package.
 func (s *site) String() string {
 	frames := runtime.CallersFrames(s[:])
 	for {
@@ -104,17 +109,17 @@ func (c *caller) clash(what string, first *caller) error {
 	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: c.String(), SecondRank: c.rank}
 }
 
-// completed is called at the end of calls that complete operations on a target, or on all if that is -1: their buffers
-// are the program's, and if all of it is set they are complete at the target, as those are that have read. It says what
-// has become of the buffers.
+// completed is called at the end of a call that completes operations on target, or on all targets if target is -1. The
+// buffers belong to the program again. Operations that read are complete at the target, and if all is set, so are the
+// others. completed returns an error if the program has changed a buffer.
 func (c *core) completed(call string, target int, all bool) error {
 	return c.completedOf(call, target, all, lastGeneration)
 }
 
-// lastGeneration is behind all.
+// lastGeneration is a generation after all others.
 const lastGeneration = math.MaxUint64
 
-// completedOf is completed that completes what was used up to a generation.
+// completedOf is completed for what was used up to and including a generation.
 func (c *core) completedOf(call string, target int, all bool, generation uint64) error {
 	if c.watch == nil || c.watch.debug == nil {
 		return nil
@@ -122,7 +127,7 @@ func (c *core) completedOf(call string, target int, all bool, generation uint64)
 	return c.complete(call, target, all, generation)
 }
 
-// nextGeneration begins another one, and gives the one that ends.
+// nextGeneration begins a generation, and returns the one that ends.
 func (c *core) nextGeneration() uint64 {
 	if c.watch == nil || c.watch.debug == nil {
 		return 0
@@ -160,7 +165,7 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 	return nil
 }
 
-// opened notes a call that has opened an epoch, of one target or of none by itself, which is -1.
+// opened records a call that has opened an epoch, of one target, or -1 if it has no target of its own.
 func (c *core) opened(call string, target int) {
 	if c.watch == nil || c.watch.debug == nil {
 		return
@@ -171,7 +176,7 @@ func (c *core) opened(call string, target int) {
 	d.openers[epoch.Opening{Call: call, Target: target}] = by
 }
 
-// whoOpened says which calls have opened the epochs that are open. It is called with the mutex of epochs.
+// whoOpened returns the calls that have opened the open epochs. The caller holds the mutex of epochs.
 func (c *core) whoOpened() string {
 	if c.watch == nil || c.watch.debug == nil {
 		return ""

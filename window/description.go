@@ -14,37 +14,36 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// description is what the ranks tell each other of their parts. It has no
-// pointers and is exchanged as it is.
+// A description is what the ranks exchange about their parts. It has no pointers, and is sent as it is.
 type description struct {
 	call  uint32
 	kind  uint32
 	hints promises
 	slots uint32
 	seats uint32
-	// process tells processes apart.
+	// process differs between processes.
 	process uint64
 	bytes   uint64
-	// alignment of the memory, in its rank's address space.
+	// alignment is that of the memory in the address space of its rank.
 	alignment uint32
 	data      job.Places
 	control   job.Places
-	// tallies tells that a Fence by tally suits the rank.
+	// tallies is set if counting fences suit the rank.
 	tallies bool
 	// ability is what the rank can do about CardAtomics.
 	ability ability
-	// failed tells that the rank has no part; why it tells in a failure.
+	// failed is set if the rank has no part. Its failure then has the reason.
 	failed bool
 }
 
-// failure is what a rank tells the others of its own error.
+// A failure is a rank's own error as the ranks exchange it.
 type failure struct {
 	text [320]byte
-	// unsupported: it is an errors.ErrUnsupported.
+	// unsupported is set if the error is an errors.ErrUnsupported.
 	unsupported bool
 }
 
-// exposure is what is kept of another rank's description.
+// An exposure is what this rank keeps of another rank's description.
 type exposure struct {
 	bytes         uint64
 	data, control verbs.RemoteRegion
@@ -53,15 +52,15 @@ type exposure struct {
 	alignment uint32
 }
 
-// expose keeps what a rank has described.
+// expose returns what this rank keeps of a description.
 func (c *core) expose(rank int, d *description) exposure {
 	return exposure{d.bytes, c.world.Place(rank, &d.data), c.world.Place(rank, &d.control), c.world.CardPlace(&d.data), d.alignment}
 }
 
-// process is this process, among those of a job.
+// process identifies this process among those of a job.
 var process = rand.Uint64()
 
-// failureOf is an error as it is told, nothing for nil.
+// failureOf returns an error as the ranks exchange it, the zero failure for nil.
 func failureOf(err error) (f failure) {
 	if err != nil {
 		f.unsupported = errors.Is(err, errors.ErrUnsupported)
@@ -70,7 +69,7 @@ func failureOf(err error) (f failure) {
 	return f
 }
 
-// A toldError is another rank's error.
+// A toldError is an error of another rank.
 type toldError struct {
 	text        string
 	unsupported bool
@@ -80,12 +79,12 @@ func (e *toldError) Error() string { return e.text }
 
 func (e *toldError) Is(target error) bool { return e.unsupported && target == errors.ErrUnsupported }
 
-// promises are the options of a window that all ranks have to pass alike, as a set: bit i is that of promiseNames[i].
+// promises are the options of a window that all ranks pass alike, as a set. Bit i is the option promiseNames[i].
 type promises uint32
 
 var promiseNames = [...]string{"SingleElement", "SameOp", "Unordered", "Immediate", "CardAtomics", "Sparse"}
 
-// String names the options, as far as they are known.
+// String returns the names of the options, and the unknown bits as a number.
 func (p promises) String() string {
 	var names []string
 	for i, name := range promiseNames {
@@ -121,9 +120,8 @@ func (d *description) describe(p *part) {
 	}
 }
 
-// check says what is wrong with the part that another rank describes, which may be
-// anything. Lengths and displacements are computed from it, and words of its memory are
-// read and written as such.
+// check returns an error if a part that another rank describes is impossible. The values may be anything. Lengths and
+// displacements are computed from them, and words of the memory are read and written.
 func (d *description) check(kind reduce.Kind) error {
 	size := uint64(kind.Size())
 	switch {
@@ -140,8 +138,7 @@ func (d *description) check(kind reduce.Kind) error {
 	return nil
 }
 
-// checkMapped says what is wrong with the memory of a part, mapped here: it has to be
-// what was described.
+// checkMapped returns an error if the mapped memory of a part is not what was described.
 func (d *exposure) checkMapped(data []byte) error {
 	if uint64(len(data)) != d.bytes || alignmentOf(data) < min(int(d.alignment), 8) {
 		return fmt.Errorf("%w: a part of %s at a multiple of %d is %s at a multiple of %d", errDescription, errtext.Count(d.bytes, "byte"), d.alignment, errtext.Count(len(data), "byte"), alignmentOf(data))
@@ -159,7 +156,7 @@ func (s *settings) bits() promises {
 	return bits
 }
 
-// settings are those of a window of which only its promises are known.
+// settings returns the settings of a window with these promises.
 func (p promises) settings() (s settings) {
 	for i, promised := range s.promised() {
 		*promised = p&(1<<i) != 0
@@ -167,7 +164,7 @@ func (p promises) settings() (s settings) {
 	return s
 }
 
-// promised are the settings that are promises, in the order of promiseNames.
+// promised returns the settings that are promises, in the order of promiseNames.
 func (s *settings) promised() [len(promiseNames)]*bool {
 	return [...]*bool{&s.singleElement, &s.sameOp, &s.unordered, &s.immediate, &s.cardAtomics, &s.sparse}
 }

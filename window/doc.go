@@ -40,7 +40,7 @@
 // completed and may be made again: Fence, Complete, Wait, Unlock, Allocate, Create and Attach continue; Start, Lock and LockAll have opened
 // nothing. UnlockAll ends the epoch whatever becomes of the context.
 //
-// Operations and Post take no context. Where a rank over a network accepts no more messages they wait for room, at most for the time of
+// Operations take no context. Post looks at its context only before the exposure begins. Where a rank over a network accepts no more messages they wait for room, at most for the time of
 // world.WithPeerTimeout. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post
 // of the target, because Lock and Start do not wait for it over a network. Calls that need a new connection return
 // verbs.ErrShortage when the process is out of file descriptors, and may be made again. Post, UnlockAll, an Unlock that holds its lock,

@@ -9,34 +9,36 @@ import (
 	"github.com/onesided/rma/world"
 )
 
+// Errors are compared by errors.Is. Their texts have details.
 var (
 	// ErrArgument means that an argument is never valid, such as a negative displacement, a nil result, or layouts that
 	// do not fit. It is world.ErrArgument.
 	ErrArgument = world.ErrArgument
 	// ErrRank means that the job has no such rank.
 	ErrRank = errors.New("no such rank")
-	// ErrRange: the operation leaves the target's window.
+	// ErrRange means that an operation would leave the target's part of the window.
 	ErrRange = errors.New("out of the target's window")
-	// ErrOverlap: a layout that writes an element twice.
+	// ErrOverlap means that a layout writes an element twice.
 	ErrOverlap = errors.New("overlapping layout")
-	// ErrHint: a call that breaks a promise given as an option at creation.
+	// ErrHint means that a call breaks a promise that an option gave when the window was made.
 	ErrHint = errors.New("promise given at creation broken")
-	// ErrAlignment: a window that cannot be viewed as another element type.
+	// ErrAlignment means that a window cannot be viewed as another element type.
 	ErrAlignment = errors.New("window does not fit the element type")
-	// errDescription: what a rank has told of its part cannot be.
+	// errDescription means that a rank has described an impossible part.
 	errDescription = errors.New("impossible part of a window")
-	// ErrAttached: a call that a window has not that was attached to.
+	// ErrAttached means that a window which was attached to does not have the call: see [Attach].
 	ErrAttached = errors.New("a window that was attached to has locks only, for operations on rank 0 between them: Lock, LockAll, Flush, Unlock, UnlockAll")
-	// ErrServed: the window is served to clients.
+	// ErrServed means that a window is served to clients and cannot be closed.
 	ErrServed = errors.New("the window is served: end Serve first")
-	// ErrReadOnly: an operation that writes, or an exclusive lock, on a window that is served read-only.
+	// ErrReadOnly means that a client may only read the window: the call would write to it or lock it exclusively.
 	ErrReadOnly = errors.New("the window is served read-only: clients have Get, NoOp and shared locks")
-	// ErrNotServed: no window is served under the name, or not as what is asked for.
+	// ErrNotServed means that no window is served under the name, or that its elements are of another type.
 	ErrNotServed = errors.New("no such window")
-	// ErrDeparted: the rank has closed the window, as it heard that another has failed. It is a world.ErrLeft.
+	// ErrDeparted is the cause of a *world.PeerError about a rank that has closed the window after a failure or a
+	// mismatch. It is a world.ErrLeft.
 	ErrDeparted error = parted{}
-	// ErrNoSeat: as many clients as it has seats for (option Seats) are attached to the window, or the session has its share
-	// of them (Limits.SeatsPerSession).
+	// ErrNoSeat means that all seats of the window (option [Seats]) are taken, or that the session has its share of
+	// them ([Limits].SeatsPerSession).
 	ErrNoSeat = errors.New("all seats are taken")
 	// ErrMismatch means that ranks disagree on a collective call or its arguments. It is world.ErrMismatch.
 	ErrMismatch = world.ErrMismatch
@@ -71,14 +73,15 @@ type parted struct{}
 func (parted) Error() string        { return "has closed the window after a failure" }
 func (parted) Is(target error) bool { return target == world.ErrLeft }
 
-// An OpError is an operation that was refused, with nothing moved.
+// An OpError reports an operation that was not carried out. If the call was wrong, no data has moved. If the target has
+// failed, part of the data may have moved.
 type OpError struct {
-	// Op is the method's name.
+	// Op is the name of the method.
 	Op string
-	// Target, Displacement and Count (elements) are the operation's.
+	// Target, Displacement and Count are those of the operation. Displacement and Count are in elements.
 	Target, Displacement, Count int
-	// Cause is one of this package's sentinels, an error of package epoch, a
-	// *world.PeerError or a *verbs.CapabilityError, in more words.
+	// Cause wraps one of this package's errors, an error of package epoch or reduce, a *world.PeerError or a
+	// *verbs.CapabilityError.
 	Cause error
 }
 
@@ -86,24 +89,25 @@ func (e *OpError) Error() string {
 	head := fmt.Sprintf("window: %s of %s at displacement %d of rank %d: ", e.Op, errtext.Count(e.Count, "element"), e.Displacement, e.Target)
 	var illegal *epoch.CallError
 	if errors.As(e.Cause, &illegal) {
-		// Which operation it is stands here.
+		// head has the operation already.
 		return head + illegal.Reason()
 	}
 	return errtext.After(head, e.Cause)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Cause }
 
-// A MismatchError says that ranks passed different arguments to a collective
-// call, or made different ones. Every rank gets it. It is an ErrMismatch.
+// A MismatchError reports that ranks made different collective calls, or passed different arguments to one. Every rank
+// gets it. It is an [ErrMismatch].
 type MismatchError struct {
-	// Call is the collective call, and What the argument, empty if it is the call itself. Rank is a rank whose
-	// Value differs from that of WantRank, which is Want.
+	// Call is the collective call of this rank. What is the argument on which ranks disagree, or "" if they disagree on
+	// the call. Rank passed Value, and WantRank passed Want.
 	Call, What     string
 	Rank, WantRank int
 	Value, Want    any
-	// Number counts the Fences and the Close of a window from 1. It is 0 for a call that makes one.
+	// Number is the position of the call among the Fences and the Close of the window, from 1. It is 0 for Allocate and
+	// Create.
 	Number uint32
 }
 
@@ -118,11 +122,11 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("window: %s: %v: %srank %d %s %v, rank %d %s %v", e.Call, ErrMismatch, where, e.Rank, made, e.Value, e.WantRank, verb, e.Want)
 }
 
-// Is makes it an ErrMismatch.
+// Is reports whether target is [ErrMismatch].
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// A CreateError says that a rank could not make its part of a window. Every rank
-// gets it; the rank itself has the cause, the others have its text.
+// A CreateError reports that a rank could not make its part of a window. Every rank gets it. On Rank itself Cause is
+// the error. On the other ranks Cause has the text of the error, at most 320 bytes.
 type CreateError struct {
 	Rank  int
 	Cause error
@@ -132,5 +136,5 @@ func (e *CreateError) Error() string {
 	return errtext.After(fmt.Sprintf("window: rank %d could not make its part of the window: ", e.Rank), e.Cause)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *CreateError) Unwrap() error { return e.Cause }

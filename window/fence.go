@@ -10,21 +10,21 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Fence returns when every rank has called it. It closes an epoch: the operations
-// of every rank are complete at their targets; and opens the next, unless NoSucceed
-// is asserted. All ranks assert NoPrecede and NoSucceed, or none does.
+// Fence closes an epoch on all ranks and opens the next one. It returns when every rank has called it: the operations
+// of all ranks are then complete at their targets. With [NoSucceed] it opens no epoch. Either all ranks assert
+// NoPrecede or none does, and likewise NoSucceed.
 //
-// Where another rank has called Close instead, or has asserted those otherwise, every rank gets a *MismatchError, and
-// the window has no Fence any more.
+// If another rank has called Close instead, or has asserted these differently, every rank gets a *MismatchError. Later
+// Fences of the window return it, too.
 //
-// Where not all ranks share memory they end a Fence one after the other. An operation of the
-// next epoch on a rank that has not ended it, and whose memory is not shared, is kept until it
-// has; an accumulate of many bytes, a PutNotify, or one where many are queued may wait for that
-// in its call.
+// If ctx ends first, Fence returns its error. The same Fence, with the same assertions, continues.
 //
-// When a rank fails, the Fence that is in progress may have ended on some ranks and
-// fail on others. A rank where one has failed takes part in no further Fence of the
-// window.
+// If not all ranks share memory, they may end a Fence at different times. An operation of the next epoch on a rank that
+// shares no memory and has not ended the Fence is deferred until the rank has. A long accumulate, a PutNotify, or an
+// operation when many are queued may wait for this in its call.
+//
+// If a rank fails during a Fence, the Fence may succeed on some ranks and return a *world.PeerError on others. A rank
+// on which it has failed takes part in no further Fence of the window.
 func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	c := w.core
 	defer c.world.EndSpan("Fence", c.world.BeginSpan())
@@ -53,7 +53,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	}
 	failed, mismatch := lostIn(err), c.mismatch(ctx, "Fence", err)
 	if failed != nil && c.world.FailureCount() == 0 {
-		// Of one that has failed others hear, but not of one that has left.
+		// The other ranks learn of a failure by themselves, but not of a rank that has left.
 		c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
 	}
 	c.mu.Lock()
@@ -78,7 +78,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	return err
 }
 
-// lostIn is what an error says of a rank that has failed or left, nil if nothing.
+// lostIn returns the *world.PeerError in an error, or nil.
 func lostIn(err error) *job.PeerError {
 	if err == nil {
 		return nil
@@ -88,7 +88,7 @@ func lostIn(err error) *job.PeerError {
 	return failed
 }
 
-// fence completes this rank's operations and meets the others.
+// fence completes this rank's operations and waits in the barrier.
 func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 	if c.tallies.on.Load() {
 		return c.fenceByTally(ctx, "window.Fence", number, assert)
@@ -102,25 +102,27 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 		return err
 	}
 	if c.world.FailureCount() != 0 {
-		// Others have given this Fence up.
+		// Other ranks have given up this Fence.
 		return c.anyFailure("window.Fence")
 	}
 	return nil
 }
 
-// Close frees the window. It is collective: it returns when every rank has called it,
-// or one has failed or left before it did. Where another rank has called Fence instead, every rank gets a *MismatchError.
-// With an epoch open it is an error and
-// changes nothing. After any other error, and where a rank has failed, the window is
-// closed, but its memory stays until the World is closed, because others may still use
-// it, and those that wait for this rank are told that it has parted: ErrDeparted. An exposure to a rank
-// that has failed counts as closed.
+// Close frees the window. It is collective, and returns when every rank has called it, or one has failed or left before
+// it did. If an epoch is open or a call is in progress, Close returns an error and changes nothing. An exposure to a
+// rank that has failed counts as closed.
+//
+// If another rank has called Fence instead, every rank gets a *MismatchError. After any error except that of an open
+// epoch or of [ErrServed], and after the failure of a rank, the window is closed. Its memory then stays until the World
+// is closed, because other ranks may still use it. Calls of other ranks that wait for this one return a
+// *world.PeerError whose cause is [ErrDeparted].
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
-// CloseContext is Close that waits for other ranks only while ctx lasts. If that ends first it returns an error that wraps
-// ctx's and names the rank that it waits for, if that is known. The window takes no other calls from then on, but its memory stays, because
-// others may still use it, and may come to the end of their Close. Another Close or CloseContext goes on where this one stopped,
-// and frees the memory at its end; so does that of the World.
+// CloseContext is [Window.Close] that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and
+// names a rank that it waited for, if known. The window takes no other calls from then on.
+//
+// Its memory stays, because other ranks may still use it and may complete their Close. Another Close or CloseContext
+// continues, and frees the memory at its end. So does Close of the World.
 func (w *untyped) CloseContext(ctx context.Context) error {
 	c := w.core
 	if err := checkContext(ctx, "Close"); err != nil {
@@ -141,7 +143,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	err := c.epochs.Close()
 	if errors.Is(err, ErrEpochOpen) && c.world.FailureCount() != 0 {
 		c.mu.Unlock()
-		// An exposure to one that has failed has ended, as soon as anybody looks.
+		// test ends an exposure to a rank that has failed.
 		_, _ = c.test()
 		c.mu.Lock()
 		err = c.epochs.Close()
@@ -162,7 +164,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	return c.finishClose(ctx)
 }
 
-// finishClose waits for the others and frees the window. It is called again after a context has cut it short.
+// finishClose waits for the other ranks and frees the window. It is called again after a context has ended it early.
 func (c *core) finishClose(ctx context.Context) error {
 	c.mu.Lock()
 	abandoned, broken := c.abandoned, c.broken
@@ -177,8 +179,8 @@ func (c *core) finishClose(ctx context.Context) error {
 	case c.visited != nil:
 		return c.visited.leave(c)
 	case broken != nil:
-		// This rank has told others of a Fence that it gave up, which for them is
-		// the meeting that it would close by.
+		// This rank has given up a Fence. For the other ranks that Fence has the number in the barrier that this Close
+		// would use.
 		c.tellParting()
 		return nil
 	}
@@ -209,7 +211,7 @@ func (c *core) finishClose(ctx context.Context) error {
 	return errors.Join(flaw, c.release())
 }
 
-// closedMeanwhile gives ErrClosed in the place of an error which says that the World was closed.
+// closedMeanwhile replaces an error which says that the World was closed by ErrClosed.
 func closedMeanwhile(err error) error {
 	if errors.Is(err, world.ErrClosed) {
 		return ErrClosed
@@ -217,7 +219,7 @@ func closedMeanwhile(err error) error {
 	return err
 }
 
-// closedIn is closedMeanwhile for what the call returns.
+// closedIn is closedMeanwhile for the error of a call, whose name it adds.
 func closedIn(call string, err error) error {
 	if errors.Is(err, world.ErrClosed) {
 		return fmt.Errorf("window: %s: %w", call, ErrClosed)
@@ -225,7 +227,7 @@ func closedIn(call string, err error) error {
 	return err
 }
 
-// meetLast meets the others for the last time.
+// meetLast waits in the barrier for the last time.
 func (c *core) meetLast(ctx context.Context, number uint32) error {
 	if !c.tallies.on.Load() {
 		return c.meeting.Meet(ctx, "window.Close", callClose, number)

@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Flush returns when every operation of this rank on target is complete there, for
-// everyone to see. It needs a lock on target.
+// Flush waits until every operation of this rank on target is complete there and visible to all ranks. It needs an
+// epoch of Lock or LockAll. If ctx ends first, Flush returns its error and may be called again.
 func (w *untyped) Flush(ctx context.Context, target int) error {
 	c := w.core
 	if err := checkContext(ctx, "Flush"); err != nil {
@@ -28,13 +28,15 @@ func (w *untyped) Flush(ctx context.Context, target int) error {
 	return c.flushed(ctx, "window.Flush", target)
 }
 
-// RFlush is Flush with a request: it has every operation of this rank on target so far on its way, and the request is
-// complete when they are. So several ranks are flushed side by side, and a program computes, or issues the operations
-// that come next, while it waits for those before. It needs a lock on target, and does not wait for it; like the
-// operations it may wait for room on the way there, as long as target may be silent.
+// RFlush starts a Flush of target and returns a [Request] for it. The request is complete when every operation of this
+// rank on target that was issued before RFlush is complete there. Several targets can be flushed at the same time.
+// Meanwhile the program can compute, or issue further operations.
+//
+// RFlush needs an epoch of Lock or LockAll. It does not wait for a reply of target. Like an operation it may wait for
+// room on the way to target, at most for the time of world.WithPeerTimeout.
 //
 // MPI has no such call. Zounmevo, Zhao, Balaji, Gropp and Afsahi, "Nonblocking Epochs in MPI One-Sided Communication"
-// (SC 2014), show what programs have of it.
+// (SC 2014), show what programs gain by it.
 func (w *untyped) RFlush(target int) (Request, error) {
 	c := w.core
 	const call = "window.RFlush"
@@ -68,7 +70,7 @@ func (w *untyped) RFlush(target int) (Request, error) {
 	return r, nil
 }
 
-// awaitFlush is Wait of RFlush's request.
+// awaitFlush is Wait for a request of RFlush.
 func (r Request) awaitFlush(ctx context.Context) error {
 	d := r.deferred
 	for how := departed; r.late != nil; {
@@ -92,7 +94,7 @@ func (r Request) awaitFlush(ctx context.Context) error {
 	return r.flushed("Request.Wait", d.link.Reach(ctx, r.mark, d.core.number))
 }
 
-// lookFlush is look for RFlush's request.
+// lookFlush is look for a request of RFlush.
 func (r Request) lookFlush() (done bool, how departure, err error) {
 	d := r.deferred
 	if how = departed; r.late != nil {
@@ -112,7 +114,7 @@ func (r Request) lookFlush() (done bool, how departure, err error) {
 	return false, how, nil
 }
 
-// flushed ends the Wait or the Test of RFlush's request.
+// flushed ends Wait or Test of a request of RFlush.
 func (r Request) flushed(call string, err error) error {
 	c, target := r.deferred.core, r.deferred.link.Rank()
 	if err != nil {
@@ -122,7 +124,8 @@ func (r Request) flushed(call string, err error) error {
 	return c.completedOf(call, target, true, r.generation)
 }
 
-// flushTarget completes the operations on a target that may be reached over a link, there or only at this rank.
+// flushTarget completes the operations on a target that may be reached over a link: at the target if there is set,
+// otherwise at this rank only.
 func (c *core) flushTarget(ctx context.Context, call string, target int, there bool) error {
 	p := c.peers[target].Load()
 	if p == nil || p.link == nil {
@@ -135,16 +138,17 @@ func (c *core) flushTarget(ctx context.Context, call string, target int, there b
 	return c.blame(call, target, p.deferred.settle(ctx))
 }
 
-// FlushAll is Flush of every rank that is locked.
+// FlushAll is [Window.Flush] of every rank that is locked.
 func (w *untyped) FlushAll(ctx context.Context) error {
 	c := w.core
 	defer c.world.EndSpan("FlushAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushAll")
 }
 
-// FlushLocal returns when the buffers of the operations on target are the
-// program's again and their results are valid. It needs a lock on target. Where
-// the puts and accumulates are short it copies them, and does not wait for target.
+// FlushLocal waits until the buffers of all operations on target belong to the program again and their results are
+// valid. It needs an epoch of Lock or LockAll. Short puts and accumulates are copied: for them FlushLocal does not wait
+// for target, unless this rank has yet to acquire the lock. If ctx ends first, FlushLocal returns its error and may be
+// called again.
 func (w *untyped) FlushLocal(ctx context.Context, target int) error {
 	c := w.core
 	if err := checkContext(ctx, "FlushLocal"); err != nil {
@@ -161,14 +165,14 @@ func (w *untyped) FlushLocal(ctx context.Context, target int) error {
 	return c.flushed(ctx, "window.FlushLocal", target)
 }
 
-// FlushLocalAll is FlushLocal of every rank that is locked.
+// FlushLocalAll is [Window.FlushLocal] of every rank that is locked.
 func (w *untyped) FlushLocalAll(ctx context.Context) error {
 	c := w.core
 	defer c.world.EndSpan("FlushLocalAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
 
-// checkFlush says why target cannot be flushed now.
+// checkFlush returns an error if target cannot be flushed now.
 func (c *core) checkFlush(call string, target int) error {
 	if err := c.checkRank(unqualified(call), target); err != nil {
 		return err
@@ -182,7 +186,7 @@ func (c *core) checkFlush(call string, target int) error {
 	return nil
 }
 
-// flushed is the way of a flush that did not pass the short check.
+// flushed is the slow path of a flush, for calls that fail the check of the fast path.
 func (c *core) flushed(ctx context.Context, call string, target int) error {
 	if err := c.checkFlush(call, target); err != nil {
 		return err
@@ -230,7 +234,7 @@ func (c *core) flushedAll(ctx context.Context, call string) error {
 	return c.completed(unqualified(call), -1, there)
 }
 
-// flushLocked completes the operations on the ranks that are locked, there or only at this rank.
+// flushLocked completes the operations on the locked ranks: at the ranks if there is set, otherwise at this rank only.
 func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 	if there {
 		return c.flushRemote(ctx, call, c.epochs.Passive)
@@ -238,9 +242,8 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 	return c.settleRemote(ctx, call, c.epochs.Passive)
 }
 
-// Sync makes this rank's own loads and stores of its part and the operations of
-// all ranks one order: what this rank stored is seen by operations after it, and
-// its loads see operations that are complete.
+// Sync orders the loads and stores of this rank in its own part with the operations of all ranks. Operations after Sync
+// see what this rank has stored before. Loads after Sync see operations that were complete before.
 func (w *untyped) Sync() error {
 	c := w.core
 	if c.closed.Load() {
@@ -257,5 +260,5 @@ func (c *core) checkRank(call string, rank int) error {
 	return nil
 }
 
-// unqualified is the name of a call without the package's.
+// unqualified returns the name of a call without that of the package.
 func unqualified(call string) string { return strings.TrimPrefix(call, "window.") }

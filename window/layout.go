@@ -8,26 +8,25 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A Layout says which elements of a buffer or window an operation touches, in the
-// order in which they are matched with the other side's. It is made by
-// Contiguous, Strided or Indexed; the zero value is empty. Offsets count elements
-// from the buffer's first, or from the operation's displacement in a window.
+// A Layout selects elements of a buffer or window for an operation, in an order. The i-th element of one layout is
+// matched with the i-th of the other. [Contiguous], [Strided] and [Indexed] make layouts; the zero Layout is empty.
+// Offsets count elements from the start of the buffer, or from the displacement of the operation in a window.
 type Layout struct {
-	// A strided layout: blocks of length elements, stride apart.
+	// blocks, length and stride describe a strided layout: blocks of length elements, stride elements apart.
 	blocks, length, stride int
-	// An indexed layout: its blocks.
+	// index has the blocks of an indexed layout.
 	index []Block
-	// elements in all, and one past the last that is touched.
+	// elements is the number of elements, extent is one past the offset of the last one.
 	elements, extent int
-	// overlaps: some element is touched twice.
+	// overlaps is set if an element is touched twice.
 	overlaps bool
 	err      error
 }
 
-// A Block is Length elements from Offset on.
+// A Block is Length elements, starting at Offset.
 type Block struct{ Offset, Length int }
 
-// Contiguous is n elements side by side.
+// Contiguous returns a layout of n adjacent elements.
 func Contiguous(n int) Layout {
 	if n < 0 {
 		return Layout{err: fmt.Errorf("%w: Contiguous(%d) must not be negative", ErrArgument, n)}
@@ -35,7 +34,7 @@ func Contiguous(n int) Layout {
 	return Strided(1, n, n)
 }
 
-// Strided is blocks of length elements each, the starts stride elements apart.
+// Strided returns a layout of blocks of length elements each. The blocks start stride elements apart.
 func Strided(blocks, length, stride int) Layout {
 	l := Layout{blocks: blocks, length: length, stride: stride}
 	switch {
@@ -53,7 +52,7 @@ func Strided(blocks, length, stride int) Layout {
 	return l
 }
 
-// Indexed is the blocks in their order. The slice belongs to the layout from then on.
+// Indexed returns a layout of blocks, in this order. The slice belongs to the layout from then on.
 func Indexed(blocks ...Block) Layout {
 	l := Layout{index: blocks}
 	for i, b := range blocks {
@@ -85,14 +84,14 @@ func overlapping(blocks []Block) bool {
 	return false
 }
 
-// Elements is how many elements the layout touches.
+// Elements returns the number of elements that the layout touches.
 func (l Layout) Elements() int { return l.elements }
 
-// Extent is the number of elements from offset 0 to the last one touched: the
-// least length of a buffer that the layout fits.
+// Extent returns the number of elements from offset 0 to the last one that the layout touches. A buffer of this length
+// fits the layout.
 func (l Layout) Extent() int { return l.extent }
 
-// block is the i-th block, and whether there is one.
+// block returns the i-th block, and false if there is none.
 func (l *Layout) block(i int) (Block, bool) {
 	if l.index != nil {
 		if i < len(l.index) {
@@ -103,14 +102,14 @@ func (l *Layout) block(i int) (Block, bool) {
 	return Block{Offset: i * l.stride, Length: l.length}, i < l.blocks
 }
 
-// A cursor walks a layout in runs that the other side's layout cuts shorter.
+// A cursor walks a layout in runs. The other layout may cut a block into several runs.
 type cursor struct {
 	layout *Layout
 	next   int
 	now    Block
 }
 
-// take gives the next run of at most limit elements; 0 elements at the end.
+// take returns the next run, of at most limit elements, and an empty one at the end.
 func (c *cursor) take(limit int) Block {
 	for c.now.Length == 0 {
 		b, ok := c.layout.block(c.next)
@@ -126,7 +125,7 @@ func (c *cursor) take(limit int) Block {
 	return run
 }
 
-// left is how many elements can be taken before the block ends.
+// left returns the number of elements that remain in the current block, and 0 at the end.
 func (c *cursor) left() int {
 	for c.now.Length == 0 {
 		b, ok := c.layout.block(c.next)
@@ -139,8 +138,8 @@ func (c *cursor) left() int {
 	return c.now.Length
 }
 
-// pairs calls do for each pair of runs of two layouts of equally many elements:
-// offsets a and b, n elements.
+// pairs calls do for each pair of runs of two layouts with equal numbers of elements: n elements at offset a of the
+// first layout and at offset b of the second.
 func pairs(a, b *Layout, do func(a, b, n int) error) error {
 	ca, cb := cursor{layout: a}, cursor{layout: b}
 	for {
@@ -155,8 +154,8 @@ func pairs(a, b *Layout, do func(a, b, n int) error) error {
 	}
 }
 
-// checkLayouts says why an operation between a buffer and target's window is
-// refused. written is the layout that is written to, which must not overlap.
+// checkLayouts returns the error that rejects an operation between a buffer and target's window. written is the layout
+// that is written to, which must not overlap.
 func (w *Window[T]) checkLayouts(call string, buffer []T, local Layout, target, displacement int, remote Layout, written *Layout) error {
 	refuse := func(cause error) error {
 		return &OpError{Op: call, Target: target, Displacement: displacement, Count: remote.elements, Cause: cause}
@@ -177,8 +176,8 @@ func (w *Window[T]) checkLayouts(call string, buffer []T, local Layout, target, 
 	return err
 }
 
-// PutLayout writes the elements of origin that from touches to those of target's
-// window that to touches from displacement on, which must not overlap.
+// PutLayout writes elements of origin to target's window. from selects the elements of origin. to selects those of the
+// window, from displacement on, and must not overlap. origin belongs to the library as in [Window.Put].
 func (w *Window[T]) PutLayout(origin []T, from Layout, target, displacement int, to Layout) error {
 	if err := w.checkLayouts("PutLayout", origin, from, target, displacement, to, &to); err != nil {
 		return err
@@ -188,8 +187,8 @@ func (w *Window[T]) PutLayout(origin []T, from Layout, target, displacement int,
 	})
 }
 
-// GetLayout reads the elements of target's window that from touches from
-// displacement on into those of result that to touches, which must not overlap.
+// GetLayout reads elements of target's window into result. from selects the elements of the window, from displacement
+// on. to selects those of result, and must not overlap. result is valid as in [Window.Get].
 func (w *Window[T]) GetLayout(result []T, to Layout, target, displacement int, from Layout) error {
 	if err := w.checkLayouts("GetLayout", result, to, target, displacement, from, &to); err != nil {
 		return err
@@ -199,15 +198,15 @@ func (w *Window[T]) GetLayout(result []T, to Layout, target, displacement int, f
 	})
 }
 
-// AccumulateLayout combines the elements of origin that from touches into those of
-// target's window that to touches from displacement on. Elements that to touches
-// more than once are combined as often.
+// AccumulateLayout combines elements of origin into target's window, as [Window.Accumulate] does. from selects the
+// elements of origin. to selects those of the window, from displacement on. An element that to selects n times is
+// combined n times.
 func (w *Window[T]) AccumulateLayout(op Op, origin []T, from Layout, target, displacement int, to Layout) error {
 	var free Layout
 	if err := w.checkLayouts("AccumulateLayout", origin, from, target, displacement, to, &free); err != nil {
 		return err
 	}
-	// The longest run says whether any is refused, before one is carried out.
+	// refuseOp depends on the length of a run: the longest one decides, before any run moves.
 	longest := 0
 	_ = pairs(&from, &to, func(_, _, n int) error {
 		longest = max(longest, n)

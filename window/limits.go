@@ -5,23 +5,27 @@ import (
 	"time"
 )
 
-// Limits bound what the clients of a [Server] take. A field that is 0 has its default; a negative duration is no bound. A
-// session that reaches a bound of time ends: the client's calls return a world.ErrEvicted that names the bound.
+// Limits bounds what the clients of a [Server] use. A field that is 0 has its default. A negative duration means no
+// bound. A session that reaches a bound of time ends: the client's calls return a world.ErrEvicted that names the
+// bound.
 type Limits struct {
-	// Sessions is the most sessions at once. At this number a new session replaces the oldest one that is older than 1 s and
-	// has never had a seat. Where there is none, the new client's Dial returns a world.ErrEvicted that names the bound; while
-	// 64 other clients are being told so, it calls again. The default is 64 more than the seats of all windows.
+	// Sessions is the maximum number of sessions at the same time. The default is 64 more than the seats of all
+	// windows.
+	//
+	// At the maximum a new session replaces the oldest one that is older than 1 s and has never had a seat. If there is
+	// none, Dial of the new client returns a world.ErrEvicted that names the bound. At most 64 clients are rejected at
+	// the same time; Dial of further ones tries again.
 	Sessions int
-	// SeatsPerSession is the most seats of one window that a session has at once. The next Attach returns an ErrNoSeat, and the
-	// session goes on. The default is 16.
+	// SeatsPerSession is the maximum number of seats that a session has of one window at the same time. The next Attach
+	// returns an [ErrNoSeat], and the session continues. The default is 16.
 	SeatsPerSession int
-	// AttachTime is how long a session may last before it has its first seat. The default is a minute.
+	// AttachTime is how long a session may last without having had a seat. The default is 1 minute.
 	AttachTime time.Duration
-	// LockTime is how long a session may hold a lock for which a rank or another client waits. The default is 5 minutes. A
-	// lock for which nothing waits may be held for any time.
+	// LockTime is how long a session may hold a lock for which a rank or another client waits. The default is 5
+	// minutes. A lock that no rank or client waits for may be held for any time.
 	LockTime time.Duration
-	// IdleTime is how long a session may issue no operation, while it waits for no lock. It is 3 seconds at the least,
-	// because a client reports once a second whether it issues operations. The default is an hour.
+	// IdleTime is how long a session may issue no operation while it waits for no lock. The minimum is 3 s, because a
+	// client reports once a second whether it issues operations. The default is 1 hour.
 	IdleTime time.Duration
 }
 
@@ -32,11 +36,11 @@ const (
 	defaultLock      = 5 * time.Minute
 	defaultIdle      = time.Hour
 	leastIdle        = 3 * time.Second
-	// attachShare is how long a session without a seat stays while others need its place.
+	// attachShare is how long a session without a seat stays when others need its place.
 	attachShare = time.Second
 )
 
-// complete returns the limits with their defaults, for windows that have so many seats.
+// complete returns the limits with defaults filled in. seats is the number of seats of all windows.
 func (l Limits) complete(seats int) (Limits, error) {
 	switch {
 	case l.Sessions < 0 || l.SeatsPerSession < 0:
@@ -61,13 +65,13 @@ func (l Limits) complete(seats int) (Limits, error) {
 	return l, nil
 }
 
-// shortest and longest bound the period in which sessions are compared with the limits.
+// shortestPeriod and longestPeriod bound the time between two comparisons of the sessions with the limits.
 const (
 	shortestPeriod = 10 * time.Millisecond
 	longestPeriod  = time.Second
 )
 
-// period is how often sessions are compared with the limits: a quarter of the shortest of them.
+// period returns the time between two comparisons of the sessions with the limits: a quarter of the shortest limit.
 func (l *Limits) period() time.Duration {
 	period := longestPeriod
 	for _, limit := range [...]time.Duration{l.AttachTime, l.LockTime, l.IdleTime} {
@@ -78,5 +82,5 @@ func (l *Limits) period() time.Duration {
 	return max(period, shortestPeriod)
 }
 
-// over reports whether a time has reached a bound.
+// over reports whether a duration has reached a bound, which is none if negative.
 func over(is, bound time.Duration) bool { return bound >= 0 && is >= bound }

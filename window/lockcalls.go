@@ -10,32 +10,38 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// LockKind is how a target is locked.
+// A LockKind is the kind of a lock, [Shared] or [Exclusive].
 type LockKind = epoch.LockKind
 
+// The kinds of locks.
 const (
-	// Shared locks of several origins may be held at once.
+	// Shared locks of several origins may be held at the same time.
 	Shared = epoch.Shared
-	// Exclusive excludes every other lock on the target.
+	// Exclusive locks exclude every other lock of the target.
 	Exclusive = epoch.Exclusive
 )
 
-// Lock opens an access epoch to target, whose program takes no part. Conflicting locks exclude each other; those of ranks that have
-// failed or left are broken. If Lock fails no epoch is open.
+// Lock opens an access epoch to target, whose program takes no part. Conflicting locks exclude each other. The locks of
+// ranks that have failed or left are broken. If Lock returns an error, no epoch is open.
 //
-// As in MPI, Lock may return before the lock is held, where target shares no memory with this rank. The lock is held when the first
-// Flush, Unlock or request of the epoch has returned. The next Lock of this rank takes it first: locks are taken in the order of
-// the calls. To exclude others from anything beside the operations of the epoch, use [Window.LockNow].
+// If target shares no memory with this rank, Lock may return before this rank holds the lock, as in MPI. The lock
+// request travels with the first operations of the epoch, which are always done under the lock. The lock is held when
+// the first Flush or [Request.Wait] of the epoch has returned. The next Lock or LockAll of this rank acquires it first:
+// locks are acquired in the order of the calls.
+//
+// An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
+// the epoch, use [Window.LockNow].
 func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "Lock", kind, target, false)
 }
 
-// LockNow is Lock that returns when this rank holds the lock. Where target shares no memory with this rank it takes a round trip.
+// LockNow is [Window.Lock] that returns when this rank holds the lock. If target shares no memory with this rank,
+// LockNow takes at least a round trip.
 func (w *untyped) LockNow(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "LockNow", kind, target, true)
 }
 
-// beginLock is Lock, or LockNow if now.
+// beginLock is Lock, or LockNow if now is set.
 func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target int, now bool) error {
 	if c.remote {
 		defer c.world.EndSpan(name, c.world.BeginSpan())
@@ -58,7 +64,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
 	}
-	// A constant text where it is Lock: nothing is allocated on this path.
+	// The text is a constant: the path of Lock does not allocate.
 	call := "window.Lock"
 	if now {
 		call = "window.LockNow"
@@ -90,7 +96,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 	return nil
 }
 
-// lock takes a lock.
+// lock acquires a lock.
 func (c *core) lock(ctx context.Context, call string, kind LockKind, target int, p *peer) error {
 	switch {
 	case p.control.base == nil:
@@ -111,7 +117,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int,
 	return nil
 }
 
-// lockable is the way to a target that is to be locked.
+// lockable returns the peer of a target that is to be locked.
 func (c *core) lockable(ctx context.Context, call string, target int) (*peer, error) {
 	if err := c.targetFailure(call, target); err != nil {
 		return nil, err
@@ -129,10 +135,11 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 	return p, nil
 }
 
-// Unlock ends the epoch that Lock opened: the operations on target are complete
-// there. It returns a *world.PeerError if target has failed; the epoch is over all
-// the same. With the context's error, while it waits for a lock that is taken as late as
-// this, it has not ended, and goes on when it is called again.
+// Unlock ends the epoch that Lock opened, and returns when all operations on target are complete there. If target has
+// failed, the epoch ends and Unlock returns a *world.PeerError.
+//
+// Unlock looks at ctx only while it waits for a lock that Lock did not wait for. If ctx ends then, Unlock returns its
+// error, and another Unlock continues.
 func (w *untyped) Unlock(ctx context.Context, target int) error {
 	c := w.core
 	if c.remote {
@@ -180,13 +187,11 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 	return err
 }
 
-// unlockRemote completes the operations on all ranks, some of which are reached over links,
-// and gives their shared locks back. What goes over the same link as the unlocking is
-// complete before it and needs no waiting for: the message that gives a lock back is itself
-// held back until what was read has come.
+// unlockRemote completes the operations on all ranks, some of which are reached over links, and gives their shared
+// locks back. An unlock message travels over the same link after the operations, and its AfterReads delays it until the
+// results of reads have arrived. So no wait is needed between the two.
 func (c *core) unlockRemote(call string) error {
-	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
-	// bounded time.
+	// The epoch ends even if the caller's context has ended. Failures are noticed in bounded time.
 	ctx := context.Background()
 	var errs []error
 	for i := range c.peers {
@@ -211,7 +216,8 @@ func (c *core) unlockRemote(call string) error {
 	return errors.Join(errs...)
 }
 
-// unlock gives a lock back. Its store orders the operations before it.
+// unlock gives a lock back. Its store to the lock word comes after the stores of the operations. The next holder's load
+// of the word pairs with it.
 func (c *core) unlock(kind LockKind, target int) {
 	p := c.peers[target].Load()
 	switch {
@@ -226,11 +232,11 @@ func (c *core) unlock(kind LockKind, target int) {
 	}
 }
 
-// LockAll opens an access epoch to every rank with a shared lock on each. While it
-// waits for one that is locked exclusively, it holds none of the others.
+// LockAll opens an access epoch to every rank and acquires a shared lock of each. While it waits for a rank that is
+// locked exclusively, it holds no other lock. If LockAll returns an error, no epoch is open.
 //
-// With NoCheck, which ranks may assert or not as each likes, no lock is taken, and no rank reached
-// that there is no operation on: without it a rank asks all others, and is connected with them.
+// With [NoCheck] LockAll acquires no lock, and connects to no rank before the first operation on it. Each rank may
+// assert NoCheck or not. Without NoCheck, LockAll connects to all ranks and requests a lock from each.
 func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
 	c := w.core
 	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
@@ -267,7 +273,7 @@ func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
 	return nil
 }
 
-// lockNone is LockAll without locks.
+// lockNone is LockAll with NoCheck.
 func (c *core) lockNone(ctx context.Context) error {
 	const call = "window.LockAll"
 	if err := c.takeWanted(ctx, call); err != nil {
@@ -279,9 +285,8 @@ func (c *core) lockNone(ctx context.Context) error {
 	return c.eachLink(everyone, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.awaitPost(ctx)) })
 }
 
-// lockEach takes a shared lock of every rank, or of none. It waits for a lock only
-// while it holds no other, so that it takes part in no deadlock, in whatever order
-// others lock.
+// lockEach acquires a shared lock of every rank, or of none. It waits for a lock only while it holds no other. So it
+// takes part in no deadlock, in whatever order other ranks lock.
 func (c *core) lockEach(ctx context.Context) error {
 	const call = "window.LockAll"
 	if err := c.takeWanted(ctx, call); err != nil {
@@ -307,8 +312,8 @@ func (c *core) lockEach(ctx context.Context) error {
 	}
 }
 
-// lockOthers takes a shared lock of every rank but first, of which this rank has it
-// already. If one is busy, which it gives, or with an error, it gives back all of them.
+// lockOthers acquires a shared lock of every rank but first, whose lock this rank holds. If a rank is busy, or with an
+// error, lockOthers gives all locks back. busy is the busy rank, or -1 if all locks are held.
 func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int, err error) {
 	giveBack := func(before int) {
 		c.unlock(Shared, first)
@@ -339,7 +344,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 		if target == first || p.control.base != nil {
 			continue
 		}
-		// What was granted at once has come before the answer.
+		// A lock that is free is granted before the reply to Flush.
 		err := c.blame(call, target, p.link.Flush(ctx, c.number))
 		if free := c.granted[target].Load() == c.tickets[target].Load(); err != nil || !free {
 			giveBack(c.size)
@@ -350,9 +355,11 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 	return -1, nil
 }
 
-// UnlockAll ends the epoch that LockAll opened: all operations are complete at
-// their targets. It returns a *world.PeerError if one has failed; the epoch is over
-// all the same.
+// UnlockAll ends the epoch that LockAll opened, and returns when all operations are complete at their targets. If a
+// target has failed, the epoch ends and UnlockAll returns an error that wraps a *world.PeerError.
+//
+// ctx must not be nil, but UnlockAll does not look at it otherwise. It waits until every operation is complete or its
+// target has failed, also after ctx has ended.
 func (w *untyped) UnlockAll(ctx context.Context) error {
 	c := w.core
 	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())

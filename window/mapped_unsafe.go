@@ -2,23 +2,24 @@ package window
 
 import "unsafe"
 
-// Shared is rank's part of the window if its memory is mapped in this process, as that of
-// this rank always is, and of ranks on one host mostly: the program then reads and writes it
-// by the processor, without calls. It is valid as long as Local. It is false for a rank that
-// has failed, whose memory may have been left half written, and may be retried at every use:
-// it costs about what a put of 8 bytes does, and allocates nothing.
+// Mapped returns rank's part of the window, and true if the memory of the part is mapped in this process. The part of
+// this rank is mapped, and so are most parts of ranks on the same host. The program loads and stores in the slice
+// without calls. The slice is valid as long as that of Local.
 //
-// Processor accesses are no operations: epochs do not check them and Flush does not wait for
-// them. What several ranks use at a time they access by sync/atomic, which has one order over
-// all processes that map the memory. On windows made by Allocate with [SingleElement] the
-// accumulate family of 4 and 8 byte integers is in that order too, from whatever rank it
-// comes; on others it is done under locks that processor accesses do not take. Where network
-// cards do it whose atomics are not coherent with the processor's (see [CardAtomics]), Shared
-// is false for every rank.
+// Mapped returns false for a rank that has failed, whose memory may be half written. It may be called for every access:
+// it takes about as long as a Put of 8 bytes, and does not allocate.
 //
-// A plain store is seen by whoever reads, by atomics or operations, a value that was written
-// after it by an atomic of this rank; and plain loads that follow an atomic which has read
-// what was flushed, or stored so, see what was written before that.
+// Loads and stores are not operations: epochs do not check them, and Flush does not wait for them. Ranks that use
+// memory at the same time access it by sync/atomic, which has one order over all processes that map the memory. On
+// windows of [Allocate] with [SingleElement] the accumulate family of 4 and 8 byte integers is in that order, too, from
+// every rank. On other windows it uses locks that loads and stores do not take.
+//
+// If network cards execute the accumulate family, and their atomics are not coherent with those of processors (see
+// [CardAtomics]), Mapped returns false for every rank.
+//
+// After a plain store this rank may store another value atomically. A rank that reads that value, atomically or by an
+// operation, also sees the plain store. Plain loads after an atomic load see what was written before the loaded value,
+// if that value was stored atomically or has been flushed.
 func (w *Window[T]) Mapped(rank int) ([]T, bool) {
 	memory, ok := w.view.shared(rank)
 	if !ok {
@@ -27,8 +28,8 @@ func (w *Window[T]) Mapped(rank int) ([]T, bool) {
 	return unsafe.Slice((*T)(memory), w.view.targets[rank].count), true
 }
 
-// shared is the address of rank's part. Sound because memory is that of as many elements as
-// the target counts, which starts where elements of the view's kind may (see elements).
+// shared returns the address of rank's part, and false if it is not mapped. Sound because the memory has as many
+// elements as the target counts. Its address is aligned for elements of the view's kind: see elements.
 func (v *view) shared(rank int) (unsafe.Pointer, bool) {
 	if uint(rank) >= uint(len(v.targets)) {
 		return nil, false
@@ -40,7 +41,7 @@ func (v *view) shared(rank int) (unsafe.Pointer, bool) {
 	return unsafe.Pointer(memory), v.cards != cardsAlone
 }
 
-// sharedFirst is shared of a rank that was not asked for before, or that is not mapped.
+// sharedFirst is shared for a rank that is used for the first time or is not mapped.
 func (v *view) sharedFirst(rank int) (unsafe.Pointer, bool) {
 	if v.closed.Load() || v.cards == cardsAlone || !v.world.Mapped(rank) || v.world.Failure(rank) != nil {
 		return nil, false

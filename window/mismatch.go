@@ -10,11 +10,12 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// Fence and Close are the collective calls of a window that come to its meeting, which tells them apart: a rank that makes one
-// more or one less of them than others would else end its Fence by a Close, or by a Fence after which another epoch is open.
+// Fence and Close are the collective calls that wait in the barrier of a window. The barrier compares the calls.
+// Otherwise a rank that calls Fence once more or once less than the others could end its Fence by another rank's Close.
+// Or it could end it by a Fence that opens another epoch.
 
-// callClose and callFence are calls of the meeting: callFence and those after it are Fences with the assertions
-// that all ranks have to pass alike.
+// callClose and callFence are the calls that the barrier compares. callFence and the numbers after it are Fences with
+// the assertions that all ranks must pass alike.
 const (
 	callClose uint8 = 1 + iota
 	callFence
@@ -22,10 +23,10 @@ const (
 
 const alikeAsserts = NoPrecede | NoSucceed
 
-// fenceCall is the call of a Fence. alikeAsserts are the lowest bits.
+// fenceCall returns the call of a Fence. The bits of alikeAsserts are the lowest ones.
 func fenceCall(assert Assert) uint8 { return callFence + uint8(assert&alikeAsserts) }
 
-// meetingCallName is how a call of the meeting is written in a program.
+// meetingCallName returns a call of the barrier as a program writes it.
 func meetingCallName(call uint8) string {
 	switch {
 	case call == callClose:
@@ -38,7 +39,7 @@ func meetingCallName(call uint8) string {
 	return fmt.Sprintf("call %d", call)
 }
 
-// mismatch is the error of a call in which ranks have met that made other ones, nil if err is another.
+// mismatch returns the error of a call in which ranks disagree, or nil if err is another error.
 func (c *core) mismatch(ctx context.Context, call string, err error) *MismatchError {
 	if err == nil {
 		return nil
@@ -51,17 +52,17 @@ func (c *core) mismatch(ctx context.Context, call string, err error) *MismatchEr
 	return &MismatchError{Call: call, Number: met.Number, Rank: met.Ranks[1], Value: made(1), WantRank: met.Ranks[0], Want: made(0)}
 }
 
-// placeBytes is how long the text of a place may be, which is cut at its beginning.
+// placeBytes is the maximum length of the text of a place. A longer text loses its beginning.
 const placeBytes = 4 * lineBytes
 
-// longestAsk bounds how long another rank is asked for the place of its call.
+// longestAsk bounds the wait for the place of another rank's call.
 const longestAsk = 10 * time.Second
 
-// notePlace notes, if misuse is looked for, where this rank calls what has a number in the meeting: for others, who look only
-// when they have met it there by mistake.
+// notePlace records, in debug mode, the place of this rank's call with a number in the barrier. Other ranks read it
+// only after a mismatch.
 func (c *core) notePlace(number uint32) {
 	if c.watch == nil || c.watch.debug == nil || c.watch.debug.placed == number {
-		// A Fence that goes on has its place already, and others may be looking.
+		// A continued Fence has recorded its place, and other ranks may be reading it.
 		return
 	}
 	c.watch.debug.placed = number
@@ -71,7 +72,8 @@ func (c *core) notePlace(number uint32) {
 	clear(place[copy(place, text[max(len(text)-len(place), 0):]):])
 }
 
-// placeOf is where a rank has made the call that this one has met by mistake, as far as both look for misuse.
+// placeOf returns the place of a rank's call that does not match this rank's call. It returns "" unless both ranks are
+// in debug mode.
 func (c *core) placeOf(ctx context.Context, rank int) string {
 	if c.watch == nil || c.watch.debug == nil || rank >= c.size {
 		return ""

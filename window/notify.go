@@ -10,12 +10,11 @@ import (
 
 const putNotify = "PutNotify"
 
-// PutNotify is Put, and when its bytes are in target's window adds 1 to target's
-// notification slot.
+// PutNotify is Put that also adds 1 to a notification slot of target when the bytes are in target's window.
 //
-// On a rank that shares no memory with this one it leaves at once: so it waits, without a context, for the post that
-// Start has not waited for, and as long as the target is there. Two ranks that notify each other before either
-// has posted wait for each other.
+// If target shares no memory with this rank, PutNotify sends at once. Before that it waits, without a context, for the
+// lock or the post of target if Lock or Start has not. The wait ends with an error when target has failed or left. Two
+// ranks that notify each other before either has posted wait for each other.
 func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
 	return w.view.putNotify(kept(origin), len(origin), target, displacement, slot)
 }
@@ -60,7 +59,7 @@ func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error 
 	}
 }
 
-// nobodyLeft is an error if any rank has failed, or every other one has left.
+// nobodyLeft returns an error if any rank has failed, or if every other rank has left.
 func (c *core) nobodyLeft(wait *job.Waiter) error {
 	if c.world.FailureCount() != 0 {
 		return c.anyFailure("window.WaitNotify")
@@ -77,8 +76,7 @@ func (c *core) nobodyLeft(wait *job.Waiter) error {
 	return lost
 }
 
-// TestNotify is WaitNotify that does not block: it tells whether it took count
-// notifications.
+// TestNotify is [Window.WaitNotify] that does not block. It reports whether it has taken count notifications.
 func (w *untyped) TestNotify(slot int, count uint64) (bool, error) {
 	c := w.core
 	if err := c.checkJob("TestNotify"); err != nil {
@@ -101,8 +99,8 @@ func (w *untyped) TestNotify(slot int, count uint64) (bool, error) {
 	return false, nil
 }
 
-// takeNotifications takes count notifications, if there are so many. A slot that
-// others have set back has none.
+// takeNotifications takes count notifications if that many have arrived. A slot whose count another process has lowered
+// has none.
 func (c *core) takeNotifications(slot int, count uint64) bool {
 	for {
 		taken := c.consumed[slot].Load()

@@ -6,8 +6,8 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// An Option changes how a window is made. Every rank passes the same options;
-// ranks that disagree get a *MismatchError at creation.
+// An Option changes how a window is made. Every rank passes the same options. If ranks disagree on any option but
+// [Without], every rank gets a *MismatchError.
 type Option func(*settings) error
 
 type settings struct {
@@ -19,64 +19,63 @@ type settings struct {
 	sparse        bool
 	slots         int
 	seats         int
-	// readOnly is of the end of a client's.
+	// readOnly is set at both ends of a client's window if the window is served read-only.
 	readOnly bool
 	scheme   scheduler.Scheme
 }
 
-// defaultNotifications is how many notification slots a window has.
+// defaultNotifications is the number of notification slots of a window without the option Notifications.
 const defaultNotifications = 16
 
-// maxNotifications is the most that [Notifications] takes.
+// maxNotifications is the largest number that [Notifications] accepts.
 const maxNotifications = 1 << 16
 
-// SingleElement promises that every operation of the accumulate family on the
-// window is of one element, but for NoOp, which reads. They are then applied by the
-// processor's atomic instructions instead of under a lock (elements of 16 bytes,
-// and windows of Create, stay under locks). A longer one is refused with ErrHint.
+// SingleElement promises that every operation of the accumulate family on the window has one element; with NoOp it may
+// have more. The processor then applies the operations by atomic instructions instead of under a lock. Elements of 16
+// bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrHint].
 func SingleElement() Option {
 	return func(s *settings) error { s.singleElement = true; return nil }
 }
 
-// SameOp promises that all accumulates on the window between two
-// synchronizations use one operation, or NoOp or CompareAndSwap beside it. The first operation decides
-// for the life of the window; another one is refused with ErrHint.
+// SameOp promises that all accumulates on the window use one operation, apart from NoOp and CompareAndSwap. The first
+// such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrHint].
 func SameOp() Option {
 	return func(s *settings) error { s.sameOp = true; return nil }
 }
 
-// Unordered gives up the program order of accumulates from one origin to one
-// location. On mapped memory they are applied in program order all the same.
+// Unordered gives up the program order of accumulates from one origin to one location. On mapped memory they are still
+// applied in program order.
 func Unordered() Option {
 	return func(s *settings) error { s.unordered = true; return nil }
 }
 
-// Immediate has every operation of the accumulate family on mapped memory applied
-// when its call returns. Without it, accumulates of one element to parts of 1 MiB
-// and more are held back, a few at a time, so that the fetches of their elements
-// overlap: at random places that takes less than half the time. They are applied
-// by the next call on the window that has to complete them, that they have to come
-// before, or that blocks. A rank that waits elsewhere, in a World.Barrier, and keeps its
-// accumulates back from one that polls for them, should Flush first.
+// Immediate makes every operation of the accumulate family on mapped memory apply when its call returns.
+//
+// Without Immediate, a few accumulates of one element to parts of 1 MiB and more are deferred. The processor then
+// fetches their elements at the same time, which is faster at scattered places. They are applied by the next call on
+// the window that completes them, has to follow them, or blocks. A rank that waits elsewhere, such as in World.Barrier,
+// while another rank polls for its accumulates first completes them, for instance by Flush.
 func Immediate() Option {
 	return func(s *settings) error { s.immediate = true; return nil }
 }
 
-// Sparse has Allocate only reserve the memory of a window: each page is backed when it is first touched, by any
-// rank. A page is of 4 KiB, or of 2 MiB where the system has such. It is for windows of which little is ever used, and may be
-// larger than what the machine has free. When a page is touched that the machine does not have, the process is killed. RDMA
-// cards that pin memory back all of it when it is registered.
+// Sparse makes [Allocate] reserve the memory of the window only: each page is backed when any rank first touches it. A
+// page has 4 KiB, or 2 MiB if the system has such pages.
+//
+// Sparse is for windows of which little is ever used. They may be larger than the free memory of the machine. If a
+// touched page cannot be backed, the system kills the process. RDMA cards that pin memory back all of it when it is
+// registered.
 func Sparse() Option {
 	return func(s *settings) error { s.sparse = true; return nil }
 }
 
-// Without leaves ways out in which operations on ranks that share no memory are arranged.
-// It is for measuring what they bring.
+// Without leaves out ways of arranging operations on ranks that share no memory. It is for measuring what each way
+// gains: see [scheduler.Scheme].
 func Without(ways scheduler.Scheme) Option {
 	return func(s *settings) error { s.scheme &^= ways; return nil }
 }
 
-// Notifications sets the number of notification slots, 0 to maxNotifications.
+// Notifications sets the number of notification slots, from 0 to 65536. The default is 16.
 func Notifications(n int) Option {
 	return func(s *settings) error {
 		if n < 0 || n > maxNotifications {
@@ -87,10 +86,11 @@ func Notifications(n int) Option {
 	}
 }
 
-// MaxSeats is the most that [Seats] takes.
+// MaxSeats is the largest number that [Seats] accepts.
 const MaxSeats = 1 << 12
 
-// Seats has the window be served to as many clients of each rank at once: see [Serve].
+// Seats sets how many clients may be attached to the part of each rank at once, from 0 to MaxSeats: see [Serve]. The
+// default is 0. A window without seats cannot be served.
 func Seats(n int) Option {
 	return func(s *settings) error {
 		if n < 0 || n > MaxSeats {

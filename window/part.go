@@ -11,26 +11,25 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A part is one rank's memory of a window that is being made, and how to give it
-// back.
+// A part is one rank's memory of a window that is being made, with what is needed to free it.
 type part struct {
 	memory  []byte
 	regions []*job.Region
 	control []byte
-	// allocated is memory to free; nil if the memory is the program's.
+	// allocated is the memory to free, or nil if the memory is the program's.
 	allocated []byte
-	// backed is how many bytes of that, from the first on, have been backed by pages.
+	// backed is how many bytes of allocated have been backed by pages, from the start.
 	backed int
 	device verbs.Device
-	// takesAtomics tells that the network card carries out atomics on it.
+	// takesAtomics is set if the network card carries out atomics on the memory.
 	takesAtomics bool
-	// lent is the window that the memory is of, if that is served to a client.
+	// lent is the window whose memory this is, if the part serves a client.
 	lent *core
 }
 
 const windowAccess = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
 
-// allocatePart makes this rank's part of count elements.
+// allocatePart makes this rank's part, of count elements.
 func allocatePart(w *job.World, count int, kind reduce.Kind) (part, error) {
 	bytes, err := checkedBytes(count, kind)
 	if err != nil || bytes == 0 {
@@ -44,7 +43,7 @@ func allocatePart(w *job.World, count int, kind reduce.Kind) (part, error) {
 	return part{memory: memory[:bytes], allocated: memory, device: device}, nil
 }
 
-// back backs the memory that was allocated. After the context's error it goes on where it was.
+// back backs the allocated memory with pages. After the error of a context another call continues.
 func (p *part) back(ctx context.Context) error {
 	if p.backed == len(p.allocated) {
 		return nil
@@ -53,7 +52,7 @@ func (p *part) back(ctx context.Context) error {
 	p.backed += backed
 	if err != nil {
 		if over := ctx.Err(); over != nil && errors.Is(err, over) {
-			// It is the caller's, of whatever device the memory is.
+			// This is the context of the caller, whatever the device says.
 			err = errtext.Ended(ctx)
 		}
 		return fmt.Errorf("backing %s with memory: %w", errtext.Count(len(p.allocated), "byte"), err)
@@ -61,13 +60,13 @@ func (p *part) back(ctx context.Context) error {
 	return nil
 }
 
-// ownPart makes this rank's part of the program's memory.
+// ownPart makes this rank's part of memory of the program.
 func ownPart(w *job.World, memory []byte) (part, error) {
 	return part{memory: memory, device: w.Device()}, nil
 }
 
-// addControl allocates and registers the control block, and registers the memory. Ranks
-// that do not map the block send messages, which are checked: they get no key to it.
+// addControl allocates and registers the control block, and registers the memory. Ranks that do not map the control
+// block get no key to it: they send messages, which are checked.
 func (p *part) addControl(w *job.World, s settings) error {
 	p.device = w.Device()
 	l := layoutOf(w.Size(), s.seats, uint64(len(p.memory)), s.slots)
@@ -91,7 +90,7 @@ func (p *part) addControl(w *job.World, s settings) error {
 	return nil
 }
 
-// register registers the memory, for atomics if they are asked for and the card grants them.
+// register registers the memory. It does so for atomics if the window asks for them and the card grants them.
 func (p *part) register(w *job.World, s settings) (*job.Region, error) {
 	if own, _ := w.CardAtomics(); !s.cardAtomics || !own || alignmentOf(p.memory) < 8 {
 		return w.Register(p.memory, windowAccess)
@@ -105,7 +104,7 @@ func (p *part) register(w *job.World, s settings) (*job.Region, error) {
 	return region, err
 }
 
-// release gives everything back that the part has.
+// release frees everything that the part has.
 func (p *part) release() error {
 	var err error
 	for _, region := range p.regions {

@@ -12,20 +12,22 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// The words of Start…Complete and Post…Wait count: the n-th post of a target to an
-// origin sets the target's post word in the origin's block to n; the n-th complete
-// of an origin towards a target sets the origin's complete word in the target's
-// block to n. Start waits for the posts it matches, Wait for the completes. An
-// origin's complete n follows the target's post n, so a word is never ahead by
-// more than one. Over a link Start waits for the post before, and what rides with the
-// Complete for this one: see ride.go.
-
-// Start opens an access epoch to the ranks of group. It blocks until each of them has posted a matching exposure, but for
-// those that share no memory with this rank: what is done to them waits for that, at the latest in the Complete or in
-// the target. If it fails no epoch is open.
+// The words of Start…Complete and Post…Wait are counters:
 //
-// Ranks that both post and start must post first. Two that start epochs to each other before either has posted wait for
-// ever where they share memory.
+//   - The n-th post of a target to an origin sets the target's post word in the origin's control block to n.
+//   - The n-th complete of an origin towards a target sets the origin's complete word in the target's control block to
+//     n.
+//
+// Start waits for the posts that it matches, Wait for the completes. An origin's complete n follows the target's post
+// n, so a word is never ahead by more than one. Over a link Start waits for the previous post only. The operations and
+// the Complete wait for the post that Start matches: see ride.go.
+
+// Start opens an access epoch to the ranks of group. It waits until each rank that shares memory with this one has
+// posted a matching exposure. For the other ranks the operations wait for the post, at the latest in Complete or at the
+// target. If Start returns an error, no epoch is open.
+//
+// A rank that posts and starts calls Post first. Two ranks that share memory and start epochs to each other before
+// either has posted wait for each other.
 func (w *untyped) Start(ctx context.Context, group Group) error {
 	c := w.core
 	defer c.world.EndSpan("Start", c.world.BeginSpan())
@@ -54,20 +56,19 @@ func (w *untyped) Start(ctx context.Context, group Group) error {
 	return nil
 }
 
-// postRides tells whether a target's post may be heard of when operations on it leave.
+// postRides reports whether Start may return before the target's post arrives, so that the operations wait for the
+// post.
 func (c *core) postRides(target int) bool {
 	p := c.peers[target].Load()
 	return p != nil && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0
 }
 
-// Complete ends the epoch that Start opened: origin buffers are the program's
-// again, results are valid. The operations are complete at a target when its Wait
-// has returned.
+// Complete ends the epoch that Start opened. Then origin buffers belong to the program again and results are valid. The
+// operations are complete at a target when its Wait has returned.
 //
-// If some could not be sent, for a reason of this rank's own, that is its error alone, and
-// the targets are told all the same. It returns a *world.PeerError if a target has failed;
-// the epoch is over all the same. With the context's error it has not ended, and goes on
-// when it is called again.
+// If this rank could not send some operations, only its own Complete returns an error: the targets learn of the end of
+// the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
+// first, Complete returns its error, and another Complete continues.
 func (w *untyped) Complete(ctx context.Context) error {
 	c := w.core
 	defer c.world.EndSpan("Complete", c.world.BeginSpan())
@@ -114,15 +115,15 @@ func (w *untyped) Complete(ctx context.Context) error {
 	return err
 }
 
-// interrupted tells whether err is that of a call which its context has cut short, or that
-// this process could not make a connection yet.
+// interrupted reports whether a call with error err may be made again: its context has ended it, or this process was
+// short of a resource for a new connection.
 func interrupted(ctx context.Context, err error) bool {
 	ended := ctx.Err() != nil && (ours(err, ctx.Err()) || ours(err, context.Cause(ctx)))
 	return ended || ours(err, verbs.ErrShortage)
 }
 
-// ours tells whether err is one that this rank may call again after. Another may have failed for
-// such a one of its own, and that is final.
+// ours reports whether err wraps one as an error of this rank. A *world.PeerError that wraps one is about another rank,
+// and final.
 func ours(err, one error) bool {
 	if !errors.Is(err, one) {
 		return false
@@ -131,8 +132,8 @@ func ours(err, one error) bool {
 	return !errors.As(err, &failed) || !errors.Is(failed, one)
 }
 
-// throughShortage calls what cannot be left to a later call until this process is not short of what
-// a connection takes.
+// throughShortage makes a call that must not be left to a later one, until this process has what a new connection
+// takes.
 func throughShortage(call func() error) error {
 	for {
 		if err := call(); !ours(err, verbs.ErrShortage) {
@@ -141,9 +142,13 @@ func throughShortage(call func() error) error {
 	}
 }
 
-// Post exposes this rank's part of the window to the ranks of group. It does not
-// wait for them, but until a process answers that this one has never met: the context ends that. It
-// returns a *world.PeerError if one of them has failed; the others have the exposure all the same.
+// Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
+// group has failed, Post returns a *world.PeerError, and the other ranks have the exposure all the same.
+//
+// Post looks at ctx only before the exposure begins, while it maps memory of ranks on this host for the first time. If
+// ctx ends then, or if this rank cannot connect to a rank, there is no exposure. Afterwards Post notifies each rank,
+// also when ctx has ended. Over a network it may wait for room, at most for the time of world.WithPeerTimeout, or for a
+// free file descriptor.
 func (w *untyped) Post(ctx context.Context, group Group) error {
 	c := w.core
 	defer c.world.EndSpan("Post", c.world.BeginSpan())
@@ -168,7 +173,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	c.server.serveRides()
 	for i := range group.Len() {
 		origin := group.Rank(i)
-		// It cannot be taken back; failures are noticed in bounded time.
+		// A post cannot be taken back. Failures are noticed in bounded time.
 		if e := throughShortage(func() error {
 			return c.tell(context.Background(), "window.Post", origin, postAt, c.epochs.PostNumber(origin))
 		}); err == nil {
@@ -181,9 +186,8 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	return err
 }
 
-// reachEach maps the parts of a group, but of ranks that have failed, so that they
-// can be told of what cannot be taken back. It is before a call begins: to meet
-// another process may take long.
+// reachEach maps the parts of the ranks of a group that have not failed, so that the call can notify them without a
+// wait. It runs before the call begins, because mapping an unmapped peer needs its reply, which may take long.
 func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 	if err := c.checkJob(call); err != nil {
 		return err
@@ -204,9 +208,9 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 	return nil
 }
 
-// Wait ends the exposure that Post began. It blocks until every rank of its group
-// has called Complete; all their operations are in window memory then. If a rank of
-// the group has failed the exposure ends with a *world.PeerError.
+// Wait ends the exposure that Post began. It waits until every rank of the group has called Complete. Then all their
+// operations are in window memory. If a rank of the group has failed, the exposure ends and Wait returns a
+// *world.PeerError. If ctx ends first, Wait returns its error, and another Wait or Test continues.
 func (w *untyped) Wait(ctx context.Context) error {
 	c := w.core
 	defer c.world.EndSpan("Wait", c.world.BeginSpan())
@@ -232,7 +236,7 @@ func (w *untyped) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Test is Wait that does not block: it tells whether the exposure has ended.
+// Test is [Window.Wait] that does not block. It reports whether the exposure has ended.
 func (w *untyped) Test() (bool, error) { return w.core.test() }
 
 func (c *core) test() (bool, error) {
@@ -258,8 +262,8 @@ func (c *core) test() (bool, error) {
 	return ended, err
 }
 
-// exposureEnded tells whether all have completed, or why one never will: what it did
-// before it failed or left is done, so it is looked at once more.
+// exposureEnded reports whether all ranks of the group have completed, or why one never will. A rank may have completed
+// before it failed or left, so its word is loaded once more after Gone.
 func (c *core) exposureEnded(group Group) (bool, error) {
 	r, ended := roll{c, group, completeAt}, true
 	for i := range group.Len() {
@@ -285,12 +289,12 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 	return ended, nil
 }
 
-// reached tells whether word has come to number, which may have wrapped.
+// reached reports whether word has reached number, which may have wrapped.
 func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(word.Load(), number) }
 
-// tell sets a word that this rank writes in rank's block, after everything that
-// this rank has done to window memory and read of it, and wakes rank. reachEach has reached it, or it
-// has failed: there is nothing to wait for.
+// tell sets a word of this rank in rank's control block, after all accesses of this rank to window memory, and wakes
+// rank. The store pairs with the load in reached. reachEach has mapped rank, or rank has failed: tell does not wait to
+// map it.
 func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
 	if err := c.targetFailure(call, rank); err != nil {
 		return err
@@ -303,7 +307,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return c.blame(call, rank, p.deferred.tell(ctx, at, number))
 	}
 	if p.link != nil {
-		// The data of this window goes another way than this word.
+		// The operations use the link and the word does not: it would overtake them.
 		if err := p.deferred.flush(ctx); err != nil {
 			return c.blame(call, rank, err)
 		}
@@ -314,7 +318,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	return nil
 }
 
-// tell sets a word that this rank writes in the block of one that is told by messages.
+// tell sets a word of this rank at a rank that is reached by messages.
 func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 	if at == completeAt {
 		if rides, err := d.complete(ctx, number); rides || err != nil {
@@ -322,7 +326,7 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 		}
 		err := d.start(ctx, scheduler.End)
 		if err != nil && !interrupted(ctx, err) {
-			// What could not be sent is this rank's error alone: the target is not to wait.
+			// Only this rank gets the error: the target must not wait for the Complete.
 			return errors.Join(err, d.say(ctx, at, number))
 		}
 		if err != nil {
@@ -334,7 +338,7 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
 	return d.say(ctx, at, number)
 }
 
-// say sends a word.
+// say sends a word as a message.
 func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	if at == completeAt {
 		d.mu.Lock()
@@ -346,14 +350,14 @@ func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	return err
 }
 
-// A roll is what each rank of a group has to tell, in its word of this rank's block: its post or its complete.
+// A roll has the words that the ranks of a group set in this rank's control block: their posts or their completes.
 type roll struct {
 	*core
 	group Group
 	at    uintptr
 }
 
-// word is that of a rank of the group, and the number that it has to come to.
+// word returns the word of the i-th rank of the group, and the number that it has to reach.
 func (r *roll) word(i int) (*atomic.Uint32, uint32) {
 	rank := r.group.Rank(i)
 	word := r.own.control.pair(rank, r.at)
@@ -361,25 +365,27 @@ func (r *roll) word(i int) (*atomic.Uint32, uint32) {
 	case r.at == completeAt:
 		return word, r.epochs.PostNumber(rank)
 	case r.postRides(rank) && !r.world.Gone(rank) && !r.parted(rank):
-		// It is heard of later, but the one before it now.
+		// The operations wait for the last post. Start waits for the one before.
 		return word, r.epochs.StartNumber(rank) - 1
 	}
 	return word, r.epochs.StartNumber(rank)
 }
 
-// told tells whether a rank of the group has told what it has to.
+// told reports whether the i-th rank of the group has set its word.
 func (r *roll) told(i int) bool {
 	word, number := r.word(i)
 	return reached(word, number)
 }
 
-// willTell tells whether a rank of the group that is gone has told what it has to, or what it has sent will.
+// willTell reports whether the i-th rank of the group, which is gone, has set its word, or has sent a message that
+// will.
 func (r *roll) willTell(i int) bool {
 	return r.at == completeAt && r.server.completing(r.group.Rank(i)) || r.told(i)
 }
 
-// lost is the error of a rank of the group that has failed or left before it has told. It looks at others than the i-th, for
-// which it waits, only when it may take long: at those before it, too, of which the post was to be heard of later.
+// lost returns the error of a rank of the group that has failed or left before it set its word. While the wait is
+// short, lost looks at the i-th rank only, for which the call waits. Otherwise it looks at all ranks, also at those
+// before i whose post the operations wait for.
 func (r *roll) lost(call string, i int, wait *job.Waiter) error {
 	last := i + 1
 	if r.world.FailureCount() != 0 || wait.AboutToSleep() {
@@ -396,10 +402,9 @@ func (r *roll) lost(call string, i int, wait *job.Waiter) error {
 	return nil
 }
 
-// hear waits until all ranks of a group have told. It is
-// called with the latch. Other goroutines of the rank may have to synchronize
-// before a word can come, so the latch is not kept while it sleeps or yields:
-// what is in progress is written in epochs.
+// hear waits until all ranks of a group have set their words. The caller holds the latch. hear releases the latch while
+// it sleeps or yields, because other goroutines of the rank may have to synchronize before a word is set. epochs
+// records which call is in progress.
 func (c *core) hear(ctx context.Context, call string, r roll) error {
 	for i := range r.group.Len() {
 		word, number := r.word(i)
@@ -421,7 +426,7 @@ func (c *core) hear(ctx context.Context, call string, r roll) error {
 	return nil
 }
 
-// awaitRoll waits until the i-th rank of a group has told, as long as none is lost.
+// awaitRoll waits until the i-th rank of a group has set its word, or returns an error if that cannot happen any more.
 func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
@@ -442,9 +447,9 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 	return nil
 }
 
-// awaitWord waits until a word that rank writes, in this rank's block or by messages, has come to
-// number. What has come counts, whatever else is found then. passive, where not nil, is what asks: rank answers by itself, unless it
-// has to post first.
+// awaitWord waits until a word that rank sets, in this rank's control block or by messages, has reached number. It
+// looks at the word once more before it returns an error. passive is the queue of a request that rank serves without a
+// call of its program, once rank has posted. Otherwise passive is nil.
 func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, passive *deferred) error {
 	if err := c.beginReading(ctx, call); err != nil {
 		return err
@@ -471,6 +476,5 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 	return nil
 }
 
-// heldLooks is how often a word is looked at before the latch is given up: as long
-// as giving it up takes.
+// heldLooks is how often a word is polled before the latch is released: about as long as a release takes.
 const heldLooks = 20

@@ -9,12 +9,12 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// behind is the i-th rank behind this one, and behind the last the first. Who has something for
-// many goes by that, so that not all send to the same one first.
+// behind returns the i-th rank after this one, where rank 0 follows the last rank. A rank that sends to many uses this
+// order, so that not all ranks send to the same one first.
 func (c *core) behind(i int) int { return (c.rank + 1 + i) % c.size }
 
-// eachLink calls do for the ranks of the window that this one has reached over links, and
-// for which include holds, and joins the errors.
+// eachLink calls do for each rank for which include holds and that this rank has reached over a link. It joins the
+// errors.
 func (c *core) eachLink(include func(rank int) bool, do func(rank int, p *peer) error) error {
 	var errs []error
 	for i := range c.peers {
@@ -40,15 +40,15 @@ func (c *core) flushRemote(ctx context.Context, call string, include func(rank i
 	return errors.Join(err, c.eachLink(include, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.flush(ctx)) }))
 }
 
-// settleRemote has the buffers of the operations on ranks that are reached over links
-// back.
+// settleRemote waits until the buffers of the operations on ranks that are reached over links belong to the program
+// again.
 func (c *core) settleRemote(ctx context.Context, call string, include func(rank int) bool) error {
 	return c.eachLink(include, func(rank int, p *peer) error {
 		return c.blame(call, rank, p.deferred.settle(ctx))
 	})
 }
 
-// blame says which call an error of a link is of.
+// blame returns the error of a link with the call that it belongs to.
 func (c *core) blame(call string, rank int, err error) error {
 	if err == nil {
 		return nil
@@ -60,13 +60,13 @@ func (c *core) blame(call string, rank int, err error) error {
 	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
 }
 
-// awaitTicket waits until what was asked for last, a lock or the end of an epoch, has been granted.
+// awaitTicket waits until the last request, for a lock or for the end of an epoch, has been granted.
 func (d *deferred) awaitTicket(ctx context.Context, call string) error {
 	c, rank := d.core, d.link.Rank()
 	return c.awaitWord(ctx, call, rank, &c.granted[rank], c.tickets[rank].Load(), d)
 }
 
-// askLock asks the rank for its lock, which nothing rides with.
+// askLock requests the lock of the rank in a message without operations.
 func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 	d.mu.Lock()
 	d.kind = kind
@@ -77,8 +77,7 @@ func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 	return err
 }
 
-// awaitLock waits until the lock that was asked for has been granted. If it fails the
-// wish is taken back.
+// awaitLock waits until the requested lock has been granted. If that fails, it withdraws the request.
 func (d *deferred) awaitLock(ctx context.Context, call string) error {
 	err := d.awaitTicket(ctx, call)
 	if err != nil {
@@ -87,13 +86,13 @@ func (d *deferred) awaitLock(ctx context.Context, call string) error {
 	return err
 }
 
-// tellUnlock gives the lock of the rank back, behind all that is queued.
+// tellUnlock gives the lock of the rank back, after all that is queued.
 func (d *deferred) tellUnlock() {
 	d.mu.Lock()
 	kind := d.kind
 	d.mu.Unlock()
 	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
-	// An error is the failure of the rank, and known as such.
+	// An error is the failure of the rank, which other calls report.
 	_ = throughShortage(func() error { return d.start(context.Background(), scheduler.Message) })
 	_ = throughShortage(func() error { return d.link.Tell(&m, nil) })
 	d.link.Post()

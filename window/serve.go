@@ -15,60 +15,63 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Server serves windows, within limits, and shows who uses them. Its zero value has the default limits. Its methods may
-// be called from any goroutine.
+// A Server serves windows to clients, within limits, and shows their sessions. The zero Server has the default limits.
+// Its methods may be called from any goroutine.
 type Server struct {
-	// Limits are read when Serve is called.
+	// Limits is read when Serve is called.
 	Limits Limits
 
 	mu       sync.Mutex
 	last     uint64
 	sessions map[uint64]*attendant
-	// refusing counts the sessions that are being refused because there is no place for them.
+	// refusing counts the sessions that are being rejected because the Server has too many.
 	refusing int
 }
 
-// mostRefusing bounds how many sessions are refused at the same time. The clients of further sessions call again.
+// mostRefusing bounds how many sessions are rejected at the same time. The clients of further sessions try again.
 const mostRefusing = 64
 
-// A Session is a client of a Server.
+// A Session describes the session of a client of a [Server].
 type Session struct {
-	// ID is the session's number, for Evict. No other session of the Server has it.
+	// ID is the number of the session, for Evict. No other session of the Server has it.
 	ID uint64
-	// Address is where the client connects from. Certificate is the client's, nil without TLS.
+	// Address is the address of the client. Certificate is that of the client, or nil without TLS.
 	Address     net.Addr
 	Certificate *x509.Certificate
-	// Since is when the session began, Active when its client last issued operations, to a second or so.
+	// Since is the time at which the session began. Active is the time at which the client last issued operations,
+	// accurate to about a second.
 	Since, Active time.Time
-	// Seats are those that the session has.
+	// Seats has the seats of the session.
 	Seats []Seat
 }
 
-// A Seat is what a session has of a window.
+// A Seat describes the attachment of a session to a window.
 type Seat struct {
 	// Window is the name under which the window is served.
 	Window string
-	// Shared and Exclusive tell which lock the session holds. Waits tells that it waits for one, and Blocks that a rank or
-	// another client waits for the one that it holds.
+	// Shared and Exclusive report which lock the session holds. Waits reports whether it waits for a lock. Blocks
+	// reports whether a rank or another client waits for a lock that it holds.
 	Shared, Exclusive, Waits, Blocks bool
 }
 
-// ErrNoSession: there is no such session.
+// ErrNoSession means that a [Server] has no such session.
 var ErrNoSession = errors.New("no such session")
 
-// Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is
-// closed. It then ends all sessions, where the clients' calls fail by world.ErrLeft, and returns nil. Clients attach to windows by their
-// names: see Attach. What they do counts as what ranks do: a lock excludes ranks and clients alike, and accumulates of both are
-// atomic to each other. This process's calls on the windows go on meanwhile as ever. A client that leaves or
-// dies gives back what it holds, and disturbs nobody.
+// Serve serves this rank's parts of windows to the clients of a Listener, until ctx ends or the Listener is closed. It
+// then ends all sessions and returns nil. Calls of the clients return a *world.PeerError whose cause is a
+// world.ErrLeft.
 //
-// The windows are made with Seats, which bound how many clients each has at once: the next one is refused (ErrNoSeat). A window
-// is not closed while it is served.
+// Clients attach to windows by name: see [Attach]. A lock excludes ranks and clients alike, and accumulates of both are
+// atomic to each other. This process may use the windows as before. A client that leaves or dies gives back its locks
+// and seats.
 //
-// A client is trusted with the whole content of the windows. It can read all of it and, unless the window is
-// [Served.ReadOnly], write anything anywhere, under a lock or not: the library keeps no client to the locks. A client cannot
-// reach other memory, keep a lock or a place beyond the Limits, or end this process. What it makes this process do takes
-// time of it: a client is not kept from sending requests as fast as it can. See docs/guide/security.md.
+// The windows are made with the option [Seats], which bounds how many clients are attached at once. A further client
+// gets an [ErrNoSeat]. A window cannot be closed while it is served.
+//
+// A client is trusted with the whole content of the windows: it can read all of it. Unless the window is served
+// read-only ([Served.ReadOnly]), it can write anything anywhere, with or without a lock: the library does not make
+// clients use the locks. A client cannot reach other memory, end this process, or keep a lock or a session beyond the
+// [Limits]. Its requests take time of this process, and their rate has no bound. See docs/guide/security.md.
 func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served) error {
 	if err := checkContext(ctx, "Serve"); err != nil {
 		return err
@@ -120,7 +123,7 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 	}
 }
 
-// begin has an attendant run, or, where there is no place for it, refuse its client.
+// begin runs an attendant, or rejects its client if the Server has no place for it.
 func (s *Server) begin(ctx context.Context, a *attendant, running *sync.WaitGroup) {
 	err := s.admit(a)
 	if err == nil {
@@ -150,7 +153,8 @@ func (s *Server) begin(ctx context.Context, a *attendant, running *sync.WaitGrou
 	})
 }
 
-// admit gives an attendant a place. It may end a session for that: the oldest one that has had time to take a seat and has none.
+// admit gives an attendant a place. To make room it may end the oldest session that has had time to take a seat and has
+// none.
 func (s *Server) admit(a *attendant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +185,8 @@ func (s *Server) admit(a *attendant) error {
 	return nil
 }
 
-// remove takes an attendant whose session is over off the list. Evict waits for that, so that its caller finds the session no more.
+// remove removes an attendant whose session is over from the list, and then closes ended. Evict waits for ended, so
+// that its caller finds the session no more.
 func (s *Server) remove(a *attendant) {
 	s.mu.Lock()
 	delete(s.sessions, a.id)
@@ -189,7 +194,7 @@ func (s *Server) remove(a *attendant) {
 	close(a.ended)
 }
 
-// enforce evicts sessions that reach a bound.
+// enforce evicts sessions that reach a bound of their limits.
 func (s *Server) enforce(ctx context.Context, limits *Limits) {
 	ticks := time.NewTicker(limits.period())
 	defer ticks.Stop()
@@ -207,7 +212,7 @@ func (s *Server) enforce(ctx context.Context, limits *Limits) {
 	}
 }
 
-// attendants are those of all sessions, the oldest first.
+// attendants returns the attendants of all sessions, the oldest first.
 func (s *Server) attendants() []*attendant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +224,7 @@ func (s *Server) attendants() []*attendant {
 	return all
 }
 
-// Sessions returns the sessions that there are, the oldest first.
+// Sessions returns the open sessions, the oldest first.
 func (s *Server) Sessions() []Session {
 	all := s.attendants()
 	shown := make([]Session, len(all))
@@ -229,8 +234,9 @@ func (s *Server) Sessions() []Session {
 	return shown
 }
 
-// Evict ends a session, and returns when the locks and seats that it had are free. The client's calls return a
-// world.ErrEvicted with the text of why. A session that has ended is an ErrNoSession.
+// Evict ends a session, and returns when its locks and seats are free. Calls of the client return a world.ErrEvicted
+// with the text of why. If ctx ends first, Evict returns its error, and the session ends all the same. If there is no
+// such session, Evict returns an [ErrNoSession].
 func (s *Server) Evict(ctx context.Context, id uint64, why error) error {
 	if err := checkContext(ctx, "Evict"); err != nil {
 		return err

@@ -13,21 +13,21 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A served window is one that programs use which are not ranks of its job: clients. A client
-// has a World of two with the process that serves it, and a window there, of which that process
-// has the end: a guest of the window that it serves. The guest has memory and control block of
-// that, and works for the client as the server of any window works for a rank that does not
-// map it, but that in the words of locks the client is in a seat behind the ranks: so locks,
+// A served window is used by programs that are not ranks of its job: clients. A client has a World of two ranks with
+// the process that serves the window, and a window in that World. The server's end of that window is a guest of the
+// served window, its host.
+//
+// The guest uses the memory and the control block of the host. It serves the client as the server of any window serves
+// a rank that does not map it. In the lock words the client has a seat, which is numbered after the ranks. So locks,
 // stripes and notifications are the same for ranks and clients.
 //
 // Invariants:
 //
-//   - A seat is a guest's until nothing of its client can come any more, and until the locks
-//     that it had are given back.
-//   - A window that is served cannot be closed. When its World is closed all the same, the sessions of its clients end,
-//     and no guest touches its memory once that is over: seats.revoke.
+//   - A guest keeps its seat until no message of its client can arrive and the client's locks are given back.
+//   - A window that is served cannot be closed. If its World is closed, the sessions of its clients end, and no guest
+//     touches the memory after seats.revoke.
 
-// A Served is a window under a name: see Serve.
+// A Served is a window with the name under which it is served: see [Serve].
 type Served struct {
 	name     string
 	core     *core
@@ -35,22 +35,23 @@ type Served struct {
 	readOnly bool
 }
 
-// mostName is the most bytes that a served window's name has.
+// mostName is the maximum length of a served window's name in bytes.
 const mostName = 128
 
-// As is this rank's part of the window under a name for clients, for Serve.
+// As returns this rank's part of the window with a name for clients, to be passed to [Serve]. A name has 1 to 128
+// printable ASCII characters.
 func (w *Window[T]) As(name string) Served {
 	return Served{name: name, core: w.view.core, kind: w.view.kind}
 }
 
-// ReadOnly is the same window, of which clients only read: with Get, or operations of the accumulate family with NoOp, and
-// under shared locks. Another operation of theirs is an ErrReadOnly.
+// ReadOnly returns the same window, which clients may only read: by Get, by operations of the accumulate family with
+// [NoOp], and under shared locks. Other operations of clients return an [ErrReadOnly].
 func (s Served) ReadOnly() Served {
 	s.readOnly = true
 	return s
 }
 
-// check says why a window cannot be served.
+// check returns an error if the window cannot be served.
 func (s *Served) check() error {
 	switch {
 	case s.core == nil:
@@ -69,17 +70,17 @@ func (s *Served) check() error {
 	return nil
 }
 
-// seats are those of a window's clients.
+// seats are the seats of a window's clients.
 type seats struct {
 	mu sync.Mutex
-	// guests are by their seats, nil where one is free. serving counts calls of Serve.
+	// guests is indexed by seat, with nil for a free one. serving counts the running calls of Serve.
 	guests  []*guest
 	serving int
-	// closing tells that the window is closed, or about to be, over that the memory goes.
+	// closing is set when the window is closed or about to be, over when its memory is about to be freed.
 	closing, over bool
 }
 
-// hold keeps the window from being closed until letGo, unless it is about to be.
+// hold keeps the window from being closed until letGo. It returns false if the window is about to be closed.
 func (s *seats) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +97,8 @@ func (s *seats) letGo() {
 	s.serving--
 }
 
-// close keeps the window from being served, unless it is; open takes that back. Both are called with the mutex of
-// epochs, so that no other Close comes between.
+// close keeps the window from being served. It returns false if the window is served now. open undoes close. The
+// callers hold the mutex of epochs, so that no other Close comes between the two.
 func (s *seats) close() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *seats) open() {
 	s.closing = false
 }
 
-// take gives a guest a seat.
+// take gives a guest a free seat.
 func (s *seats) take(g *guest, most int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *seats) leave(g *guest) {
 	s.guests[g.seat] = nil
 }
 
-// revoke ends what guests do to the memory, which is about to go.
+// revoke ends all accesses of guests to the memory, which is about to be freed.
 func (s *seats) revoke() {
 	s.mu.Lock()
 	s.over = true
@@ -147,36 +148,36 @@ func (s *seats) revoke() {
 	}
 }
 
-// A guest is a client's end of a window in the process that serves it.
+// A guest is the server's end of a client's window.
 type guest struct {
 	session *job.Session
 	name    string
 	host    *core
 	seat    int
 	core    *core
-	// stopLeaving keeps the guest from leaving when the World of its session is closed.
+	// stopLeaving removes the function that runs when the World of the session is closed.
 	stopLeaving func()
 
-	// mu is held while the guest is made, and while words of the host are given back.
+	// mu is held while the guest is made, and while its locks on the host are given back.
 	mu sync.Mutex
-	// data is the memory as the client reaches it, nil once it does not any more. over tells that
-	// the host's memory may be gone, or that the guest has left.
+	// data is the memory as the client reaches it, or nil once the client no longer does. over is set when the guest
+	// has left, or when the host's memory may be freed.
 	data *job.Region
 	over bool
-	// blocks is since when it is known that somebody waits for the lock that the guest holds, which is the one of grants; zero
-	// if nobody does.
+	// blocks is the time since which a rank or client is known to wait for the lock that the guest holds, or zero.
+	// grants is the number of that lock.
 	blocks time.Time
 	grants uint64
 }
 
-// lodge makes this window a guest of another, whose part it has.
+// lodge makes this window a guest of another, whose part it uses.
 func (c *core) lodge(host *core) {
 	c.host, c.native, c.lockWord = host, host.native, host.lockWord
 	c.own.control, c.own.data = host.own.control, host.own.data
 	c.raceOrder.orderedAs(&host.raceOrder)
 }
 
-// newGuest makes the window that a client attaches to.
+// newGuest makes the server's end of a window that a client attaches to.
 func newGuest(session *job.Session, number uint32, served Served) (g *guest, offered description, err error) {
 	w, host := session.World(), served.core
 	g = &guest{session: session, name: served.name, host: host}
@@ -191,7 +192,8 @@ func newGuest(session *job.Session, number uint32, served Served) (g *guest, off
 	if s.readOnly {
 		access = verbs.RemoteRead
 	}
-	// The client is told nothing of the control block; that of the part itself is not used but for the end.
+	// The client does not learn of the control block. The guest uses that of its host, and its own one only for its
+	// barrier.
 	p := part{lent: host}
 	err = p.addControl(w, s)
 	if err == nil && len(host.own.data) > 0 {
@@ -209,16 +211,17 @@ func newGuest(session *job.Session, number uint32, served Served) (g *guest, off
 		return nil, offered, errors.Join(err, g.withdraw(), p.release())
 	}
 	g.core.seat = g.seat
-	// The window is closed before, when what the client has sent before it left has come; and its Close waits for this.
+	// When the World of the session is closed, the client's last messages have arrived. abandon, which is registered
+	// earlier, closes the guest's window. Then leave runs, and Close of the World waits for it.
 	g.stopLeaving = w.OnClose(g.leave)
 	g.core.open([]description{offered, emptyPart()}, reachMapped, false)
 	return g, offered, nil
 }
 
-// emptyPart is the description of a part that has no memory.
+// emptyPart returns the description of a part without memory.
 func emptyPart() description { return description{alignment: 1} }
 
-// withdraw has the client reach the memory no more. It is called with the mutex.
+// withdraw ends the client's access to the memory. The caller holds mu.
 func (g *guest) withdraw() error {
 	data := g.data
 	g.data = nil
@@ -228,7 +231,7 @@ func (g *guest) withdraw() error {
 	return data.Deregister()
 }
 
-// revoke ends what the guest does to the host's memory, and the session, in which the client may wait for it.
+// revoke ends the guest's accesses to the host's memory, and the session, in which the client may wait for a reply.
 func (g *guest) revoke() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -240,7 +243,7 @@ func (g *guest) revoke() {
 	g.session.End(ErrClosed)
 }
 
-// detach ends the guest of a client that has closed its window.
+// detach ends the guest after its client has closed the window.
 func (g *guest) detach() error {
 	g.stopLeaving()
 	g.core.shut()
@@ -249,8 +252,7 @@ func (g *guest) detach() error {
 	return errors.Join(g.leave(), err)
 }
 
-// leave gives the seat free, when nothing of the client can come any more, and the locks back that
-// it had.
+// leave gives back the client's locks and frees the seat. No further message of the client can arrive.
 func (g *guest) leave() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -264,7 +266,7 @@ func (g *guest) leave() error {
 	return err
 }
 
-// show is what the guest has of the window.
+// show returns the Seat of the guest.
 func (g *guest) show() Seat {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -278,8 +280,8 @@ func (g *guest) show() Seat {
 	return seat
 }
 
-// blocking reports whether a rank that lives, or another client, waits for the lock that the guest holds. It is called with
-// the mutex.
+// blocking reports whether a live rank, or another client, waits for the lock that the guest holds. The caller holds
+// mu.
 func (g *guest) blocking() bool {
 	held, host := g.core.server.held.Load(), g.host
 	control := &host.own.control
@@ -289,7 +291,8 @@ func (g *guest) blocking() bool {
 	return held&(1<<Exclusive) != 0 && (control.wishes().Load() != 0 || host.waitedFor())
 }
 
-// blocked is how long somebody has waited for the lock that the guest holds, as far as this was called.
+// blocked returns how long a rank or client has waited for the lock that the guest holds. The time begins with the
+// first call of blocked that finds the wait.
 func (g *guest) blocked(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()

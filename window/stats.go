@@ -8,38 +8,38 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// Counts are operations by kind, and the bytes of the window that they touched.
+// Counts counts operations by kind, and the bytes of the window that they touched.
 type Counts struct {
 	Puts, Gets uint64
-	// Fetches are those of the accumulate family that read, Accumulates the others. Swaps are of
+	// Accumulates counts Accumulate and its variants, Fetches counts GetAccumulate and FetchAndOp, and Swaps counts
 	// CompareAndSwap.
 	Accumulates, Fetches, Swaps uint64
 	Notifications               uint64
 	Bytes                       uint64
 }
 
-// Operations are all.
+// Operations returns the number of all operations.
 func (c *Counts) Operations() uint64 {
 	return c.Puts + c.Gets + c.Accumulates + c.Fetches + c.Swaps + c.Notifications
 }
 
-// Stats are what this rank has done to a window so far.
+// Stats counts what this rank has done to a window so far.
 type Stats struct {
-	// Window numbers it, the same on all ranks.
+	// Window is the number of the window, the same on all ranks.
 	Window uint32
-	// Mapped were carried out by this rank's processor. They are counted only if the World was made with
-	// world.WithStats, or RMA_STATS is set.
+	// Mapped counts operations that this rank's processor carried out. They are counted only if the World was made with
+	// world.WithStats or RMA_STATS is set.
 	Mapped Counts
-	// Direct left as requests of their own to a network card, Packed together with others, in so many Packets, or
-	// as part of the synchronization. What is still queued is not among them; several puts to one place may
-	// be packed as one.
+	// Direct counts operations that were sent as work requests of their own. Packed counts those that shared a message
+	// with other operations or with the synchronization. Packets counts the messages of the first kind. Queued
+	// operations are not counted yet. Several puts to adjacent or overlapping elements may count as one.
 	Direct, Packed Counts
 	Packets        uint64
-	// Stalls is how often operations were found to have to wait for their target to end a Fence.
+	// Stalls counts how often operations had to wait for their target to end a Fence.
 	Stalls uint64
 }
 
-// Stats may be called at any time, also when the window is closed.
+// Stats returns the counts so far. It may be called at any time, also when the window is closed.
 func (w *untyped) Stats() Stats { return w.core.stats() }
 
 func (c *core) stats() Stats {
@@ -85,7 +85,7 @@ func (c *Counts) add(kind aggregate.Kind, n uint64) {
 
 const kinds = aggregate.Notify + 1
 
-// kindCounts are counts by kind.
+// kindCounts counts operations by kind, and their bytes.
 type kindCounts struct {
 	operations [kinds]uint64
 	bytes      uint64
@@ -103,13 +103,13 @@ func (k *kindCounts) addTo(c *Counts) {
 	c.Bytes += k.bytes
 }
 
-// deferredCounts are what has left of a queue. The mutex of that guards them.
+// deferredCounts counts the operations that have left a queue, under the mutex of the queue.
 type deferredCounts struct {
 	direct, packed  kindCounts
 	packets, stalls uint64
 }
 
-// account tells the World what its table is to say of the window.
+// account adds the counts of the window to the table of the World.
 func (c *core) account() {
 	if !c.world.Counts() {
 		return
@@ -136,7 +136,7 @@ func (c *core) account() {
 	}
 }
 
-// watchCounts are of operations on mapped memory.
+// watchCounts counts operations on mapped memory.
 type watchCounts struct {
 	operations [kinds]atomic.Uint64
 	bytes      atomic.Uint64

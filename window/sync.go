@@ -14,20 +14,20 @@ type Assert = epoch.Assert
 
 // The assertions.
 const (
-	// NoPrecede: no operations in the epoch that Fence closes.
+	// NoPrecede promises Fence that the epoch which it closes has no operations.
 	NoPrecede = epoch.NoPrecede
-	// NoSucceed: Fence opens no epoch.
+	// NoSucceed makes Fence open no epoch.
 	NoSucceed = epoch.NoSucceed
-	// NoPut: nobody puts or accumulates to this rank in the next epoch.
+	// NoPut promises Fence that no rank puts or accumulates to this rank in the next epoch.
 	NoPut = epoch.NoPut
-	// NoStore: this rank has not stored to its part since the last epoch.
+	// NoStore promises Fence that this rank has not stored to its part since the last epoch.
 	NoStore = epoch.NoStore
-	// NoCheck: no rank has an exclusive lock on the window, or asks for one, before the epoch
-	// that LockAll opens has ended. It is of LockAll only, the others are of Fence only.
+	// NoCheck promises LockAll that no rank holds or requests an exclusive lock of the window before the epoch ends.
+	// Only LockAll takes it. Only Fence takes the others.
 	NoCheck = epoch.NoCheck
 )
 
-// together are all promises of a call.
+// together returns the union of the assertions of a call.
 func together(asserts []Assert) (all Assert) {
 	for _, a := range asserts {
 		all |= a
@@ -35,7 +35,7 @@ func together(asserts []Assert) (all Assert) {
 	return all
 }
 
-// checkContext refuses a call that may block without a context.
+// checkContext rejects a nil context.
 func checkContext(ctx context.Context, call string) error {
 	if ctx == nil {
 		return fmt.Errorf("window: %s: %w: nil context", call, ErrArgument)
@@ -43,7 +43,7 @@ func checkContext(ctx context.Context, call string) error {
 	return nil
 }
 
-// peerError is the error of a call that needs a rank which has failed.
+// peerError returns the error of a call that needs a rank which has failed.
 func (c *core) peerError(call string, rank int) error {
 	err := c.world.Failure(rank)
 	var failed *job.PeerError
@@ -53,7 +53,7 @@ func (c *core) peerError(call string, rank int) error {
 	return err
 }
 
-// anyFailure is the error of a call that needs every rank, after one has failed.
+// anyFailure returns the error of a call that needs every rank, after one has failed.
 func (c *core) anyFailure(call string) error {
 	rank, _ := c.world.FirstFailure()
 	return c.peerError(call, rank)

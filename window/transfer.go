@@ -9,52 +9,53 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Put writes origin to target's window from displacement on. origin belongs to
-// the library until the epoch, flush or request that completes the Put returns.
+// Put writes origin to target's window, from element displacement on. origin belongs to the library until the call that
+// completes the Put returns: a flush, Wait of a request, or the end of the epoch.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
 	return w.view.put(kept(origin), len(origin), target, displacement)
 }
 
-// Get reads target's window from displacement on into result, which is valid
-// when the epoch, flush or request that completes the Get has returned.
+// Get reads target's window into result, from element displacement on. result is valid when the call that completes the
+// Get has returned: a flush, Wait of a request, or the end of the epoch.
 func (w *Window[T]) Get(result []T, target, displacement int) error {
 	return w.view.get(kept(result), len(result), target, displacement)
 }
 
-// offset of an element in its window, in bytes.
+// offset returns the offset of an element in its window, in bytes.
 func (v *view) offset(displacement int) uint64 { return uint64(displacement) << v.shift }
 
-// failed is the error of an operation that could not be carried out: the peer's
-// failure if it has failed, else the cause.
+// failed returns the error of an operation that could not be carried out. Its cause is the failure of target if target
+// has failed, otherwise cause.
 func (v *view) failed(op string, target, displacement, count int, cause error) error {
 	if err := v.world.Failure(target); err != nil {
 		cause = err
 	} else if errors.Is(cause, verbs.ErrPeerGone) {
-		// The World has not heard of it yet.
+		// The World does not know of the failure yet.
 		cause = &job.PeerError{Rank: target, Cause: cause}
 	}
 	return &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 }
 
-// A Request is an operation, or a flush, whose completion can be waited for by itself. Its
-// zero value is complete. On mapped memory an operation is complete when its
-// call returns.
+// A Request stands for an operation or a flush, whose completion can be waited for by itself. The zero Request is
+// complete. An operation on mapped memory is complete when its call returns. A Request need not be waited for: the end
+// of the epoch completes it, too.
 type Request struct {
 	deferred *deferred
-	// before is how often the queue had been sent before the operation joined it.
+	// before counts how often the queue had been sent when the operation joined it.
 	before uint64
-	// flush: it is that of RFlush, complete at mark, or if late is not nil where that tells, once it has begun.
-	// generation is what the debug mode has it complete.
+	// flush is set for the request of RFlush. It is complete at mark, or, if late is not nil, at the mark in late once
+	// the flush has begun. generation is the last generation of accesses that the debug mode retires with it.
 	flush      bool
 	mark       job.Mark
 	late       *lateFlush
 	generation uint64
-	// read is what the debug mode has of a get.
+	// read is the debug mode's record of a Get.
 	read *access
 }
 
-// Wait returns when the operation's buffers are the program's again and its
-// results are valid; of [Window.RFlush] when the operations before it are complete at the target.
+// Wait waits until the buffers of the operation belong to the program again and its results are valid. For a request of
+// [Window.RFlush] it waits until the operations issued before RFlush are complete at the target. If ctx ends first,
+// Wait returns its error and may be called again.
 func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
@@ -86,8 +87,8 @@ func (r Request) Wait(ctx context.Context) error {
 	}
 }
 
-// Test tells whether Wait would return at once. It makes progress, but yields to no other
-// goroutine.
+// Test reports whether Wait would return at once. It makes progress, but does not yield to other goroutines. If the
+// operation can never complete, Test returns an error.
 func (r Request) Test() (bool, error) {
 	if r.deferred == nil {
 		return true, nil
@@ -100,7 +101,7 @@ func (r Request) Test() (bool, error) {
 	if lost == nil {
 		return false, nil
 	}
-	// What the target did before counts, and is at hand by now.
+	// What the target did before it failed or left counts. It has arrived, and Poll takes it.
 	r.deferred.core.world.Poll()
 	done, further, err := r.look()
 	if done || err != nil || further != how {
@@ -109,7 +110,8 @@ func (r Request) Test() (bool, error) {
 	return false, lost
 }
 
-// look tells whether the request is complete, and if not how far it has come: unasked where that takes room which there is not.
+// look reports whether the request is complete, and otherwise how far it has come. how is unasked if there was no room
+// to send it.
 func (r Request) look() (done bool, how departure, err error) {
 	if r.flush {
 		return r.lookFlush()
@@ -129,8 +131,9 @@ func (r Request) look() (done bool, how departure, err error) {
 	return false, how, err
 }
 
-// lost says why a request that has come so far will never be complete, nil while it may be: the window is closed, its target serves
-// no more, or what has not departed waits for a target that has closed the window, or has left without its post.
+// lost returns why the request can never complete, or nil while it may. It cannot complete if the window is closed, or
+// if its target serves no more. An operation that has not departed cannot complete, either, if the target has closed
+// the window, or has left without its post.
 func (r Request) lost(how departure) error {
 	const call = "window.Request.Test"
 	d, c, target := r.deferred, r.deferred.core, r.deferred.link.Rank()
@@ -151,8 +154,8 @@ func (r Request) lost(how departure) error {
 	return nil
 }
 
-// request is the Request of the operation on count elements of target that has just been
-// issued. Nothing of nothing is queued.
+// request returns the Request of the operation on count elements of target that was just issued. An operation on no
+// elements is not queued.
 func (v *view) request(count, target int, err error) (Request, error) {
 	if err != nil || count == 0 || !v.remote {
 		return Request{}, err
@@ -164,7 +167,7 @@ func (v *view) request(count, target int, err error) (Request, error) {
 	return Request{deferred: p.deferred, before: p.deferred.joined()}, nil
 }
 
-// RPut is Put with a request.
+// RPut is Put that returns a [Request].
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
 	err := w.Put(origin, target, displacement)
 	if err == nil {
@@ -173,7 +176,7 @@ func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) 
 	return w.view.request(len(origin), target, err)
 }
 
-// RGet is Get with a request.
+// RGet is Get that returns a [Request].
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
 	err := w.Get(result, target, displacement)
 	var read *access
@@ -187,12 +190,12 @@ func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) 
 	return r, err
 }
 
-// RAccumulate is Accumulate with a request.
+// RAccumulate is Accumulate that returns a [Request].
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
 	return w.view.request(len(origin), target, w.Accumulate(op, origin, target, displacement))
 }
 
-// RGetAccumulate is GetAccumulate with a request.
+// RGetAccumulate is GetAccumulate that returns a [Request].
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	err := w.GetAccumulate(op, origin, result, target, displacement)
 	if err == nil {

@@ -7,13 +7,11 @@ import (
 	"github.com/onesided/rma/internal/cpucopy"
 )
 
-// The transfers, on memory of count elements. Sound because origin and result are
-// the memory of slices of count elements of the view's kind (see address), and
-// because every access to a window is checked against its length first.
+// The transfers of count elements. Sound because origin and result are the memory of slices of count elements of the
+// view's kind: see address. Every access to a window is first checked against its length.
 //
-// The short path is written out in each: how many operations a processor has in
-// flight to memory at once depends on how many stores each makes, and a call that
-// is not built in makes several.
+// put and get each spell out the fast path. A processor has more operations in flight to memory if each makes fewer
+// stores, and a call that is not inlined makes several.
 
 func (v *view) put(origin unsafe.Pointer, count, target, displacement int) error {
 	if uint(target) < uint(len(v.targets)) {
@@ -47,7 +45,8 @@ func (v *view) get(result unsafe.Pointer, count, target, displacement int) error
 	return v.getAny("Get", result, count, target, displacement)
 }
 
-// queueFor is the queue of a target to which a part of its window goes, nil if that has to go the long way.
+// queueFor returns the queue of a target for an operation on a part of its window, or nil if the operation takes the
+// slow path.
 func (v *view) queueFor(count, target, displacement int) *deferred {
 	if uint(target) >= uint(len(v.targets)) {
 		return nil
@@ -60,7 +59,7 @@ func (v *view) queueFor(count, target, displacement int) *deferred {
 	return d
 }
 
-// putAny is the way of a put that did not pass the short check.
+// putAny is the path of a put that fails the check of the fast path.
 func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacement int) error {
 	if d := v.queueFor(count, target, displacement); d != nil {
 		if err := d.put(origin, count<<v.shift, v.offset(displacement)); err != nil {
@@ -99,7 +98,7 @@ func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displaceme
 	return nil
 }
 
-// getAny is the way of a get that did not pass the short check.
+// getAny is the path of a get that fails the check of the fast path.
 func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacement int) error {
 	if d := v.queueFor(count, target, displacement); d != nil {
 		if err := d.get(result, count<<v.shift, v.offset(displacement)); err != nil {
@@ -135,8 +134,8 @@ func (v *view) doGet(op string, result unsafe.Pointer, count, target, displaceme
 	return nil
 }
 
-// mapped is the address of target's element at displacement, which reach has
-// checked, if its memory is mapped.
+// mapped returns the address of target's element at displacement, and false if its memory is not mapped. reach has
+// checked displacement.
 func (v *view) mapped(target, displacement int) (unsafe.Pointer, bool) {
 	memory := v.targets[target].data.Load()
 	if memory == nil {
@@ -145,8 +144,7 @@ func (v *view) mapped(target, displacement int) (unsafe.Pointer, bool) {
 	return unsafe.Add(unsafe.Pointer(memory), displacement<<v.shift), true
 }
 
-// move copies bytes bytes. It is not built in, so that the registers of a short
-// put need not be saved for it.
+// move copies bytes bytes. It is not inlined, so that a short put does not save registers for it.
 //
 //go:noinline
 func move(to, from unsafe.Pointer, bytes int) {
@@ -157,7 +155,7 @@ func move(to, from unsafe.Pointer, bytes int) {
 	cpucopy.Copy(memoryAt(to, bytes), memoryAt(from, bytes))
 }
 
-// memoryAt is bytes bytes at an address.
+// memoryAt returns the bytes bytes at an address.
 func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)(at), bytes) }
 
 // putNotify is PutNotify.
@@ -172,8 +170,7 @@ func (v *view) putNotify(origin unsafe.Pointer, count, target, displacement, slo
 	if err != nil {
 		return err
 	}
-	// The atomic add comes after the stores of the put: who sees the count
-	// sees the bytes.
+	// The atomic add to the slot comes after the stores of the put. It pairs with the load in takeNotifications.
 	if p.link != nil && p.data == nil {
 		if err := p.deferred.notify(slot, count<<v.shift); err != nil {
 			return v.failed(putNotify, target, displacement, count, err)

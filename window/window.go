@@ -19,22 +19,22 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Element is what windows are made of: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
-// integer of its size, which is the same on every rank.
+// An Element is the type of a window's elements: a number, or a type that is defined as one. An int, uint or uintptr
+// counts as the integer of its size. The size is the same on every rank.
 //
-// A struct or an array is none. Of fields of one type make a window of that type, with as many elements for each struct. Of
-// fields of several types make a window of bytes and encode the fields (encoding/binary), or look at the same
-// memory as each of the types (View). A bool goes as a uint8.
+// Structs and arrays are not elements. Structs with fields of one type fit a window of that type, with several elements
+// for each struct. For fields of several types, encode the fields into a window of bytes (encoding/binary), or use a
+// [View] of each type. Store a bool as a uint8.
 type Element interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// Op is an operation of the accumulate family. Min and Max are not for complex
-// elements; And, Or and Xor are for integers only.
+// An Op is an operation of the accumulate family. Min and Max are for integers and floats; And, Or and Xor are for
+// integers. Integers wrap around. Min and Max of floats are those of Go.
 type Op = reduce.Op
 
-// The operations of the accumulate family.
+// The operations of the accumulate family. Replace stores the operand. NoOp changes nothing: it reads.
 const (
 	Sum     = reduce.Sum
 	Product = reduce.Product
@@ -47,34 +47,34 @@ const (
 	NoOp    = reduce.NoOp
 )
 
-// A Window is memory that every rank of a job exposes to the others, as elements
-// of type T. Its methods may be called from any goroutine; operations from
-// several goroutines may share an epoch.
+// A Window is memory that every rank of a job exposes to the others, as elements of type T. A Window comes from
+// [Allocate], [Create], [View] or [Attach].
+//
+// Its methods may be called from any goroutine. Operations of several goroutines may share an epoch. The program orders
+// them before the call that ends the epoch.
 type Window[T Element] struct {
-	// A copy would be another window over the same epochs: go vet finds it.
+	// go vet reports a copy, which would share the epochs of the original.
 	_ noCopy
 	untyped
 	view  view
 	local []T
 }
 
-// untyped has the methods that do not depend on the type of the elements. It embeds no core: each type of Window would have
-// all methods of that once more.
+// untyped has the methods that do not depend on the element type. It does not embed core: each instantiation of Window
+// would otherwise have all methods of core once more.
 type untyped struct {
 	core *core
 }
 
-// noCopy has go vet take what has it for a lock, which is not to be copied.
+// noCopy makes go vet report copies: vet treats a type with Lock and Unlock as a lock.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// A view is a window as elements of one kind. The operations are its methods, not
-// those of Window, so that there is one body for all element types, compiled
-// here with what it needs of other packages built in; in a body compiled where
-// a program names its type the compiler builds in only what the program imports
-// itself.
+// A view is a window as elements of one kind. The operations are methods of view, so that one body serves all element
+// types and is compiled in this package. A generic method of Window is compiled where the program names its type. There
+// the compiler inlines only functions of packages that the program imports itself.
 type view struct {
 	*core
 	kind    reduce.Kind
@@ -83,11 +83,13 @@ type view struct {
 	targets []target
 }
 
-// A target is what an operation needs to know of one rank. memory is nil until
-// the first operation on that rank, when the rank has failed, and where it cannot
-// be mapped. Where operations are watched it is nil always, so that they all go the long way, which
-// goes by data. count is in elements. stripes is valid when data is not nil. queue is for operations
-// on a rank that is reached over a link, nil likewise.
+// A target is what an operation needs to know of one rank.
+//
+// memory is nil until the first operation on the rank, after the rank has failed, and if its part cannot be mapped. If
+// operations are watched, memory is always nil: all operations then take the slow path, which uses data. data is nil in
+// the other cases, too. stripes is valid if data is not nil.
+//
+// queue is for a rank that is reached over a link. It is nil in the same cases. count is in elements.
 type target struct {
 	memory  atomic.Pointer[byte]
 	data    atomic.Pointer[byte]
@@ -96,137 +98,135 @@ type target struct {
 	stripes stripes
 }
 
-// core is what a window and its views share.
+// A core is the state that a window and its views share.
 type core struct {
 	raceOrder
-	// world is the job, and face the World of it that the program knows.
+	// world is the job, and face the public World that the program passed.
 	world *job.World
 	face  *world.World
-	// now is its clock.
+	// now is the clock of world.
 	now   func() time.Duration
 	rank  int
 	size  int
 	hints settings
-	// host is the window of which this rank's part has the control block: this one, but for
-	// the end of a client's in the process that serves it, which has a seat there.
+	// host is the window whose control block this rank's part uses. That is this window, except for the server's end of
+	// a client's window: it uses the served window, in the client's seat.
 	host  *core
 	seat  int
 	seats seats
 	turns mappersTurns
-	// visited is where the window was attached to, nil for one that this rank's job made.
+	// visited is the session over which the window was attached; nil for a window of this rank's own job.
 	visited *visitor
 
-	// mu serializes the synchronization calls' changes of epochs; operations
-	// read the access words of epochs without it.
+	// mu serializes the changes that synchronization calls make to epochs. Operations read the access words of epochs
+	// without it.
 	mu     latch.Latch
 	epochs *epoch.State
-	// unchecked tells that the epoch of LockAll has no locks. mu guards it.
+	// unchecked is set if the open LockAll epoch holds no locks (NoCheck). mu guards it.
 	unchecked bool
 
-	// unfinished: a context has cut Close short. abandoned: the World is closed. mu guards them.
+	// unfinished is set after a context has ended Close early, abandoned after the World is closed. mu guards both.
 	unfinished, abandoned bool
 
-	// meeting is the barrier of Fence. broken is why one has failed, after which it
-	// cannot be used: others may have passed it. It is a *world.PeerError or a *MismatchError. mu guards broken.
+	// meeting is the barrier of Fence. broken is the error of a failed Fence, a *world.PeerError or a *MismatchError.
+	// Other ranks may have passed that Fence, so meeting cannot be used afterwards. mu guards broken.
 	meeting *job.Meeting
 	broken  error
 
-	// own is this rank's peer entry; peers[r] is nil until rank r is needed.
+	// own is this rank's peer entry. peers[r] is nil until rank r is needed.
 	own     *peer
 	peers   []atomic.Pointer[peer]
 	exposed []exposure
 
-	// here[r]: rank r is a goroutine of this process.
+	// here[r] is set if rank r is a goroutine of this process.
 	here []atomic.Bool
-	// lockWord is what this rank's locks hold.
+	// lockWord is the value with which this rank marks the lock words that it holds.
 	lockWord uint32
-	// number is the window's in messages, the same on every rank.
+	// number identifies the window in messages. It is the same on every rank.
 	number uint32
-	// remote: some ranks are reached by messages.
+	// remote is set if some ranks are reached by messages.
 	remote bool
-	// reach is how ranks that share memory reach each other's parts.
+	// reach is the access path of ranks that share memory to each other's parts.
 	reach reach
-	// granted[r] is the ticket of the last lock that rank r has granted by a
-	// message, tickets[r] of the last that this rank asked it for.
+	// tickets[r] is the ticket of this rank's last request to rank r, granted[r] the last ticket that rank r has
+	// granted by a message.
 	granted []atomic.Uint32
 	tickets []atomic.Uint32
 	// posted[r] is the number of this rank's last post to rank r.
 	posted  []atomic.Uint32
 	locking *locking
 	server  *server
-	// native says that the accumulate family uses atomic instructions.
+	// native is set if the accumulate family uses atomic instructions.
 	native bool
-	// cards is what network cards do of it.
+	// cards says which part of the accumulate family network cards execute.
 	cards   cardUse
 	tallies tallies
-	// held are the accumulates that are held back, if far: some parts are large
-	// enough for that.
+	// held is the batch of accumulates that are deferred on mapped memory. far is set if some part is large enough for
+	// that.
 	held heldBack
 	far  bool
-	// watch is nil where nobody is told of operations.
+	// watch is nil if operations are neither counted nor passed to a hook nor checked for misuse.
 	watch *watch
-	// chosenOp is 1 + the operation that SameOp has settled on.
+	// chosenOp is 1 + the operation that this rank uses under SameOp, or 0 before the first one.
 	chosenOp atomic.Uint32
-	// consumed[i] counts the notifications of slot i that were waited for.
+	// consumed[i] counts the notifications of slot i that WaitNotify and TestNotify have taken.
 	consumed []atomic.Uint64
 
-	// views are the window as elements of each type that was asked for, by a nil
-	// *Window of it. They have ranks to forget: viewsMu also guards the writing of
-	// their targets.
+	// views are the views of the window, keyed by a nil *Window of the element type. viewsMu guards the map and the
+	// writes to the targets of each view.
 	viewsMu sync.Mutex
-	// forgotten are ranks that have failed meanwhile, or are about to be known to have.
+	// forgotten are the ranks that have failed, including those whose failure is about to become known.
 	forgotten map[int]bool
 	views     map[any]interface{ part(rank int) *target }
 
 	closed atomic.Bool
-	// readers counts the calls that abandon waits for before the memory is freed: those that read the own control block outside of
-	// epochs, Fence and Close.
+	// readers counts the calls that must end before the memory is freed: Fence, Close, and calls that read this rank's
+	// control block outside of epochs.
 	readers       atomic.Int32
 	release       func() error
 	stopListening func()
-	// stopWaitingForEnd is of the end of the World.
+	// stopWaitingForEnd removes the function that runs when the World is closed.
 	stopWaitingForEnd func()
 }
 
-// A peer is one rank's part of the window as this process reaches it: mapped, by
-// system calls, or over a link.
+// A peer is one rank's part of the window as this process reaches it: mapped, by system calls, or over a link.
 type peer struct {
-	// control is without a base if it is not mapped: the rank is told by messages.
+	// control has a nil base if the control block is not mapped. The ranks then synchronize by messages.
 	control control
-	// link, if it is not nil, is the way to the data, or, if that is mapped, to the card's atomics.
+	// link, if not nil, carries the operations on the data. If the data is mapped it carries atomics of the card only.
 	link *job.Link
-	// deferred are the operations that were not sent over the link.
+	// deferred are the operations that have not been sent over link.
 	deferred *deferred
-	// data is the window memory, nil if it is not mapped.
+	// data is the window memory, or nil if it is not mapped.
 	data []byte
-	// neighbor serves the rest, from region.
+	// neighbor reads and writes region by system calls, where neither data nor link does, and wakes the rank.
 	neighbor verbs.Neighbor
 	region   verbs.RemoteRegion
 	// block is the memory of control.
 	block []byte
-	// late is how its agents have left turns at the lock unused. The one call of this rank that locks it exclusively has it.
+	// late counts the turns at the exclusive lock that the rank's lock servers have missed. It belongs to the one call
+	// of this rank that acquires that lock.
 	late lateness
 }
 
-// Allocate makes a window of count zeroed elements on this rank, outside the Go
-// heap. It is collective: every rank of w calls it with the same T and options;
-// counts may differ, and be 0. It blocks until all have. Every rank gets an
-// error if one has: a *MismatchError, a *CreateError or a *world.PeerError.
+// Allocate makes a window of count zeroed elements on this rank, outside the Go heap. It is collective: every rank of w
+// calls it, with the same T and options, and it returns when all have. The counts may differ and may be 0. If one rank
+// gets an error, every rank gets one: a *MismatchError, a *CreateError or a *world.PeerError.
 //
-// The memory is committed: all of it has its pages before the call returns, which takes seconds for many GiB, and what the
-// machine or a control group does not have free is an error that wraps verbs.ErrMemory. With [Sparse] it is only reserved.
+// All pages of the memory are backed before Allocate returns, which takes seconds for many GiB. If the machine or its
+// control group has too little free memory, the error wraps verbs.ErrMemory. With [Sparse] the memory is only reserved.
 //
-// With the context's error it has not ended: the other ranks may get the window, and
-// use it. The same call, made again, goes on; until then every other collective call
-// on w is a world.ErrUnfinished.
+// If ctx ends first, the call is unfinished: other ranks may have the window and may use it. The same call continues
+// it. Until then another collective call on w may return world.ErrUnfinished.
 func Allocate[T Element](ctx context.Context, w *world.World, count int, options ...Option) (*Window[T], error) {
 	return create[T](ctx, w, arguments{call: "Allocate", count: count}, options, func() (part, error) { return allocatePart(jobOf(w), count, reduce.KindOf[T]()) })
 }
 
-// Create makes a window over the program's own memory, which belongs to the
-// window until it is closed. Otherwise it is as Allocate. Ranks in other
-// processes of the host reach the memory by system calls, and where those are not
-// permitted by messages, which this rank serves: that is slower, and the same.
+// Create makes a window over memory of the program, which belongs to the window until it is closed. Otherwise Create is
+// like [Allocate].
+//
+// Ranks in other processes of this host reach the memory by system calls. If those are not permitted, they send
+// messages that this rank serves. Both are slower than mapped memory and have the same effect.
 func Create[T Element](ctx context.Context, w *world.World, memory []T, options ...Option) (*Window[T], error) {
 	a := arguments{call: "Create", count: len(memory)}
 	if len(memory) > 0 {
@@ -235,10 +235,11 @@ func Create[T Element](ctx context.Context, w *world.World, memory []T, options 
 	return create[T](ctx, w, a, options, func() (part, error) { return ownPart(jobOf(w), bytesOf(memory)) })
 }
 
-// View gives the same window as elements of another type: the same memory, the
-// same epochs. Displacements count elements of U. Every rank's part must be a
-// whole number of them. A view is closed by closing the window it was made of. Views as
-// the same type are the same.
+// View returns the same window as elements of another type, with the same memory and the same epochs. Displacements
+// count elements of U. The part of every rank must be a whole number of them, suitably aligned: otherwise View returns
+// an [ErrAlignment].
+//
+// Views as the same type are the same Window. Closing one of them closes the window.
 func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	if win == nil {
 		return nil, fmt.Errorf("window: View: %w: nil Window", ErrArgument)
@@ -260,8 +261,7 @@ func View[U, T Element](win *Window[T]) (*Window[U], error) {
 	return windowOver[U](win.core), nil
 }
 
-// windowOver is the window as elements of T, of which there is one; the sizes have been
-// checked.
+// windowOver returns the one view of a window as elements of T. The caller has checked the sizes.
 func windowOver[T Element](c *core) *Window[T] {
 	c.viewsMu.Lock()
 	defer c.viewsMu.Unlock()
@@ -285,8 +285,8 @@ func windowOver[T Element](c *core) *Window[T] {
 	return win
 }
 
-// forget makes every operation on rank, which is about to be known to have failed, take the long way,
-// where it is refused.
+// forget makes every operation on rank take the slow path, which rejects it. The failure of rank is about to become
+// known.
 func (c *core) forget(rank int) {
 	c.viewsMu.Lock()
 	defer c.viewsMu.Unlock()
@@ -297,7 +297,7 @@ func (c *core) forget(rank int) {
 	c.hide(rank)
 }
 
-// hide has the short way to rank closed. It is called with the mutex of the views.
+// hide closes the fast path to rank. The caller holds viewsMu.
 func (c *core) hide(rank int) {
 	for _, win := range c.views {
 		win.part(rank).memory.Store(nil)
@@ -306,14 +306,13 @@ func (c *core) hide(rank int) {
 	}
 }
 
-// part is what a view knows of a rank.
+// part returns the target entry of a rank.
 func (w *Window[T]) part(rank int) *target { return &w.view.targets[rank] }
 
-// Local is this rank's part of the window. It is valid until Close, or until the World
-// is closed, which closes the window.
+// Local returns this rank's part of the window. The slice is valid until Close, or until the World is closed.
 func (w *Window[T]) Local() []T { return w.local }
 
-// Len is how many elements rank exposes; 0 for a rank the job does not have.
+// Len returns the number of elements that rank exposes, or 0 if the job has no such rank.
 func (w *Window[T]) Len(rank int) int {
 	if uint(rank) >= uint(len(w.view.targets)) {
 		return 0
@@ -321,14 +320,14 @@ func (w *Window[T]) Len(rank int) int {
 	return w.view.targets[rank].count
 }
 
-// World is the job of the window.
+// World returns the World of the window.
 func (w *untyped) World() *world.World { return w.core.face }
 
-// jobOf returns what package window works with of a World.
+// jobOf returns the job.World of a World.
 func jobOf(w *world.World) *job.World { return job.Of(w) }
 
-// Group makes a group of ranks of this window for Start and Post. A rank that
-// does not exist or is named twice is an error.
+// Group returns a group of ranks of this window for Start and Post. It returns an error if a rank does not exist or is
+// named twice.
 func (w *untyped) Group(ranks ...int) (Group, error) {
 	c := w.core
 	group, err := epoch.NewGroup(c.size, ranks...)
@@ -338,17 +337,17 @@ func (w *untyped) Group(ranks ...int) (Group, error) {
 	return group, nil
 }
 
-// Group is a set of ranks for Start and Post, which the method Group of a Window makes.
+// A Group is a set of ranks for Start and Post. The method Group of a Window makes it.
 type Group = epoch.Group
 
-// peer gives rank's part of the window, mapping it at first use.
+// peer returns rank's part of the window, and maps it at first use.
 func (c *core) peer(rank int) (*peer, error) {
 	if p := c.peers[rank].Load(); p != nil {
 		return p, nil
 	}
 	p, err := c.mapPeer(rank)
 	if errors.Is(err, verbs.ErrPeerGone) {
-		// The World may not have heard of it yet.
+		// The World may not know of the failure yet.
 		return nil, &job.PeerError{Rank: rank, Cause: err}
 	}
 	return p, err
@@ -394,14 +393,13 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 		}
 		p.deferred = newDeferred(c, p.link, p.region, false)
 	}
-	// Two goroutines may come here at once. Either entry is good.
+	// Another goroutine may have stored an entry meanwhile. Either entry is good.
 	c.peers[rank].CompareAndSwap(nil, p)
 	return c.peers[rank].Load(), nil
 }
 
-// reach gives the peer of an operation on elements [displacement, displacement +
-// count) of target, or says why the operation is refused. It is the way of every
-// operation that did not pass the short check.
+// reach returns the peer for an operation on elements [displacement, displacement + count) of target, or the error that
+// rejects the operation. Every operation that fails the check of the fast path comes here.
 func (v *view) reach(op string, target, displacement, count int) (*peer, error) {
 	refuse := func(cause error) (*peer, error) {
 		return nil, &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
@@ -443,8 +441,9 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 	return p, nil
 }
 
-// reveal lets operations take the short way to target. Several goroutines may come
-// here at once, and a failure or Close that wants the target forgotten.
+// reveal opens the fast path to target. Several goroutines may call it at the same time, and also at the same time as
+// forget or shut. Those store forgotten or closed before they call hide under viewsMu, under which reveal loads both:
+// so reveal sees them, or hide undoes reveal.
 func (v *view) reveal(t *target, p *peer, target int) {
 	v.viewsMu.Lock()
 	defer v.viewsMu.Unlock()
@@ -471,7 +470,7 @@ func (c *core) whyClosed(op string, target int) error {
 	return c.epochs.Refuse(op, target)
 }
 
-// checkedBytes is count elements of kind in bytes.
+// checkedBytes returns the size of count elements of kind in bytes.
 func checkedBytes(count int, kind reduce.Kind) (int, error) {
 	if count < 0 {
 		return 0, fmt.Errorf("%w: count %d must not be negative", ErrArgument, count)

@@ -93,11 +93,14 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	return of(j), err
 }
 
-// Shrink makes a World of the ranks that have not failed, in the order of their ranks in w. Every survivor calls it. w takes
-// no other collective afterwards, and its windows can only be closed.
+// Shrink makes a World of the ranks that have neither failed nor left, in the order of their ranks in w. It is collective among them.
+// Windows of w are not changed, and w is closed as usual, before or after the new World. A rank that fails while the new World is made may
+// be in it, as one that has failed: Shrink that World again.
 //
-// Shrink ends the waits of others: a collective of w in which a rank waits for one that has called Shrink fails with a
-// [*PeerError]. A rank that waits in a call of its own, such as Barrier of a team, continues to wait there until its context ends.
+// A rank in Shrink comes to no collective of w. Where another rank waits for it there, that call and every later collective of w fail with
+// a [*PeerError]. The error names a rank that has failed, if there is one. Otherwise it is an [ErrLeft] that names the rank in Shrink. A
+// rank that gets such an error calls Shrink, too, or closes w: the rank in Shrink waits for either. Fence and Close of windows are
+// not ended, nor are collectives of teams: a rank that waits there continues to wait until its context ends.
 //
 // The new World needs as many file descriptors as w, in addition. A rank that has too few gets an error that wraps
 // verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.

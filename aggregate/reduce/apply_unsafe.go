@@ -2,16 +2,14 @@ package reduce
 
 import "unsafe"
 
-// A Func makes dst[i] = op(dst[i], src[i]) for n elements, which are aligned to
-// their size (16-byte ones to 8). dst and src are the same or do not overlap. src
-// is not read by NoOp.
+// A Func sets dst[i] = op(dst[i], src[i]) for n elements. They are aligned to their size, those of 16 bytes to 8. dst
+// and src are the same or do not overlap. NoOp does not read src.
 type Func func(dst, src unsafe.Pointer, n int)
 
-// A FetchFunc is a Func that also makes old[i] what dst[i] was. old overlaps
-// neither.
+// A FetchFunc is a Func that also sets old[i] to the previous dst[i]. old overlaps neither dst nor src.
 type FetchFunc func(dst, src, old unsafe.Pointer, n int)
 
-// Lookup gives the function that applies op to elements of kind.
+// Lookup returns the function that applies op to elements of kind.
 func Lookup(kind Kind, op Op) (Func, error) {
 	if err := Supported(kind, op); err != nil {
 		return nil, err
@@ -19,7 +17,7 @@ func Lookup(kind Kind, op Op) (Func, error) {
 	return offered[level.Load()][kind][op], nil
 }
 
-// LookupFetch gives the fetching form of op on elements of kind.
+// LookupFetch returns the fetching form of op on elements of kind.
 func LookupFetch(kind Kind, op Op) (FetchFunc, error) {
 	apply, err := Lookup(kind, op)
 	if err != nil {
@@ -31,8 +29,7 @@ func LookupFetch(kind Kind, op Op) (FetchFunc, error) {
 	return fetchForms[kind.Size()](apply), nil
 }
 
-// slices is n elements at each of two addresses. Sound by what a Func's caller
-// promises.
+// slices returns n elements at each of two addresses. It is sound by the preconditions of a Func.
 func slices[T Element](dst, src unsafe.Pointer, n int) (d, s []T) {
 	return unsafe.Slice((*T)(dst), n), unsafe.Slice((*T)(src), n)
 }
@@ -55,7 +52,7 @@ func product[T Element](dst, src unsafe.Pointer, n int) {
 	}
 }
 
-// Ordered are the elements that have Min and Max.
+// Ordered is the constraint of elements that have Min and Max.
 type Ordered interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
@@ -109,8 +106,8 @@ func replace[T Element](dst, src unsafe.Pointer, n int) {
 	copy(d, s)
 }
 
-// fetch makes the fetching form: the old values are read first, which changes
-// nothing because old overlaps neither dst nor src and the caller holds the lock.
+// fetch returns the fetching form of apply. It reads the old values first, which is correct because old overlaps
+// neither dst nor src and the caller holds the lock.
 func fetch[T Element](apply Func) FetchFunc {
 	return func(dst, src, old unsafe.Pointer, n int) {
 		if n == 1 {
@@ -128,8 +125,7 @@ func keepOnly[T Element](dst, _, old unsafe.Pointer, n int) {
 	copy(o, d)
 }
 
-// fetchOnly and fetchForms are the fetching forms of NoOp and of all else, by the
-// size of an element.
+// fetchOnly has the fetching forms of NoOp and fetchForms those of all other operations, by the size of an element.
 var (
 	fetchOnly  = map[int]FetchFunc{1: keepOnly[uint8], 2: keepOnly[uint16], 4: keepOnly[uint32], 8: keepOnly[uint64], 16: keepOnly[complex128]}
 	fetchForms = map[int]func(Func) FetchFunc{1: fetch[uint8], 2: fetch[uint16], 4: fetch[uint32], 8: fetch[uint64], 16: fetch[complex128]}
@@ -152,7 +148,7 @@ func integer[T Ordered, B bits]() (f [ops]Func) {
 	return f
 }
 
-// plain are the functions in Go, of every kind and operation.
+// plain has the functions in Go, of every kind and operation.
 var plain = functions{
 	Int8: integer[int8, uint8](), Int16: integer[int16, uint16](), Int32: integer[int32, uint32](), Int64: integer[int64, uint64](),
 	Uint8: integer[uint8, uint8](), Uint16: integer[uint16, uint16](), Uint32: integer[uint32, uint32](), Uint64: integer[uint64, uint64](),

@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// An AtomicFunc combines the element at src into the one at dst by atomic
-// instructions, and stores what dst was to old unless old is nil. It is atomic
-// towards every AtomicFunc and AtomicSwapFunc on dst, in any process.
+// An AtomicFunc combines the element at src into the one at dst by atomic instructions. Unless old is nil, it stores
+// the previous value of dst at old. It is atomic with respect to every AtomicFunc and AtomicSwapFunc on dst, in any
+// process.
 type AtomicFunc func(dst, src, old unsafe.Pointer)
 
-// An AtomicSwapFunc sets the element at dst to the one at swap if it equals, bit
-// for bit, the one at compare, and stores what dst was to old.
+// An AtomicSwapFunc sets the element at dst to the one at swap if dst equals compare bit for bit. It stores the
+// previous value of dst at old.
 type AtomicSwapFunc func(dst, compare, swap, old unsafe.Pointer)
 
-// LookupAtomic gives the atomic form of op on one element of kind, nil for elements
-// of 16 bytes, which have none.
+// LookupAtomic returns the atomic form of op on one element of kind. It returns nil for elements of 16 bytes, which
+// have no atomic form.
 func LookupAtomic(kind Kind, op Op) (AtomicFunc, error) {
 	if err := Supported(kind, op); err != nil {
 		return nil, err
@@ -38,8 +38,7 @@ func LookupAtomic(kind Kind, op Op) (AtomicFunc, error) {
 	return nil, nil
 }
 
-// LookupAtomicSwap gives the atomic compare-and-swap of one element of kind, nil for
-// elements of 16 bytes.
+// LookupAtomicSwap returns the atomic compare-and-swap of one element of kind, or nil for elements of 16 bytes.
 func LookupAtomicSwap(kind Kind) (AtomicSwapFunc, error) {
 	if err := Supported(kind, Replace); err != nil {
 		return nil, err
@@ -57,8 +56,8 @@ func LookupAtomicSwap(kind Kind) (AtomicSwapFunc, error) {
 	return nil, nil
 }
 
-// nativeOf are the operations that the processor has as one instruction, and those that are so short that a call of
-// a Func in their loop would take longer than the rest.
+// nativeOf returns the operations that the processor has as one instruction. It also returns those that are so short
+// that the call of a Func in their loop would take longer than the rest.
 func nativeOf(kind Kind, op Op) AtomicFunc {
 	integer := kind <= Uint64
 	switch size := kind.Size(); {
@@ -156,9 +155,8 @@ func loop32(apply Func) AtomicFunc {
 	}
 }
 
-// hidden keeps p from escaping through a function value. Sound because no Func
-// keeps its pointers, and because there is no call while x alone holds it: what
-// the race detector brings would be some.
+// hidden keeps p from escaping through a function value. It is sound because no Func keeps its pointers, and because no
+// call happens while only x holds the address. The race detector would insert calls.
 //
 //go:norace
 //go:nocheckptr
@@ -167,10 +165,9 @@ func hidden(p unsafe.Pointer) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
 }
 
-// word is the aligned 32-bit word that contains the 1- or 2-byte element at dst and
-// the element's shift in it, for little-endian machines, which all are that Go's
-// shared memory runs on here. The word lies in the element's window, or in the
-// page-aligned memory around it: a page holds whole words.
+// word returns the aligned 32-bit word that contains the 1- or 2-byte element at dst, and the element's shift in it. It
+// assumes a little-endian machine, as all supported machines are. The word lies in the element's window, or in the
+// page-aligned memory around it, because a page holds whole words.
 func word(dst unsafe.Pointer) (w *uint32, shift uint) {
 	within := uintptr(dst) & 3
 	return (*uint32)(unsafe.Add(dst, -int(within))), uint(within) * 8

@@ -1,31 +1,28 @@
-// Package reduce combines elements: it is how an accumulate is applied to window
-// memory, whichever way it came.
+// Package reduce combines elements, with the processor's vectors where it has them. It is how an accumulate is applied
+// to window memory, by whatever protocol it arrived.
 //
 //	sum, err := reduce.Lookup(reduce.Float64, reduce.Sum)
 //	sum(unsafe.Pointer(&window[0]), unsafe.Pointer(&origin[0]), len(origin))
 //
-// A [Func] combines many elements and is atomic towards nobody: its caller holds a
-// lock. An [AtomicFunc] combines one element by the processor's atomic
-// instructions. Functions are looked up once, when a window is made, and called
-// without a further look at type or operation. They keep no pointers.
+// A [Func] combines many elements and is not atomic: its caller holds a lock. An [AtomicFunc] combines one element by
+// the processor's atomic instructions. Functions are looked up once, when a window is made. Calls do not check type or
+// operation again. Functions keep no pointers.
 //
 // # Results
 //
-// Integers wrap. Min and Max of floats are Go's: a NaN in either gives a NaN, and
-// -0 is less than 0. So they do not depend on the order in which ranks' elements
-// arrive, which comparing alone would not give. Which NaN comes of a NaN is not said.
+// Integers wrap around. Min and Max of floats are those of Go: a NaN in either operand gives a NaN, and -0 is less than
+// 0. So the result does not depend on the order in which ranks' elements arrive, as it would with a plain comparison.
+// The bits of a resulting NaN are unspecified.
 //
 // # Levels
 //
-// Sum, Min, Max, And, Or and Xor of many elements are done by the vector
-// instructions of the processor if it has AVX2 or AVX-512, as [Level] tells and
-// [Use] sets for the lookups that follow it. Whatever the level, results are the
-// same, bit for bit but for NaNs. Least and greatest of 64-bit integers need
-// AVX-512. Each vector function has its plain twin in Go, which does Product too,
-// few elements, and everything on other processors.
+// Sum, Min, Max, And, Or and Xor of many elements use the processor's vector instructions if it has AVX2 or AVX-512.
+// [Levels] returns the available levels, and [Use] sets the level of later lookups. The results are the same at every
+// level, bit for bit except for NaNs. Min and Max of 64-bit integers need AVX-512. Every vector function has a plain
+// equivalent in Go. The plain functions also do Product, small numbers of elements, and everything on other processors.
 //
-// The vector functions are written by the program in the directory gen, a module
-// of its own that no user of this package needs; go generate runs it.
+// The vector functions are written by the program in the directory gen, which go generate runs. It is a separate module
+// that users of this package do not need.
 package reduce
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Element is what can be combined: numbers, and types that are defined as one. An int, a uint or a uintptr is as an
-// integer of its size.
+// An Element is a type that can be combined: a number, or a type defined as one. An int, a uint or a uintptr counts as
+// the integer of its size.
 type Element interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
 		~float32 | ~float64 | ~complex64 | ~complex128
@@ -32,12 +32,12 @@ const (
 	Float64
 	Complex64
 	Complex128
-	// Kinds is how many there are.
+	// Kinds is the number of kinds.
 	Kinds
 )
 
-// KindOf is the kind of T, also where T is a defined type. It is for set-up, not for
-// every operation.
+// KindOf returns the kind of T, also where T is a defined type. It uses reflection: call it at set-up, not for every
+// operation.
 func KindOf[T Element]() Kind {
 	t := reflect.TypeFor[T]()
 	switch kind := t.Kind(); kind {
@@ -58,7 +58,7 @@ var kindNames = [Kinds]string{"int8", "int16", "int32", "int64", "uint8", "uint1
 
 var kindSizes = [Kinds]int{1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16}
 
-// Valid tells whether there is such a kind.
+// Valid reports whether k is one of the kinds.
 func (k Kind) Valid() bool { return k < Kinds }
 
 func (k Kind) String() string {
@@ -68,10 +68,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Size of an element in bytes.
+// Size returns the size of an element in bytes.
 func (k Kind) Size() int { return kindSizes[k] }
 
-// Op is an operation: what becomes of an element d that is combined with s.
+// Op is an operation. It gives the new value of an element d that is combined with s.
 type Op uint8
 
 // The operations.
@@ -80,10 +80,10 @@ const (
 	Sum Op = iota
 	// Product is d * s.
 	Product
-	// Min and Max are the lesser and the greater; not of complex elements.
+	// Min and Max are the smaller and the larger of d and s; not of complex elements.
 	Min
 	Max
-	// And, Or and Xor are bit by bit; of integers.
+	// And, Or and Xor combine bit by bit; only of integers.
 	And
 	Or
 	Xor
@@ -103,10 +103,10 @@ func (o Op) String() string {
 	return fmt.Sprintf("operation %d", uint8(o))
 }
 
-// ErrUnsupported: the element type does not have the operation.
+// ErrUnsupported reports that the element type does not have the operation.
 var ErrUnsupported = errors.New("operation not for this element type")
 
-// Supported says why elements of kind do not have op, nil if they do.
+// Supported returns an ErrUnsupported if elements of kind do not have op, and nil if they do.
 func Supported(kind Kind, op Op) error {
 	switch {
 	case kind >= Kinds:

@@ -6,17 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// Level is the kind of instructions that functions of many elements are made of.
+// Level is the instruction set of the functions that combine many elements.
 type Level uint8
 
-// The levels, each of which has what the one before it has.
+// The levels. Each includes the instructions of the one before.
 const (
 	// Plain is Go, on every processor.
 	Plain Level = iota
 	// AVX2 has vectors of 32 bytes.
 	AVX2
-	// AVX512 has vectors of 64 bytes; of the extension it takes the parts F, BW and
-	// DQ, and VL, without which no processor has the others.
+	// AVX512 has vectors of 64 bytes. It needs the extensions F, BW, DQ and VL.
 	AVX512
 	levels
 )
@@ -30,17 +29,17 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// ErrLevel: the processor does not have the level.
+// ErrLevel reports that the processor does not have the level.
 var ErrLevel = errors.New("level not of this processor")
 
-// functions are those of one level. Where a level has no vector function of its
-// own for a kind and an operation, it is the plain one.
+// functions are the functions of one level. Where a level has no vector function for a kind and an operation, the entry
+// is the plain function.
 type functions [Kinds][ops]Func
 
-// offered are the functions of the levels that the processor has, nil of others.
+// offered has the functions of the levels that the processor has, and nil for the others.
 var offered = [levels]*functions{Plain: &plain, AVX2: withAVX2(), AVX512: withAVX512()}
 
-// Levels are those that the processor has, Plain first and the best last.
+// Levels returns the levels that the processor has, from Plain to the best.
 func Levels() []Level {
 	var has []Level
 	for l, f := range offered {
@@ -51,7 +50,7 @@ func Levels() []Level {
 	return has
 }
 
-// level is the one of lookups from now on.
+// level is the level of later lookups.
 var level atomic.Uint32
 
 func init() {
@@ -61,10 +60,10 @@ func init() {
 	}
 }
 
-// Use makes the functions that are looked up from now on, not those that somebody
-// has, of a level, and returns the one before. An error is [ErrLevel] and changes
-// nothing. Without Use, the level is the best that the processor has; but Plain in
-// a program built with -race, for the race detector sees into nothing else.
+// Use sets the level of functions that are looked up from now on, and returns the previous level. Functions already
+// looked up do not change. If the processor does not have the level, Use returns an [ErrLevel] and changes nothing. The
+// initial level is the best of the processor, or Plain in a program built with -race, because the race detector sees
+// only Go code.
 func Use(l Level) (previous Level, err error) {
 	if l >= levels || offered[l] == nil {
 		return Level(level.Load()), fmt.Errorf("reduce: %w: %v; allowed are %v", ErrLevel, l, Levels())

@@ -2,5 +2,5 @@
 
 package reduce
 
-// raced tells whether the race detector is in the program.
+// raced reports whether the program is built with the race detector.
 const raced = true

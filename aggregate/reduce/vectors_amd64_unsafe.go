@@ -51,10 +51,10 @@ func withAVX512() *functions {
 	})
 }
 
-// enough is how many bytes are quicker combined by a vector. AVX2's need so many.
+// enough is the number of bytes from which on a vector is faster. The AVX2 functions require as many.
 const enough = 32
 
-// with are the plain functions, and where there is a vector, those that use it.
+// with returns the plain functions, or those that use a vector where there is one.
 func with(vectors *[Kinds][ops]vector) *functions {
 	f := plain
 	for kind := range Kinds {
@@ -73,13 +73,13 @@ func with(vectors *[Kinds][ops]vector) *functions {
 	return &f
 }
 
-// piece is how many bytes are combined at a time, up to twice as many at the end:
-// within a vector function a goroutine cannot be stopped for the collector.
+// piece is how many bytes are combined at a time; the last piece may be almost twice as long. Within a vector function
+// the garbage collector cannot stop the goroutine.
 const piece = 256 << 10
 
-// apply combines any number of bytes from enough on. Sound because a vector touches
-// the bytes it is given and no others, and the pieces are all of them. It is
-// not inlined because its callers mostly have one element and want a small frame.
+// apply combines any number of bytes from enough on. It is sound because a vector touches only the bytes that it is
+// given, and the pieces cover all of them. It is not inlined because most callers have one element and need a small
+// frame.
 //
 //go:noinline
 func (v vector) apply(dst, src unsafe.Pointer, bytes int) {
@@ -90,7 +90,7 @@ func (v vector) apply(dst, src unsafe.Pointer, bytes int) {
 	v((*byte)(dst), (*byte)(src), bytes)
 }
 
-// long leaves many elements to a vector and few to the plain function.
+// long uses the vector for many elements and the plain function for few.
 func long(short Func, v vector, size int) Func {
 	return func(dst, src unsafe.Pointer, n int) {
 		if bytes := n * size; bytes >= enough {
@@ -101,8 +101,8 @@ func long(short Func, v vector, size int) Func {
 	}
 }
 
-// longSum and longXor are long for what programs mostly do with single elements,
-// which another call would make slower by a quarter.
+// longSum and longXor are long with a fast path for single elements, which are the common case. Another call would slow
+// it down by a quarter.
 func longSum[T Element](v vector) Func {
 	return func(dst, src unsafe.Pointer, n int) {
 		if n == 1 {
@@ -139,5 +139,5 @@ var sums = [Kinds]func(vector) Func{
 	Float32: longSum[float32], Float64: longSum[float64], Complex64: longSum[complex64], Complex128: longSum[complex128],
 }
 
-// xors are by the size of an element.
+// xors maps the size of an element to its longXor.
 var xors = map[int]func(vector) Func{1: longXor[uint8], 2: longXor[uint16], 4: longXor[uint32], 8: longXor[uint64]}

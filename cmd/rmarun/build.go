@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// buildPatience is how long the go command has to remove its files when it is ended.
+// buildPatience is the time in which the go command must remove its files when it is interrupted.
 const buildPatience = 5 * time.Second
 
-// find gives the program to run: PROGRAM itself, or what PACKAGE is built into, and
-// how to remove that when the ranks have started.
+// find returns the program to run: PROGRAM itself, or the file into which PACKAGE is built. remove removes that file;
+// it is called when the ranks have started.
 func find(ctx context.Context, name string) (program string, remove func(), err error) {
 	nothing := func() {}
 	info, err := os.Stat(name)
@@ -47,8 +47,8 @@ func isPackage(ctx context.Context, name string) bool {
 	return goCommand(ctx, "list", "--", name).Run() == nil
 }
 
-// goCommand is the go command, which ctx interrupts. A terminal's signals do not reach it
-// by themselves: at a second one it would leave its files.
+// goCommand returns a go command that ctx interrupts. The terminal's signals do not reach it directly: after a second
+// one it would leave its files.
 func goCommand(ctx context.Context, arguments ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "go", arguments...)
 	c.SysProcAttr = groupOfItsOwn()
@@ -64,7 +64,7 @@ func build(ctx context.Context, name string, directory bool) (program string, re
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	// The name of ".", among others, is that of a directory somewhere.
+	// The base name of ".", for example, is that of its absolute path.
 	path, err := filepath.Abs(name)
 	if err != nil {
 		remove()
@@ -73,7 +73,7 @@ func build(ctx context.Context, name string, directory bool) (program string, re
 	program = filepath.Join(dir, filepath.Base(path))
 	command := goCommand(ctx, "build", "-o", program, "--", name)
 	if directory {
-		// The package may be of another module than this directory.
+		// The package may belong to another module than this directory.
 		command = goCommand(ctx, "build", "-o", program, ".")
 		command.Dir = name
 	}

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes of a rank's process: it leads a group of its own, so that what it
-// starts can be ended with it, and dies with rmarun.
+// attributes returns the attributes of a rank's process. It leads its own group, so that the processes that it starts
+// can be ended with it. It dies with rmarun.
 func attributes() *syscall.SysProcAttr {
 	a := groupOfItsOwn()
 	a.Pdeathsig = syscall.SIGKILL
 	return a
 }
 
-// A deathPipe has the kernel kill the process group of a rank when rmarun is gone: all of the group inherits one end of
-// a pipe, whose owner is the group, and rmarun has the other. An end that rmarun did not close is closed when it dies,
-// and this is the event for which the owner gets a signal.
+// A deathPipe makes the kernel kill the process group of a rank when rmarun is gone. The whole group inherits one end
+// of a pipe, whose owner is the group. Rmarun has the other end and never closes it. When rmarun dies, the kernel
+// closes it, and sends a signal to the owner.
 type deathPipe struct{ theirs, mine *os.File }
 
 func newDeathPipe() (deathPipe, error) {
@@ -29,11 +29,11 @@ func newDeathPipe() (deathPipe, error) {
 	return deathPipe{theirs, mine}, err
 }
 
-// files are what a rank inherits.
+// files returns the files that a rank inherits.
 func (l deathPipe) files() []*os.File { return []*os.File{l.theirs} }
 
-// tie makes the group that leader leads the owner. Where the kernel has no such signals the leader alone dies with
-// rmarun.
+// tie makes the group that leader leads the owner of the pipe. If the kernel does not support such signals, only the
+// leader dies with rmarun.
 func (l deathPipe) tie(leader int) {
 	fd := l.theirs.Fd()
 	if _, err := unix.FcntlInt(fd, unix.F_SETSIG, int(syscall.SIGKILL)); err != nil {
@@ -44,19 +44,19 @@ func (l deathPipe) tie(leader int) {
 	}
 }
 
-// started closes what only the rank needs.
+// started closes the end that only the rank needs.
 func (l deathPipe) started() { _ = l.theirs.Close() }
 
-// readable is the request for how many bytes a pipe has, FIONREAD.
+// readable is FIONREAD, the request for the number of bytes in a pipe.
 const readable = unix.TIOCINQ
 
-// executable is this program, also where its file has been replaced since it started.
+// executable returns a path of this program that works after its file has been replaced, too.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// adopt makes processes whose parents end children of this one.
+// adopt makes this process the parent of processes whose parents end.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children are the processes whose parent is this one.
+// children returns the processes whose parent is this one.
 func children() (pids []int) {
 	self := os.Getpid()
 	names, _ := filepath.Glob("/proc/[0-9]*")
@@ -68,10 +68,10 @@ func children() (pids []int) {
 	return pids
 }
 
-// parent is that of a process, or 0.
+// parent returns the parent of a process, or 0.
 func parent(pid int) int {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	// The name of the program stands in parentheses and may have any character in it. State and parent follow.
+	// The name of the program stands in parentheses and may contain any character. State and parent follow it.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {
 		return 0
@@ -80,7 +80,7 @@ func parent(pid int) int {
 	return ppid
 }
 
-// withoutStop runs f on a thread that no SIGTTOU stops.
+// withoutStop runs f on a thread that SIGTTOU does not stop.
 func withoutStop(f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -15,7 +15,7 @@ import (
 const usage = `usage: rmarun -n N [flags] PROGRAM|PACKAGE [ARGS...]
 
 Starts N ranks of a job as processes on this machine. A Go package (a directory,
-./path or import path) is built first; anything else is a program. Flags after it
+./path or import path) is built first; any other name is a program. Flags after it
 are its own.
 
 flags:
@@ -26,14 +26,14 @@ environment of each rank: PMI_FD, PMI_RANK (0 to N-1), PMI_SIZE (N),
   MPI_LOCALRANKID, MPI_LOCALNRANKS, GOMAXPROCS if it is not set (the cores by N, at
   least 1), and what -env adds.
 
-signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to everything that the ranks run, and end
-  what has not ended after the grace; a second SIGINT ends it at once. SIGHUP and SIGINT
+signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all processes of the ranks. Those that
+  have not ended after the grace are killed; a second SIGINT kills at once. SIGHUP and SIGINT
   that were ignored when rmarun started, as by nohup, stay ignored, also for the ranks. On
   Linux so does SIGTSTP. SIGTERM and SIGQUIT do not: Go's runtime replaces them first.
 
 exit status: that of the rank that failed first by itself, 128 + number if a signal
-  ended it; 128 + the number of a signal that was to end rmarun before that, however the
-  ranks end then; the first abort's, which is not 0; 1 if the job could not be started or
+  ended it; 128 + the number of a signal that ended the job before that, however the
+  ranks end then; that of the first abort, which is not 0; 1 if the job could not be started or
   its output not be written; 2 for wrong usage. A rank that ends with 0 without closing
   its World is named, but has not failed.
 
@@ -42,10 +42,10 @@ examples:
   rmarun -n 2 -label -env GOMAXPROCS=4 ./myprogram
 `
 
-// maxRanks bounds -n: more processes than this are a mistake.
+// maxRanks is the greatest -n: more processes than this are a mistake.
 const maxRanks = 4096
 
-// options of the command line.
+// options are the options of the command line.
 type options struct {
 	ranks       int
 	label       bool
@@ -54,22 +54,23 @@ type options struct {
 	environment []string
 	program     string
 	arguments   []string
-	// leaveTime is how long the end of a rank is waited for whose connection has ended, and that of what has been killed;
-	// outputTime the output of a rank that has ended: a process that it left behind may hold its streams. Both are a
-	// second, but in tests.
+	// leaveTime is the time to wait for the end of a rank whose connection has ended, and for the end of killed
+	// processes. outputTime is the time to wait for the output of a rank that has ended: a process that it left
+	// behind may hold its streams. Both are one second except in tests.
 	leaveTime, outputTime time.Duration
-	// tellTime is from the first failure until rmarun ends the other ranks, 200 ms but in tests: it is there to say why.
+	// tellTime is the time from the first failure until rmarun ends the other ranks: 200 ms except in tests. In it
+	// the ranks report the reason.
 	tellTime time.Duration
 }
 
-// identifying are variables that say which rank of which job a process is.
+// identifying are the variables that say which rank of which job a process is.
 var identifying = []string{"PMI_FD", "PMI_RANK", "PMI_SIZE", "PMI_PORT", "PMI_ID", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}
 
 var errUsage = errors.New("wrong usage")
 
 func main() { os.Exit(command(func(*options) {})) }
 
-// command is what rmarun does, with options that set may change, and returns the exit status.
+// command runs rmarun and returns the exit status. set may change the options.
 func command(set func(o *options)) (status int) {
 	if os.Args[0] == listenerName {
 		return listen()
@@ -90,7 +91,7 @@ func command(set func(o *options)) (status int) {
 	return status
 }
 
-// parse reads the command line. It writes the help, if that is asked for, to help.
+// parse reads the command line. It writes the help, if requested, to help.
 func parse(arguments []string, help io.Writer) (*options, error) {
 	o := &options{grace: 3 * time.Second, leaveTime: time.Second, outputTime: time.Second, tellTime: 200 * time.Millisecond}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
@@ -110,8 +111,8 @@ func parse(arguments []string, help io.Writer) (*options, error) {
 		})
 	}
 	whether("label", "begin each line with the number of the rank that wrote it", &o.label)
-	whether("keep-going", "when a rank fails, let the others go on", &o.keepGoing)
-	flags.Func("grace", fmt.Sprintf("how long ranks have to end after a signal, a `duration` (default %v)", o.grace), func(s string) (err error) {
+	whether("keep-going", "when a rank fails, let the others continue", &o.keepGoing)
+	flags.Func("grace", fmt.Sprintf("time in which ranks must end after a signal, a `duration` (default %v)", o.grace), func(s string) (err error) {
 		if o.grace, err = time.ParseDuration(s); err != nil || o.grace < 0 {
 			return errors.New("allowed are 0 and durations with their unit, such as 500ms or 10s")
 		}

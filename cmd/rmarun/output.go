@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// keptLines of each rank are shown again when it fails, unless they are to be seen:
-	// no more than screenLines have come after them.
+	// keptLines is the number of lines of each rank that are repeated when it fails, if more than screenLines lines
+	// have come after them.
 	keptLines   = 10
 	screenLines = 24
-	// chunkSize is what is read of a stream at a time.
+	// chunkSize is the number of bytes that are read from a stream at a time.
 	chunkSize = 32 << 10
-	// longestLine is passed on in pieces if it is longer: with a label each is a line.
+	// A line longer than longestLine is passed on in pieces. With a label each piece is a line.
 	longestLine = 64 << 10
 	// restTime is how long the beginning of a line after a full chunk waits for the rest.
 	restTime = 10 * time.Millisecond
@@ -30,18 +30,19 @@ const (
 type output struct {
 	mu sync.Mutex
 	to io.Writer
-	// text is room for lines with their labels.
+	// text is memory for lines with their labels.
 	text []byte
-	// failed reports that a write has failed, as on a full disk. Nothing is written after it: what is there then is
-	// whole up to its end.
+	// failed is set when a write has failed, for example on a full disk. Nothing is written after that, so the output
+	// is complete until then.
 	failed atomic.Bool
-	// lines counts those of all outputs.
+	// lines counts the lines of all outputs.
 	lines *atomic.Uint64
-	// shown: to is a terminal, or goes to one at once.
+	// shown is set if to is a terminal, or a pipe that leads to one directly.
 	shown bool
 }
 
-// newOutputs are those for what ranks write to standard output and to standard error: one, if both are the same terminal.
+// newOutputs returns the outputs for the ranks' standard output and standard error. They are the same if both are the
+// same terminal.
 func newOutputs(stdout, stderr *os.File, lines *atomic.Uint64) (out, errout *output) {
 	out = &output{to: stdout, lines: lines, shown: tty.Shows(stdout)}
 	errout = &output{to: stderr, lines: lines, shown: tty.Shows(stderr)}
@@ -53,16 +54,17 @@ func newOutputs(stdout, stderr *os.File, lines *atomic.Uint64) (out, errout *out
 	return out, errout
 }
 
-// tail is the last lines of a rank.
+// tail holds the last lines of a rank.
 type tail struct {
 	mu    sync.Mutex
 	lines [][]byte
-	// at is the number of the last. lost: one of them could not be written.
+	// at is the number of the last line. lost is set if one of them could not be written.
 	at   uint64
 	lost bool
 }
 
-// add takes what a stream has written after begun, the beginning of its line, and returns the beginning of the next.
+// add adds text that a stream has written after begun, the beginning of its line. It returns the beginning of the
+// next line.
 func (t *tail) add(begun, text []byte, at uint64, lost bool) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +79,7 @@ func (t *tail) add(begun, text []byte, at uint64, lost bool) []byte {
 	return begun
 }
 
-// end takes the beginning of a line that is all of it.
+// end adds a line that has no end.
 func (t *tail) end(begun []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +97,7 @@ func (t *tail) keep(line []byte) {
 	t.lines = append(t.lines, append(into[:0], line...))
 }
 
-// unseen is the last lines, if more than screenLines have been written since, or if some are lost.
+// unseen returns the last lines if more than screenLines have been written since, or if some are lost.
 func (t *tail) unseen(written uint64) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,11 +109,11 @@ func (t *tail) unseen(written uint64) [][]byte {
 
 // pass copies one stream of a rank to o, and keeps its last lines in kept. It returns at the end of the stream.
 //
-// Without a label bytes are passed on as they are and at once: a prompt, say, which no line's end follows. Only the
-// beginning of a line after a full chunk waits for the rest, for restTime, so that what a rank writes in one piece comes out
-// in one. With a label lines are passed on when they are whole, each after it, or too long.
+// Without a label the bytes are passed on unchanged and at once, for example a prompt without a line end. Only the
+// beginning of a line after a full chunk waits for the rest, for restTime, so that one write of a rank comes out in
+// one piece. With a label a line is passed on, after the label, when it is complete or too long.
 func (o *output) pass(from io.Reader, label string, kept *tail) {
-	// held waits to be passed on, begun is a beginning of a line that was.
+	// held waits to be passed on. begun is the beginning of a line that has been passed on.
 	var held, begun []byte
 	chunk := make([]byte, chunkSize)
 	limit, _ := from.(interface{ SetReadDeadline(at time.Time) error })
@@ -136,7 +138,7 @@ func (o *output) pass(from io.Reader, label string, kept *tail) {
 			kept.end(begun)
 			return
 		}
-		// An error would come from Read, too.
+		// Read would return the same error.
 		switch {
 		case limit == nil || label != "":
 		case len(held) > 0:
@@ -149,14 +151,14 @@ func (o *output) pass(from io.Reader, label string, kept *tail) {
 	}
 }
 
-// continued is the label of what goes on with a line that was cut: it has a plus sign in place of the space at its end.
-// Without that what the rank wrote could not be told from what rmarun adds.
+// continued returns the label of the next piece of a line that was cut: a plus sign replaces its last space. It
+// distinguishes what the rank wrote from what rmarun adds.
 func continued(label string) string { return label[:len(label)-1] + "+" }
 
-// write passes on a text, each line after label, and returns how many lines there have been in all outputs, and whether
-// the text is lost. Where it cannot be written that is said once, and the ranks go on unheard. With a label a text whose
-// last line has no end gets one, since another rank's may be next; the next text of the stream is then the rest of a line
-// that was cut.
+// write passes on a text, each line after label. It returns the number of lines of all outputs so far, and whether
+// the text is lost. It reports once that output cannot be written, and then drops the output. With a label a text
+// without a final line end gets one, because the next line may be another rank's. The next text of the stream is then
+// the rest of a line that was cut.
 func (o *output) write(label string, text []byte, cut bool) (at uint64, lost bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// A change is what has become of a child of this process: it has ended, and is reaped, or has stopped.
+// A change is the end of a child of this process, which is then reaped, or its stop.
 type change struct {
 	pid    int
 	status syscall.WaitStatus
 }
 
-// reap waits for all children of this process, whoever started them, and closes into when there is none. Those that
-// rmarun did not start have come to it because their parent has ended. Nothing else may wait for a child meanwhile.
+// reap waits for all children of this process, and closes into when there are none. They include processes that
+// rmarun adopted because their parent had ended. Nothing else may wait for a child meanwhile.
 func reap(into chan<- change) {
 	defer close(into)
 	for {
@@ -30,7 +30,7 @@ func reap(into chan<- change) {
 	}
 }
 
-// describe says how a process has ended, as [os.ProcessState] does.
+// describe describes how a process has ended, as [os.ProcessState] does.
 func describe(s syscall.WaitStatus) string {
 	if !s.Signaled() {
 		return fmt.Sprint("exit status ", s.ExitStatus())

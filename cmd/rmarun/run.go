@@ -15,65 +15,65 @@ import (
 	"github.com/onesided/rma/internal/interrupt"
 )
 
-// job is the ranks that run.
+// A job is the ranks and their state.
 type job struct {
 	options *options
 	server  *pmi.Server
-	// inherited are children that rmarun had before it started any: those of the shell that became rmarun by exec.
+	// inherited are the children that rmarun had before it started any: those of a shell that became rmarun by exec.
 	inherited []int
-	// out and errout are where the ranks' output goes, lines how many have gone there.
+	// out and errout receive the ranks' output. lines counts their lines.
 	out, errout *output
 	lines       atomic.Uint64
 	ranks       []*rank
-	// processes are the ranks whose process has not ended, by its number.
+	// processes are the ranks whose process has not ended, by process number.
 	processes map[int]*rank
-	// blames has what each rank says of another, nil where it says nothing of any, and unjoined those that could not join.
+	// blames has the rank that each rank blames, or nil. unjoined marks the ranks that could not join.
 	blames   []atomic.Pointer[blame]
 	unjoined []atomic.Bool
 	events
 
-	// What follows belongs to the goroutine of watch. running counts ranks that are not over.
+	// The following fields belong to the goroutine of watch. running counts ranks that are not over.
 	running int
 	outcome
-	// stopping: rmarun itself ends the ranks; killed: their time for that is over; abandoned: what they have printed is
-	// not waited for any more; suspended: they are stopped.
+	// stopping: rmarun ends the ranks. killed: their grace is over. abandoned: their output is no longer waited for.
+	// suspended: they are stopped.
 	stopping, killed, abandoned, suspended bool
-	// telling is there from the first failure until rmarun ends the others; grace until it kills them.
+	// telling fires when, after the first failure, rmarun ends the others. grace fires when it kills them.
 	telling, grace <-chan time.Time
 
 	terminal *terminal
-	// listeners are the signal listeners and the ranks that they listen for. The group of heardBy has heard the signal
-	// heard from the terminal, and does not need it from rmarun.
+	// listeners maps signal listeners to their ranks. The group of heardBy has got the signal heard from the
+	// terminal, and must not get it again from rmarun.
 	listeners map[int]*rank
 	heard     syscall.Signal
 	heardBy   *rank
 }
 
-// events are what watch waits for.
+// events are the events for which watch waits.
 type events struct {
 	changes chan change
-	// silent has each rank whose streams have ended, overdue each whose process ended a while ago.
+	// silent receives each rank whose streams have ended, overdue each rank whose process ended outputTime ago.
 	silent, overdue chan *rank
-	// lost has each rank that has lost its connection, and late each of which that was a while ago.
+	// lost receives each rank that has lost its connection, and late each rank that did leaveTime ago.
 	lost   chan int
 	late   chan *rank
 	aborts chan abort
 }
 
-// outcome is why the ranks end.
+// outcome is the reason why the ranks end.
 type outcome struct {
 	// failed are in the order in which they ended.
 	failed  []*rank
 	aborted *abort
-	// ending is the first signal that came to rmarun to end the ranks, if nothing had ended them before. interrupted: one
-	// was SIGINT; stuck: a rank needs a terminal to go on, and cannot have one.
+	// ending is the first signal to rmarun that ends the ranks, if nothing had ended them before. interrupted: one of
+	// the signals was SIGINT. stuck: a rank needs a terminal to continue, and cannot have one.
 	ending             syscall.Signal
 	interrupted, stuck bool
 }
 
 type abort struct{ rank, status int }
 
-// blame is what a rank says of another, or of itself: that it has failed, or has left while it was needed.
+// A blame is a rank's report that a rank, another or itself, has failed, or has left while it was needed.
 type blame struct {
 	rank int
 	left bool
@@ -84,17 +84,17 @@ type rank struct {
 	life        deathPipe
 	kept        tail
 	streams     []*stream
-	// status is there when the process has ended.
+	// status is valid when the process has ended.
 	status syscall.WaitStatus
-	// What follows belongs to the goroutine of watch. done: the process has ended; silent: its streams have ended; overdue:
-	// only what is there is still read from them; over: nothing of the rank is waited for any more.
+	// The following fields belong to the goroutine of watch. done: the process has ended. silent: its streams have
+	// ended. overdue: only bytes that are in the streams already are read. over: nothing of the rank is waited for.
 	done, silent, overdue, over bool
-	// asked: the rank has failed because all were to end; lost: its connection has ended before its World was closed, and
-	// nothing has been printed of that.
+	// asked: the rank has failed because all were to end. lost: its connection has ended before its World was closed,
+	// which is yet to be printed.
 	asked, lost bool
 }
 
-// run runs a job and gives its exit status. It waits for all children of this process.
+// run runs a job and returns its exit status. It waits for all children of this process.
 func run(o *options) (status int, err error) {
 	signals := make(chan os.Signal, 16)
 	interrupt.Notify(signals, forwarded...)
@@ -136,12 +136,12 @@ func run(o *options) (status int, err error) {
 		j.endAdopted()
 		return 1, err
 	}
-	// What runs needs its file no more, and what is killed cannot remove it.
+	// Running processes do not need the file, and killed processes cannot remove it.
 	remove()
 	return j.watch(signals), nil
 }
 
-// watch waits until all ranks are over and gives the exit status.
+// watch waits until all ranks are over and returns the exit status.
 func (j *job) watch(signals <-chan os.Signal) int {
 	for j.running > 0 {
 		select {
@@ -155,8 +155,8 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			r.finish()
 			j.conclude(r)
 		case number := <-j.lost:
-			// The rank has ended, of which the end comes of itself, or closed its
-			// connection and goes on, which others wait for in vain.
+			// The rank has ended, and its end follows as an event. Or it has closed its connection and continues, and
+			// other ranks wait for it in vain.
 			if r := j.ranks[number]; !j.lose(r) {
 				time.AfterFunc(j.options.leaveTime, func() { j.late <- r })
 			}
@@ -182,7 +182,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 	return j.status()
 }
 
-// change takes note of a child that has ended or stopped.
+// change handles a child that has ended or stopped.
 func (j *job) change(c change) {
 	switch r := j.processes[c.pid]; {
 	case r == nil:
@@ -205,8 +205,8 @@ func (j *job) change(c change) {
 	}
 }
 
-// conclude takes a rank for over whose process has ended, and whose output has been passed on, or is waited for no more. What
-// it has left behind in its group is killed, after the grace if all have one.
+// conclude makes a rank over if its process has ended and its output has been passed on or is no longer waited for.
+// It kills the rank's group, after the grace if the job has one.
 func (j *job) conclude(r *rank) {
 	if r.over || !r.done || !r.silent && !(r.overdue && j.abandoned) {
 		return
@@ -223,7 +223,8 @@ func (j *job) conclude(r *rank) {
 	signalGroup(r.pid, syscall.SIGKILL)
 }
 
-// endAdopted ends what has left the group of its rank, of which this process is the parent now. Each end may bring more.
+// endAdopted ends the processes that have left the group of their rank and that this process has adopted. Each end
+// may bring more of them.
 func (j *job) endAdopted() {
 	for limit := time.After(j.options.leaveTime); ; {
 		left := slices.DeleteFunc(children(), func(pid int) bool { return slices.Contains(j.inherited, pid) })
@@ -244,7 +245,8 @@ func (j *job) endAdopted() {
 	}
 }
 
-// settle hears how the connections of ranks that have ended did, which takes no time but where somebody has inherited one.
+// settle waits for the ends of the connections of ranks that have ended. That takes no time, unless another process
+// has inherited one.
 func (j *job) settle() {
 	served := make(chan struct{})
 	go func() {
@@ -268,14 +270,14 @@ func (j *job) settle() {
 	}
 }
 
-// hear takes note of which ranks have aborted the job before their connections ended.
+// hear handles the aborts of ranks before the ends of their connections.
 func (j *job) hear() {
 	for len(j.aborts) > 0 {
 		j.abort(<-j.aborts)
 	}
 }
 
-// blame takes note of what a rank says of another. It is called by goroutines of the server.
+// blame records whom a rank blames. Goroutines of the server call it.
 func (j *job) blame(rank, blamed int, left bool) {
 	if blamed == pmi.Nobody {
 		j.blames[rank].Store(nil)
@@ -285,7 +287,7 @@ func (j *job) blame(rank, blamed int, left bool) {
 	j.blames[rank].Store(&blame{blamed, left})
 }
 
-// abort takes note of a rank that has aborted the job.
+// abort records that a rank has aborted the job.
 func (j *job) abort(a abort) {
 	if j.aborted == nil {
 		j.aborted = &a
@@ -294,7 +296,7 @@ func (j *job) abort(a abort) {
 	j.endOthers()
 }
 
-// lose takes note of a rank whose connection has ended without a word, and reports whether the rank has ended, too.
+// lose records that a rank's connection has ended without Finalize. It reports whether the rank has ended, too.
 func (j *job) lose(r *rank) (ended bool) {
 	j.hear()
 	r.lost = true
@@ -302,7 +304,7 @@ func (j *job) lose(r *rank) (ended bool) {
 	return r.done
 }
 
-// end takes note of a rank whose process has ended.
+// end records that a rank's process has ended.
 func (j *job) end(r *rank) {
 	r.done = true
 	j.unclosed(r)
@@ -313,7 +315,8 @@ func (j *job) end(r *rank) {
 	}
 }
 
-// unclosed says of a rank which has ended as if all were well that others may wait for it. A failure is told anyway.
+// unclosed reports that a rank which ended with status 0 did not close its World, so that others may wait for it. A
+// failure is reported anyway.
 func (j *job) unclosed(r *rank) {
 	if !r.lost || !r.done || r.status != 0 || j.stopping {
 		return
@@ -325,8 +328,8 @@ func (j *job) unclosed(r *rank) {
 	fmt.Fprintf(os.Stderr, "rmarun: rank %d has ended without %s\n", r.number, how)
 }
 
-// endForFailure ends the job because a rank has failed, unless the others are to go on. It may have failed for want of another,
-// which has failed before it and has yet to say why: for that all have some time.
+// endForFailure ends the job because a rank has failed, unless the others are to continue. The failure may be a
+// result of another rank's, which has yet to be reported. So all ranks have tellTime.
 func (j *job) endForFailure() {
 	if j.stopping || j.telling != nil || j.options.keepGoing && !j.interrupted {
 		return
@@ -334,7 +337,7 @@ func (j *job) endForFailure() {
 	j.telling = time.After(j.options.tellTime)
 }
 
-// endOthers ends what has not ended by itself, at once.
+// endOthers ends the remaining ranks, at once.
 func (j *job) endOthers() {
 	j.telling = nil
 	j.stopping = true
@@ -343,7 +346,7 @@ func (j *job) endOthers() {
 	}
 }
 
-// ask sends a signal that is to end the ranks, and gives them some time for it from the first one on.
+// ask sends a signal that ends the ranks. The first one begins the grace.
 func (j *job) ask(s syscall.Signal) {
 	if j.grace == nil {
 		j.grace = time.After(j.options.grace)
@@ -354,7 +357,7 @@ func (j *job) ask(s syscall.Signal) {
 	}
 }
 
-// forward does what a signal asks for that has come to rmarun.
+// forward handles a signal to rmarun.
 func (j *job) forward(s syscall.Signal) {
 	switch s {
 	case syscall.SIGTSTP:
@@ -382,8 +385,8 @@ func (j *job) forward(s syscall.Signal) {
 	j.heardBy = nil
 }
 
-// suspend stops the ranks, and rmarun, for which its shell waits. On a terminal without a shell that could continue them
-// they go on, as any program does there.
+// suspend stops the ranks, and rmarun, for which its shell waits. On a terminal without a shell that could continue
+// them it does nothing, as for any other program.
 func (j *job) suspend() {
 	if j.terminal != nil && orphaned() {
 		j.resume()
@@ -399,7 +402,7 @@ func (j *job) resume() {
 	j.signal(syscall.SIGCONT)
 }
 
-// kill ends the time of the ranks.
+// kill ends the grace of the ranks.
 func (j *job) kill() {
 	j.killed = true
 	j.signal(syscall.SIGKILL)
@@ -408,7 +411,7 @@ func (j *job) kill() {
 	}
 }
 
-// signal sends a signal to the group of every rank that is not over, but for one that has heard it already.
+// signal sends a signal to the group of every rank that is not over, except one that has got it already.
 func (j *job) signal(s syscall.Signal) {
 	j.terminal.takeBack()
 	for _, r := range j.ranks {

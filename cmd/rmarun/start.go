@@ -11,11 +11,11 @@ import (
 	"github.com/onesided/rma/internal/tty"
 )
 
-// managerFile is the descriptor at which a rank finds its manager.
+// managerFile is the descriptor by which a rank reaches its manager.
 const managerFile = 3
 
-// start starts all ranks. A rank's death signal is tied to the thread that starts
-// it, so one thread, which lives as long as rmarun, starts them all.
+// start starts all ranks. A rank's death signal is tied to the thread that starts it. So one thread, which lives as
+// long as rmarun, starts them all.
 func (j *job) start(program string) error {
 	started := make(chan error)
 	go func() {
@@ -92,7 +92,8 @@ func (j *job) startRank(program string, number int) (*rank, error) {
 	if label == "" && j.errout.shown {
 		c.Env = append(c.Env, tty.Through(errout))
 	}
-	// On one terminal what the rank writes to both streams keeps its order, such as a line that takes another one's place.
+	// On one terminal the two streams of a rank are one pipe, so that they keep their order: a line may overwrite
+	// another.
 	c.Stdout, c.Stderr = errout, errout
 	if j.out != j.errout {
 		if c.Stdout, err = open(j.out); err != nil {

@@ -11,14 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopSelf stops this process as SIGTSTP does where nobody catches it, and returns when it is continued, or at once if
-// its process group is orphaned. The runtime keeps its handler of a signal that it has caught once, so that the kernel
-// itself is asked for the default, and for the handler again. The signal is for this thread, which has it before Tgkill
-// returns and the handler is back.
+// stopSelf stops this process as SIGTSTP does by default. It returns when the process is continued, or at once if its
+// process group is orphaned. The runtime keeps its handler of a signal that it has caught once. So stopSelf asks the
+// kernel for the default action, and then for the handler again. The signal is for this thread, which gets it before
+// Tgkill returns and the handler is restored.
 func stopSelf() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// Zero is the default action, however a kernel lays out its struct sigaction. None is longer than this.
+	// Zero is the default action in every kernel's struct sigaction, and no struct sigaction is longer than the
+	// array.
 	var byDefault, caught [16]uint64
 	if !exchangeAction(&byDefault, &caught) {
 		return
@@ -27,7 +28,7 @@ func stopSelf() {
 	exchangeAction(&caught, new([16]uint64))
 }
 
-// exchangeAction sets what SIGTSTP does, and has the kernel write what it did before. The kernel reads and writes
+// exchangeAction sets the action of SIGTSTP, and the kernel writes the previous one. The kernel reads and writes
 // fewer bytes than both arrays have, and keeps no pointer.
 func exchangeAction(set, was *[16]uint64) bool {
 	const sizeOfMask = 8

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stream is the end of a pipe at which rmarun reads what a rank writes. It ends when nobody can write any more, or with
-// what is there when it is finished.
+// A stream is rmarun's end of a pipe to which a rank writes. It ends when no process can write to it any more, or,
+// once it is finished, after the bytes that are in it.
 type stream struct {
 	*os.File
-	// mu keeps another deadline from replacing that by which the stream is finished.
+	// mu keeps another deadline from replacing the one that finishes the stream.
 	mu       sync.Mutex
 	finished bool
-	// rest is what was there. It belongs to the reader.
+	// rest is what was in the stream. It belongs to the reader.
 	rest io.Reader
 }
 
@@ -41,7 +41,7 @@ func (s *stream) Read(into []byte) (n int, err error) {
 	return s.rest.Read(into)
 }
 
-// SetReadDeadline is that of the file until the stream is finished.
+// SetReadDeadline sets the deadline of the file until the stream is finished.
 func (s *stream) SetReadDeadline(at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,17 +51,17 @@ func (s *stream) SetReadDeadline(at time.Time) error {
 	return s.File.SetReadDeadline(at)
 }
 
-// finish has the stream end with what has been written, also where a process that the rank has left behind could still
-// write.
+// finish ends the stream after the bytes that have been written, even if a process that the rank has left behind
+// could still write.
 func (s *stream) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.finished = true
-	// This fails where the stream has ended by itself.
+	// This fails if the stream has ended by itself.
 	_ = s.File.SetReadDeadline(time.Unix(1, 0))
 }
 
-// waiting is how many bytes can be read without a wait.
+// waiting returns the number of bytes that can be read at once.
 func (s *stream) waiting() (n int64) {
 	file, err := s.SyscallConn()
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *stream) waiting() (n int64) {
 	return n
 }
 
-// finish has the streams of a rank end with what has been written.
+// finish ends the streams of a rank after the bytes that have been written.
 func (r *rank) finish() {
 	for _, s := range r.streams {
 		s.finish()

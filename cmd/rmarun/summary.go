@@ -8,14 +8,14 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// status is the job's exit status: that of what came first.
+// status returns the job's exit status: the status of what happened first.
 func (j *job) status() int {
 	first := j.first()
 	switch {
 	case j.ending != 0 && (j.aborted != nil || first == nil || first.asked):
 		return 128 + int(j.ending)
 	case j.aborted != nil:
-		// Of a status a shell sees the last byte. An abort is no success, whatever it says.
+		// A shell sees the last byte of a status. An abort is no success, whatever its status.
 		return max(j.aborted.status&0xff, 1)
 	case j.stuck && (first == nil || first.asked):
 		return 1
@@ -27,7 +27,7 @@ func (j *job) status() int {
 	return 0
 }
 
-// first is the rank that failed first, nil if none has failed: of those that did not fail for want of another the one that
+// first returns the rank that failed first, or nil: of the ranks that did not fail because of another, the one that
 // ended first.
 func (j *job) first() *rank {
 	for _, r := range j.failed {
@@ -41,8 +41,9 @@ func (j *job) first() *rank {
 	return nil
 }
 
-// follows reports whether a rank failed because another had failed. Two ranks may blame each other: one fails, leaves the job
-// and waits for the other, which fails because the first has left. Then the one that is blamed for leaving was first.
+// follows reports whether a rank failed because another had failed. Two ranks may blame each other: one fails, leaves
+// the job and waits for the other, which fails because the first has left. Then the one that is blamed for leaving
+// was first.
 func (j *job) follows(r *rank) bool {
 	at, _ := j.blamedBy(r)
 	if at == nil {
@@ -61,8 +62,8 @@ func (j *job) follows(r *rank) bool {
 	return true
 }
 
-// blamedBy returns the failed rank, if rmarun did not end it, that a rank which has failed blames, and whether for leaving. A
-// rank that a signal has ended failed by that signal, whomever it blames.
+// blamedBy returns the failed rank that r, which has failed, blames, and whether it blames it for leaving. It returns
+// nil if rmarun ended that rank. A rank that a signal has ended failed by that signal, whomever it blames.
 func (j *job) blamedBy(r *rank) (blamed *rank, left bool) {
 	b := j.blames[r.number].Load()
 	if b == nil || !r.status.Exited() {
@@ -74,7 +75,7 @@ func (j *job) blamedBy(r *rank) (blamed *rank, left bool) {
 	return blamed, b.left
 }
 
-// exit is a rank's exit status as a shell gives it.
+// exit returns a rank's exit status as a shell reports it.
 func (r *rank) exit() int {
 	if r.status.Signaled() {
 		return 128 + int(r.status.Signal())
@@ -113,7 +114,7 @@ func (j *job) summarize() {
 	}
 }
 
-// ended is a sentence on ranks that were ended, besides others that were named or not.
+// ended returns a sentence about the ranks that rmarun ended.
 func ended(ranks int, besides bool) string {
 	noun, were := "rank", "were"
 	if besides {

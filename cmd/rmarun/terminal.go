@@ -13,25 +13,25 @@ import (
 	"github.com/onesided/rma/internal/interrupt"
 )
 
-// listenerName is the name by which rmarun starts itself as a signal listener: a process that catches the signals that are
-// typed while a rank reads the terminal.
+// listenerName is the name by which rmarun starts itself as a signal listener: a process that catches typed signals
+// while a rank reads the terminal.
 const listenerName = "rmarun: listen"
 
-// typed are the signals that a terminal sends to the process group in its foreground.
+// typed are the signals that a terminal sends to its foreground process group.
 var typed = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGHUP}
 
-// A terminal is the one that controls rmarun's session. The rank that reads it is in its foreground. Methods belong to
-// the goroutine of watch.
+// A terminal is the controlling terminal of rmarun's session. The rank that reads it is in its foreground. Methods
+// belong to the goroutine of watch.
 type terminal struct {
 	file *os.File
-	// reader is the rank whose process group is in the foreground, listener a process of that group that ends by the
-	// first signal that is typed, and lifetime the pipe whose end it does not outlive.
+	// reader is the rank whose process group is in the foreground. listener is a process of that group that ends by
+	// the first typed signal. lifetime is a pipe whose end the listener does not outlive.
 	reader   *rank
 	listener *os.Process
 	lifetime *os.File
 }
 
-// openTerminal opens the controlling terminal, or returns nil if there is none.
+// openTerminal opens the controlling terminal. It returns nil if there is none.
 func openTerminal() *terminal {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -40,7 +40,7 @@ func openTerminal() *terminal {
 	return &terminal{file: file}
 }
 
-// mine reports whether rmarun decides who has the foreground: its own group has it, or the reader has.
+// mine reports whether rmarun decides which group has the foreground: its own group has it, or the reader has.
 func (t *terminal) mine() bool {
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
 	return err == nil && (group == unix.Getpgrp() || t.reader != nil && group == t.reader.pid)
@@ -73,8 +73,8 @@ func (t *terminal) give(r *rank) (err error) {
 	return nil
 }
 
-// takeBack puts rmarun's group into the foreground again. A signal that rmarun sends to the reader after that is not taken for
-// one that was typed.
+// takeBack puts rmarun's group into the foreground again. A signal that rmarun sends to the reader later is not taken
+// for a typed one.
 func (t *terminal) takeBack() {
 	if t == nil || t.reader == nil {
 		return
@@ -83,7 +83,7 @@ func (t *terminal) takeBack() {
 	_ = t.lifetime.Close()
 	reader := t.reader
 	t.reader = nil
-	// The shell may have taken the foreground meanwhile, or the terminal be gone.
+	// The shell may have taken the foreground meanwhile, or the terminal may be gone.
 	group, err := unix.IoctlGetInt(int(t.file.Fd()), unix.TIOCGPGRP)
 	if err == nil && (group == reader.pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
 		_ = t.setForeground(unix.Getpgrp())
@@ -99,7 +99,7 @@ func (t *terminal) setForeground(group int) error {
 	})
 }
 
-// listen is what the signal listener does. Its exit status is 128 and the number of the signal that was typed.
+// listen is the main function of the signal listener. Its exit status is 128 plus the number of the typed signal.
 func listen() (status int) {
 	heard := make(chan os.Signal, 1)
 	interrupt.Notify(heard, typed...)
@@ -111,7 +111,8 @@ func listen() (status int) {
 	return 128 + int(s)
 }
 
-// typedSignal is what the status of a signal listener says was typed, or 0. A signal may come before it is caught.
+// typedSignal returns the typed signal that the status of a signal listener reports, or 0. A signal may arrive before
+// the listener catches it.
 func typedSignal(s syscall.WaitStatus) syscall.Signal {
 	switch {
 	case s.Stopped():
@@ -124,8 +125,8 @@ func typedSignal(s syscall.WaitStatus) syscall.Signal {
 	return 0
 }
 
-// orphaned reports whether no shell could continue rmarun if it stopped: of its session there is nothing above it that is
-// in another process group.
+// orphaned reports whether no shell could continue rmarun if it stopped: no ancestor in its session is in another
+// process group.
 func orphaned() bool {
 	group := unix.Getpgrp()
 	session, _ := unix.Getsid(0)
@@ -142,8 +143,9 @@ func orphaned() bool {
 	return pid == 0
 }
 
-// wants takes note of a rank that the terminal has stopped, because it reads or sets the terminal out of the foreground.
-// Where that is not rmarun's to give the whole job waits for the shell to bring it there, as any job of a shell.
+// wants handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
+// background. If rmarun does not have the foreground, the whole job waits for the shell to bring it there, as any job
+// of a shell does.
 func (j *job) wants(r *rank, s syscall.Signal) {
 	t := j.terminal
 	switch {
@@ -158,27 +160,27 @@ func (j *job) wants(r *rank, s syscall.Signal) {
 	case orphaned():
 		j.giveUp(r, ", and no shell can bring this job to the foreground: give it other input, such as </dev/null")
 	default:
-		// The ranks get another signal, so that what stops them is not taken for a wish of theirs.
+		// The ranks get another signal, so that it is not taken for another stop by the terminal.
 		j.suspended = true
 		j.signal(syscall.SIGTSTP)
 		_ = syscall.Kill(0, s)
 	}
 }
 
-// giveUp ends a job that cannot go on because a rank is stopped that cannot have the terminal.
+// giveUp ends a job that cannot continue because a stopped rank cannot have the terminal.
 func (j *job) giveUp(r *rank, why string) {
 	fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal%s\n", r.number, why)
 	j.stuck, j.suspended = true, true
 	j.endOthers()
 }
 
-// listenerEnded takes note of a signal listener of a rank that cannot hear any more what is typed. The signal that was
-// typed is passed on: the kernel has sent it to the group of that rank, and would have sent it to all of rmarun's.
-// Another one was for that group alone, or for the signal listener.
+// listenerEnded handles the end of the signal listener of a rank. It passes on a typed signal: the kernel has sent it
+// to the group of that rank, and would have sent it to all of rmarun's. Any other signal was for that group only, or
+// for the signal listener.
 func (j *job) listenerEnded(r *rank, c change) {
 	if t := j.terminal; t.reader == r && t.listener.Pid == c.pid {
 		if !c.status.Stopped() {
-			// Its number may be that of another process from now on.
+			// Another process may have its number from now on.
 			_ = t.listener.Release()
 		}
 		t.takeBack()

@@ -1,14 +1,14 @@
-// Command cg solves a system of linear equations with a sparse matrix by conjugate gradients. Its rows, and the elements
-// of vectors, are distributed over the ranks, and in each iteration a rank gathers those elements of the others that
-// its rows need.
+// Command cg solves a system of linear equations with a sparse matrix by conjugate gradients. The rows of the matrix
+// and the elements of vectors are distributed over the ranks. In each iteration a rank gathers the elements of other
+// ranks that its rows need.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/cg
 //	go run ./cmd/rmarun -n 2 ./examples/cg -n 1000000 -bands 3
 //
-// The matrix is that of a network in which element i has a neighbour a*i+b mod n for each of some a without a common
-// factor with n, and is one of that: a row has 1 more than it has neighbours in its diagonal, and -1 for each of
-// these. So it is symmetric and positive definite, whatever the network, and its rows have no order that would spare
-// messages. What is to come out is known.
+// The matrix is that of a network. Element i has a neighbor a*i+b mod n for each of several a without a common factor
+// with n, and is itself such a neighbor of other elements. A row has -1 for each neighbor, and in its diagonal 1 more
+// than the number of neighbors. So the matrix is symmetric and positive definite, whatever the network, and no order
+// of its rows would save messages. The solution is known.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say.
+// job holds the flags.
 type job struct{ size, bands, most, digits int }
 
 func newKernel() *kernel.Kernel {
@@ -43,7 +43,7 @@ which elements were gathered, of rank 0, how many iterations there were, and by 
 	}
 }
 
-// steps are the numbers by which neighbours are found: a and b of each band.
+// steps returns the numbers by which neighbors are found: a and b of each band.
 func (j *job) steps() (steps [][2]int) {
 	a := j.size/3*2 + 1
 	for len(steps) < j.bands {
@@ -62,7 +62,7 @@ func common(a, b int) int {
 	return a
 }
 
-// inverse of a modulo n, which have no common factor.
+// inverse returns the inverse of a modulo n, which have no common factor.
 func inverse(a, n int) int {
 	x, y, r, s := 1, 0, a, n
 	for s != 0 {
@@ -77,17 +77,17 @@ func inverse(a, n int) int {
 type system struct {
 	rank  *kernel.Rank
 	width int
-	// direction is the vector that the matrix is multiplied with; its own part is first in elements, and behind that is
-	// what was gathered, of indices.
+	// direction is the vector by which the matrix is multiplied. elements has the rank's own part of it, and after
+	// that the elements that were gathered, of indices.
 	direction *globalarray.Array[float64]
 	elements  []float64
 	indices   []int
-	// neighbours are where in elements those of each row are, width of each.
+	// neighbours are the indices in elements of the neighbors of each row, width of them a row.
 	neighbours []int32
 	gathering  float64
 }
 
-// newSystem finds out what this rank's rows need.
+// newSystem determines which elements this rank's rows need.
 func newSystem(j *job, r *kernel.Rank, direction *globalarray.Array[float64]) *system {
 	own := len(direction.Part())
 	s := &system{rank: r, width: 2 * j.bands, direction: direction, neighbours: make([]int32, 0, 2*j.bands*own)}
@@ -116,7 +116,7 @@ func newSystem(j *job, r *kernel.Rank, direction *globalarray.Array[float64]) *s
 	return s
 }
 
-// multiply gives the matrix times a vector, of which each rank has its part.
+// multiply multiplies the matrix by a vector, of which each rank has its part.
 func (s *system) multiply(ctx context.Context, product, vector []float64) error {
 	begun := s.rank.Now()
 	copy(s.direction.Part(), vector)
@@ -139,8 +139,8 @@ func (s *system) multiply(ctx context.Context, product, vector []float64) error 
 	return nil
 }
 
-// dot is the inner product of two vectors. It has ended on no rank before all have called it, so that the last direction
-// has been gathered by all.
+// dot returns the inner product of two vectors. It returns on no rank before all have called it. So all ranks have
+// gathered the last direction by then.
 func (s *system) dot(ctx context.Context, a, b []float64) (float64, error) {
 	sum := []float64{0}
 	for i := range a {
@@ -150,7 +150,7 @@ func (s *system) dot(ctx context.Context, a, b []float64) (float64, error) {
 	return sum[0], err
 }
 
-// solution is what is to come out for an element.
+// solution returns the expected solution for an element.
 func solution(index int) float64 { return math.Sin(float64(index)) + 2 }
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) error {
@@ -167,7 +167,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	if err := s.multiply(ctx, right, wanted); err != nil {
 		return err
 	}
-	// What all have gathered has to be read before the direction changes.
+	// The direction must not change before all ranks have read what they gather.
 	if err := r.Barrier(ctx); err != nil {
 		return err
 	}
@@ -197,14 +197,14 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	if err := direction.Close(); err != nil {
 		return err
 	}
-	// The smallest eigenvalue is 1, so no element is off by more than the residual is long.
+	// The smallest eigenvalue is 1, so the error of an element is at most the length of the residual.
 	if length := math.Sqrt(float64(j.size)) * 4 * float64(2*s.width+1); off[0] > length*math.Pow10(-j.digits) {
 		return fmt.Errorf("%w: after %d iterations an element is off by %v", kernel.ErrVerification, iterations, off[0])
 	}
 	return nil
 }
 
-// solve gives this rank's part of the solution.
+// solve returns this rank's part of the solution.
 func (j *job) solve(ctx context.Context, s *system, right []float64) (found []float64, iterations int, err error) {
 	found, residual, direction, product := make([]float64, len(right)), slices.Clone(right), slices.Clone(right), make([]float64, len(right))
 	square, err := s.dot(ctx, residual, residual)

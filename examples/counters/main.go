@@ -1,5 +1,5 @@
-// Command counters keeps counters in a window that one process serves, and adds to them from others,
-// which come and go as they like.
+// Command counters serves a window of counters from one process, and adds to the counters from others, which come and
+// go at any time.
 //
 //	(umask 077; openssl rand -hex 32 > counters.key)
 //	export RMA_SERVE_KEY_FILE=$PWD/counters.key
@@ -7,7 +7,7 @@
 //	go run ./examples/counters -at localhost:7001 3=40 5=1
 //	go run ./examples/counters -at localhost:7001 3=2
 //
-// The last prints "3 42". On a machine without other users -nokey does without a key, at a loopback address.
+// The last command prints "3 42". On a machine without other users, -nokey uses no key, at a loopback address.
 package main
 
 import (
@@ -97,7 +97,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// sessionOptions are those of both sides.
+// sessionOptions returns the options of both sides.
 func sessionOptions(keyless bool, stderr io.Writer) []world.Option {
 	options := []world.Option{world.WithLogger(slog.New(slog.NewTextHandler(stderr, nil)))}
 	if keyless {
@@ -123,7 +123,7 @@ func serve(ctx context.Context, address string, counters, clients int, stdout io
 	})
 }
 
-// An addition is a number for a counter.
+// An addition is a number to add to a counter.
 type addition struct {
 	index  int
 	number int64
@@ -147,7 +147,7 @@ func parse(args []string) (all []addition, err error) {
 	return all, nil
 }
 
-// add adds to counters, and prints what they have become.
+// add adds to counters and prints their new values.
 func add(ctx context.Context, address string, args []string, stdout io.Writer, options ...world.Option) (err error) {
 	additions, err := parse(args)
 	if err != nil {
@@ -162,7 +162,7 @@ func add(ctx context.Context, address string, args []string, stdout io.Writer, o
 	if err != nil {
 		return err
 	}
-	// Nothing is added if something cannot be.
+	// Nothing is added if one of the additions is not possible.
 	for _, a := range additions {
 		if a.index >= win.Len(0) {
 			return fmt.Errorf("there is no counter %d: allowed are 0 to %d", a.index, win.Len(0)-1)
@@ -171,7 +171,7 @@ func add(ctx context.Context, address string, args []string, stdout io.Writer, o
 	if err := win.Lock(ctx, window.Shared, 0); err != nil {
 		return err
 	}
-	// All of them leave together, with the Unlock.
+	// All additions leave together, with the Unlock.
 	before := make([]int64, len(additions))
 	for i, a := range additions {
 		err = errors.Join(err, win.FetchAndOp(window.Sum, a.number, &before[i], 0, a.index))

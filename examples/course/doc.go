@@ -1,57 +1,61 @@
-// Package course teaches one-sided communication with this library, by programs: each chapter has an example in
-// example_test.go, which the tests run. It has nothing else.
+// Package course teaches one-sided communication with this library by programs. Each chapter has examples in
+// example_test.go, which the tests run. The package has no code.
 //
 // # 1. A first window (example FirstWindow)
 //
-// A job is a number of ranks, which run one program. [world.Main] runs a function, the body, on each of them. Under a
-// launcher each process is one rank; without one the ranks are goroutines of the process, RMA_RANKS of them.
-// Programs that choose for themselves call [world.Run], which makes ranks goroutines, or [world.Init], which makes the
-// process a rank. The body is the same. A window is memory that each rank exposes to the others, as
-// elements of one type. A rank puts into it, gets from it and accumulates onto it, and its owner takes no part. What it
-// does not get for nothing is order: an operation has happened when a synchronization says so, and until then buffers belong
-// to the library.
+// A job is a number of ranks that run one program. [world.Main] runs a function, the body, on each of them. Under a
+// launcher each process is one rank. Without a launcher the ranks are goroutines of the process, RMA_RANKS of them.
+// Programs can also choose: [world.Run] makes ranks goroutines, and [world.Init] makes the process a rank. The body
+// is the same.
+//
+// A window is memory that each rank exposes to the others, as elements of one type. A rank puts into it, gets from it
+// and accumulates into it, and the owner's program takes no part. Operations have no order by themselves. An
+// operation is complete when a synchronization call says so. Until then its buffers belong to the library.
 //
 // # 2. Choosing a synchronization (examples Fence, Groups, Locks, Notify, Tickets)
 //
-//	what the program is like                         call
-//	all ranks exchange something, in steps           Fence
-//	each rank has a few neighbours, in steps         Post, Start, Complete, Wait
-//	nobody knows who will need what when             LockAll, once; then Flush
-//	some things must be changed together             Lock(Exclusive) and Unlock
-//	one rank waits for what another makes            PutNotify and WaitNotify
+//	the program                                      calls
+//	all ranks exchange data in steps                 Fence
+//	each rank exchanges with few neighbors in steps  Post, Start, Complete, Wait
+//	accesses cannot be predicted                     LockAll, once; then Flush
+//	several elements must change together            Lock(Exclusive) and Unlock
+//	one rank waits for data of another               PutNotify and WaitNotify
 //
-// Fence is the simplest and waits for everyone; groups wait for those they name. Ranks that both post and start post
-// first. With LockAll(NoCheck) there are no locks: it costs nothing, and Flush completes what was issued, which is what
-// tables, queues and counters want. FlushLocal is enough to use a result, as that of FetchAndOp in example Tickets. In all
-// of them an element that is put to may not be touched by anyone else in the same epoch, while the accumulate family may
-// meet on one element: that is how ranks share counters. RMA_DEBUG=1 looks for breaches.
+// Fence is the simplest call and waits for all ranks. Groups wait for the ranks that they name. A rank that both
+// posts and starts must post first. LockAll(NoCheck) takes no locks and costs nothing; Flush then completes what was
+// issued. That suits tables, queues and counters. FlushLocal is enough to use a result, such as that of FetchAndOp in
+// example Tickets.
+//
+// In every kind of epoch an element that is put to must not be accessed otherwise in the same epoch. Operations of
+// the accumulate family may meet on one element: that is how ranks share counters. RMA_DEBUG=1 looks for violations.
 //
 // # 3. What is fast, and why (example Fast)
 //
-// Where ranks share memory an operation is a check and a copy: some ten nanoseconds. Over a network it is put in a queue,
-// and the library decides how it travels: many small ones together in one message, long ones direct, gets first. So
+// If ranks share memory, an operation is a check and a copy, and takes nanoseconds. Over a network it is put in a
+// queue, and the library decides how it travels: many small ones together in one message, long ones direct, and gets
+// first. So
 //
-//   - issue many operations, then synchronize once: a Flush for each costs a round trip for each;
-//   - use one Put of n elements, or one PutLayout, and not n Puts;
-//   - promise what is so: SingleElement has the accumulate family done by the processor's atomics, without locks;
-//   - on memory that is mapped, [window.Window.Mapped] returns it, for loads and atomics of the program;
-//   - use buffers again: cards that need registered memory learn those.
+//   - Issue many operations, then synchronize once: each Flush costs a round trip.
+//   - Use one Put of n elements, or one PutLayout, and not n Puts.
+//   - Promise what is true: with SingleElement the processor's atomics do the accumulate family, without locks.
+//   - Use memory that is mapped by loads and atomics of the program: [window.Window.Mapped] returns it.
+//   - Reuse buffers: cards need registered memory, and the library keeps the registrations of buffers that it knows.
 //
-// RMA_STATS=- prints what a run has done and how it travelled, RMA_TRACE draws it.
+// RMA_STATS=- prints what a run has done and how it travelled. RMA_TRACE writes a trace of it.
 //
 // # 4. On a cluster (example Cluster)
 //
-// Programs call [world.Main], or [world.Init] as the example does. They are started by cmd/rmarun, MPICH's mpiexec or srun;
-// without a launcher by a shell on each host, with RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE, a key that says who may
-// join. Ranks on one host share memory,
-// others use TCP, or RDMA cards where the program was built for them. Nothing in the program changes. On networks that are
-// not only the job's, world.WithTLS encrypts.
+// Programs call [world.Main], or [world.Init] as the example does. cmd/rmarun, MPICH's mpiexec or srun starts them.
+// Without a launcher a shell on each host does, with RMA_ROOT, RMA_RANK, RMA_SIZE and RMA_KEY_FILE. The key decides
+// which processes may join. Ranks on one host share memory. Others use TCP, or RDMA cards if the program was built
+// for them. The program does not change. world.WithTLS encrypts on networks that are shared with others.
 //
 // # 5. Failure (example Failure)
 //
-// A rank that dies ends every call that needs it with a *world.PeerError that names it, in bounded
-// time; one that leaves, every call that needs a call of that rank. Survivors close what they had and go on in the World that
-// Shrink makes of them. Every other mistake is an error too: none is fatal, and each says what was wrong and what is allowed.
+// When a rank dies, every call that needs it ends with a *world.PeerError that names the rank, in bounded time. When
+// a rank leaves, every call that needs a call of it ends. The survivors close what they had and continue in the World
+// that Shrink makes of them. Every other mistake is an error too: none is fatal, and each says what was wrong and
+// what is allowed.
 //
 // # 6. Coming from MPI or OpenSHMEM (example FromMPI)
 //
@@ -65,7 +69,7 @@
 //	… with MPI_Op_create                      world.Reduce, world.AllReduce with a function
 //	MPI_Win_allocate, MPI_Win_create          window.Allocate, window.Create
 //	MPI_Win_free                              win.Close
-//	MPI_Win_shared_query                      win.Shared
+//	MPI_Win_shared_query                      win.Mapped
 //	MPI_Put, MPI_Get, MPI_Accumulate          win.Put, win.Get, win.Accumulate
 //	MPI_Get_accumulate, MPI_Fetch_and_op      win.GetAccumulate, win.FetchAndOp
 //	MPI_Compare_and_swap                      win.CompareAndSwap
@@ -94,7 +98,7 @@
 //	shmem_iput, shmem_iget                    win.PutLayout, win.GetLayout with window.Strided
 //	shmem_quiet                               win.FlushAll
 //	shmem_fence                               win.Flush of the target
-//	shmem_ptr                                 win.Shared
+//	shmem_ptr                                 win.Mapped
 //	shmem_atomic_fetch_add, _swap …           win.FetchAndOp with window.Sum, window.Replace …
 //	shmem_atomic_compare_swap                 win.CompareAndSwap
 //	shmem_put_signal, shmem_signal_wait_until win.PutNotify, win.WaitNotify
@@ -107,8 +111,8 @@
 //	MPI_Send, MPI_Recv                        win.PutNotify by the sender, win.WaitNotify by the receiver
 //	MPI_Scan, MPI_Exscan                      world.AllGather, and a loop over the values of lower ranks
 //	MPI_Win_create_dynamic, MPI_Win_attach    window.Create by all ranks for each further piece of memory
-//	shmem_wait_until                          win.WaitNotify, of a put that notifies
+//	shmem_wait_until                          win.WaitNotify, and PutNotify by the writer
 //
-// Displacements count elements, from 0, and not bytes. There is no memory model to choose: it is MPI's unified one.
-// A window is typed; [window.View] has it as elements of another type.
+// Displacements count elements, from 0, and not bytes. The memory model is MPI's unified one; there is no other. A
+// window is typed; [window.View] returns it with elements of another type.
 package course

@@ -10,14 +10,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// run starts ranks as goroutines; processes would call world.Init.
+// run runs body on ranks that are goroutines. Processes would call world.Init.
 func run(ranks int, body func(ctx context.Context, w *world.World) error) {
 	if err := world.Run(context.Background(), ranks, body); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// Each rank leaves its number with the next one.
+// Each rank puts its number into the memory of the next one.
 func Example_firstWindow() {
 	run(2, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int64](ctx, w, 10) // ten elements on each rank
@@ -29,7 +29,7 @@ func Example_firstWindow() {
 		err = errors.Join(
 			win.Fence(ctx), // opens an epoch
 			win.Put(mine, next, 3),
-			win.Fence(ctx, window.NoSucceed), // all puts have happened
+			win.Fence(ctx, window.NoSucceed), // completes all puts
 		)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func Example_firstWindow() {
 	// Output: 101
 }
 
-// In steps: each fence ends one epoch and opens the next.
+// Each fence ends one epoch and opens the next, once a step.
 func Example_fence() {
 	run(3, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[float64](ctx, w, 2)
@@ -52,7 +52,7 @@ func Example_fence() {
 		win.Local()[0] = float64(w.Rank())
 		err = win.Fence(ctx)
 		for step := 0; step < 4 && err == nil; step++ {
-			// Element 0 is read, and element 1 written: they change places from step to step.
+			// One element is read and the other written. They swap roles in each step.
 			from, to := step%2, 1-step%2
 			value := []float64{win.Local()[from] + 1}
 			err = errors.Join(win.Put(value, (w.Rank()+1)%w.Size(), to), win.Fence(ctx))
@@ -68,7 +68,7 @@ func Example_fence() {
 	// Output: 4
 }
 
-// Only neighbours wait for each other.
+// Only neighbors wait for each other.
 func Example_groups() {
 	run(4, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int64](ctx, w, 1)
@@ -84,18 +84,18 @@ func Example_groups() {
 		if err != nil {
 			return err
 		}
-		if err := win.Post(ctx, origins); err != nil { // the one before may put here
+		if err := win.Post(ctx, origins); err != nil { // the previous rank may put here
 			return err
 		}
-		if err := win.Start(ctx, targets); err != nil { // the next one has allowed it
+		if err := win.Start(ctx, targets); err != nil { // opens the epoch to the next rank
 			return err
 		}
-		// The epoch is ended even if the put was refused.
+		// Complete ends the epoch even if Put returns an error.
 		err = errors.Join(win.Put([]int64{int64(w.Rank())}, next, 0), win.Complete(ctx))
 		if err != nil {
 			return err
 		}
-		if err := win.Wait(ctx); err != nil { // what the one before put is here
+		if err := win.Wait(ctx); err != nil { // the previous rank's put is complete
 			return err
 		}
 		if w.Rank() == 2 {
@@ -106,7 +106,7 @@ func Example_groups() {
 	// Output: from rank 1
 }
 
-// Two elements that belong together are changed under a lock; counters need none.
+// A lock lets a rank change two elements together. A single counter would need no lock.
 func Example_locks() {
 	run(3, func(ctx context.Context, w *world.World) error {
 		account, err := window.Allocate[int64](ctx, w, 2)
@@ -137,7 +137,7 @@ func Example_locks() {
 	// Output: [15 -15]
 }
 
-// One rank makes what another waits for, and nobody else waits.
+// One rank waits for data of another; no other rank waits.
 func Example_notify() {
 	run(2, func(ctx context.Context, w *world.World) error {
 		const slot = 5
@@ -158,11 +158,11 @@ func Example_notify() {
 	// Output: [0 7 8 9]
 }
 
-// A queue of work: whoever draws a ticket does the piece of work that has its number. FlushLocal makes the ticket valid.
+// A work queue: a rank that draws a ticket does the piece of work with that number. FlushLocal makes the ticket valid.
 func Example_tickets() {
 	run(3, func(ctx context.Context, w *world.World) error {
 		const pieces = 12
-		next, err := window.Allocate[int64](ctx, w, 1) // of rank 0: the next ticket
+		next, err := window.Allocate[int64](ctx, w, 1) // on rank 0: the next ticket
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func Example_tickets() {
 		}
 		done := []int64{0}
 		for {
-			var ticket int64 // what the element was before 1 was added
+			var ticket int64 // the element before 1 is added
 			if err := next.FetchAndOp(window.Sum, 1, &ticket, 0, 0); err != nil {
 				return err
 			}
@@ -194,7 +194,7 @@ func Example_tickets() {
 	// Output: 66
 }
 
-// Many operations, one flush; a promise that makes them atomic instructions.
+// Many operations and one flush. SingleElement lets the processor's atomics do the accumulates.
 func Example_fast() {
 	run(2, func(ctx context.Context, w *world.World) error {
 		const words = 1000
@@ -212,7 +212,7 @@ func Example_fast() {
 				return err
 			}
 		}
-		// Once for all of them.
+		// One flush completes all of them.
 		if err := errors.Join(table.FlushAll(ctx), w.Barrier(ctx)); err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func Example_fast() {
 	// Output: 10000
 }
 
-// This process is a rank of the job that it was started for, or of one of its own.
+// This process is a rank of the job for which it was started, or the only rank of its own job.
 func Example_cluster() {
 	ctx := context.Background()
 	w, err := world.Init(ctx)
@@ -254,7 +254,7 @@ func Example_cluster() {
 	// Output: rank 0 of 1 exposes 1 element
 }
 
-// A rank fails, and the others go on without it.
+// A rank fails, and the others continue without it.
 func Example_failure() {
 	broken := errors.New("the disk is full")
 	err := world.Run(context.Background(), 3, func(ctx context.Context, w *world.World) error {
@@ -281,7 +281,7 @@ func Example_failure() {
 	// true
 }
 
-// The loop of many MPI programs, line by line:
+// The calls of a typical MPI program, line by line:
 //
 //	MPI_Win_allocate(n*sizeof(double), sizeof(double), MPI_INFO_NULL, comm, &base, &win);
 //	MPI_Win_lock_all(MPI_MODE_NOCHECK, win);

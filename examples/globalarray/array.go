@@ -10,17 +10,17 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// An Array is this rank's end of an array. It is used by one goroutine at a time.
+// An Array is this rank's handle of an array. It may be used by one goroutine at a time.
 type Array[T window.Element] struct {
 	Map
 	world *world.World
 	win   *window.Window[T]
-	// touched are the ranks that have something of the operation at hand, and hands what that is.
+	// touched lists the ranks that have elements of the current operation, and hands their values.
 	touched []int
 	hands   []hand[T]
 }
 
-// shape is what all ranks have to pass alike.
+// shape holds what all ranks must pass alike.
 type shape struct {
 	length, block int
 	turns         bool
@@ -30,8 +30,8 @@ func (s *shape) String() string {
 	return fmt.Sprintf("%d elements and %v", s.length, Distribution{s.turns, s.block})
 }
 
-// New makes an array of length elements, which are zero. It is collective; if one rank fails all do. The
-// options are for the array's window, and the same on every rank.
+// New makes an array of length elements, all zero. It is collective: if one rank fails, all do. The options are those
+// of the array's window, and the same on every rank.
 func New[T window.Element](ctx context.Context, w *world.World, length int, d Distribution, options ...window.Option) (*Array[T], error) {
 	all := make([]shape, w.Size())
 	if err := world.AllGather(ctx, w, []shape{{length, d.block, d.turns}}, all); err != nil {
@@ -56,7 +56,7 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 	return &Array[T]{Map: m, world: w, win: win, touched: make([]int, 0, w.Size()), hands: make([]hand[T], w.Size())}, nil
 }
 
-// Close ends the array. It is collective, and ends on every rank when all have called it.
+// Close ends the array. It is collective, and returns when all ranks have called it.
 func (a *Array[T]) Close() error {
 	err := a.win.UnlockAll(context.Background())
 	if err := errors.Join(err, a.win.Close()); err != nil {
@@ -65,10 +65,10 @@ func (a *Array[T]) Close() error {
 	return nil
 }
 
-// Sync waits for all ranks, which call it together. What any of them did before, by an operation or by a
-// store into its own elements, all see behind it.
+// Sync makes all earlier operations and local stores of every rank visible to all ranks. It is collective: it waits
+// for all ranks.
 func (a *Array[T]) Sync(ctx context.Context) error {
-	// What this rank has stored comes before the barrier, what others have behind it.
+	// The stores of this rank come before the barrier. Its loads of what other ranks have stored come after it.
 	err := a.win.Sync()
 	if err == nil {
 		err = a.world.Barrier(ctx)
@@ -82,7 +82,7 @@ func (a *Array[T]) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Part is the memory of this rank's elements, in the order of their displacements.
+// Part returns the memory of this rank's elements, in the order of their displacements.
 func (a *Array[T]) Part() []T { return a.win.Local() }
 
 // Local ranges over this rank's elements with their indices.

@@ -6,19 +6,19 @@ import (
 )
 
 var (
-	// ErrArgument is wrapped by errors about what was passed.
+	// ErrArgument is wrapped by errors about arguments.
 	ErrArgument = errors.New("invalid argument")
-	// ErrMismatch: ranks passed different lengths or distributions to New.
+	// ErrMismatch reports that ranks passed different lengths or distributions to New.
 	ErrMismatch = errors.New("ranks disagree")
 )
 
-// A RangeError is an index that the array does not have. It is an ErrArgument.
+// A RangeError reports an index out of range. It matches ErrArgument.
 type RangeError struct {
-	// Op is the method, Index the one that is wrong, at At among the indices that were passed; or the first
-	// of Count elements in a row, where At is -1.
+	// Op is the name of the method. Index is the wrong index, at position At of the indices that were passed. If At
+	// is -1, Index is the first of Count consecutive elements.
 	Op               string
 	Index, At, Count int
-	// Len is of the array.
+	// Len is the number of elements of the array.
 	Len int
 }
 
@@ -29,5 +29,5 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("globalarray: %s: index %d, number %d of %d; the array has elements 0 to %d", e.Op, e.Index, e.At, e.Count, e.Len-1)
 }
 
-// Is makes it an ErrArgument.
+// Is reports whether target is ErrArgument.
 func (e *RangeError) Is(target error) bool { return target == ErrArgument }

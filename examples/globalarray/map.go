@@ -6,17 +6,17 @@ import (
 	"math/bits"
 )
 
-// A Distribution says how indices are dealt to ranks.
+// A Distribution is the rule by which indices are assigned to ranks.
 type Distribution struct {
-	// turns: block is how many go to a rank before it is the next one's turn. Else it gets all at once.
+	// turns is set if ranks get blocks of block elements in turns. Otherwise each rank gets one block.
 	turns bool
 	block int
 }
 
-// Blocks gives each rank one piece, the lower ranks one element more where they do not go up evenly.
+// Blocks gives each rank one contiguous block. If the lengths cannot be equal, the lower ranks have one element more.
 func Blocks() Distribution { return Distribution{} }
 
-// Cyclic gives the ranks pieces of so many elements in turns.
+// Cyclic deals blocks of block elements to the ranks in turns.
 func Cyclic(block int) Distribution { return Distribution{true, block} }
 
 func (d Distribution) String() string {
@@ -26,21 +26,23 @@ func (d Distribution) String() string {
 	return fmt.Sprintf("Cyclic(%d)", d.block)
 }
 
-// A Map says where the elements of an array are: element i, at a displacement in the part of a rank.
+// A Map computes the place of each element of an array: a rank, and a displacement in its part.
 type Map struct {
 	length, ranks int
-	// block is as of Distribution, 0 without turns, more how many ranks have one element more than Blocks gives all, and
-	// even how many these are. longer is how many elements those have together that have more.
+	// block is that of Distribution, or 0 without turns. more is the number of ranks that have one element more than
+	// even, the number that Blocks gives every rank. longer is the number of elements of those ranks together.
 	block, more, even, longer int
-	// byBlock and byRanks divide by what the names say, byMore and byEven by the elements of a rank.
+	// byBlock and byRanks divide by block and ranks. byMore and byEven divide by the number of elements of a longer
+	// and of another rank.
 	byBlock, byRanks, byMore, byEven divisor
 }
 
-// A divisor divides by a number by way of a multiplication, which takes a third of the time: every operation on an element
-// does so once or twice. The quotient is exact for numbers n if n times the divisor is below 2^64.
+// A divisor divides by a fixed number by a multiplication, which is faster than a division. Every operation on an
+// element divides once or twice. The quotient of n is exact if n times the number is below 2^64.
 type divisor struct{ inverse, number uint64 }
 
-// divisorOf is that for numbers up to most. Where they are too large it divides.
+// divisorOf returns a divisor for dividends of at most most. If the numbers are too large for the multiplication, it
+// divides.
 func divisorOf(number, most int) divisor {
 	d := divisor{number: uint64(number)}
 	if number > 1 && bits.Len(uint(number))+bits.Len(uint(most)) <= 64 {
@@ -57,7 +59,7 @@ func (d *divisor) divide(n int) (quotient, rest int) {
 	return int(q), int(uint64(n) - q*d.number)
 }
 
-// NewMap is the map of length elements on so many ranks.
+// NewMap returns the map of length elements on ranks ranks. The error wraps ErrArgument.
 func NewMap(length, ranks int, d Distribution) (Map, error) {
 	switch {
 	case length < 0 || length > math.MaxInt/2:
@@ -74,17 +76,17 @@ func NewMap(length, ranks int, d Distribution) (Map, error) {
 	return m, nil
 }
 
-// Len is how many elements the array has.
+// Len returns the number of elements of the array.
 func (m *Map) Len() int { return m.length }
 
-// Where is the place of an element. i is from 0 to Len()-1.
+// Where returns the place of element i, which must be from 0 to Len()-1.
 func (m *Map) Where(i int) (rank, displacement int) {
 	if m.block > 0 {
 		turn, within := m.byBlock.divide(i)
 		turn, rank = m.byRanks.divide(turn)
 		return rank, turn*m.block + within
 	}
-	// The first have one more.
+	// The first ranks have one element more.
 	if i >= m.longer {
 		rank, displacement = m.byEven.divide(i - m.longer)
 		return m.more + rank, displacement
@@ -92,7 +94,7 @@ func (m *Map) Where(i int) (rank, displacement int) {
 	return m.byMore.divide(i)
 }
 
-// Index is the element at a place, the other way round.
+// Index returns the index of the element at a place. It is the inverse of Where.
 func (m *Map) Index(rank, displacement int) int {
 	if m.block > 0 {
 		return (displacement/m.block*m.ranks+rank)*m.block + displacement%m.block
@@ -100,7 +102,7 @@ func (m *Map) Index(rank, displacement int) int {
 	return rank*m.even + min(rank, m.more) + displacement
 }
 
-// Count is how many elements a rank has.
+// Count returns the number of elements of a rank.
 func (m *Map) Count(rank int) int {
 	if m.block > 0 {
 		turn := m.block * m.ranks
@@ -112,7 +114,7 @@ func (m *Map) Count(rank int) int {
 	return m.even
 }
 
-// Run is how many elements from i on, which is one of the array's, are side by side at one rank.
+// Run returns the number of elements that are contiguous at one rank from element i on. i must be from 0 to Len()-1.
 func (m *Map) Run(i int) int {
 	if m.block > 0 {
 		if m.ranks == 1 {

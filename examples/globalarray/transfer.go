@@ -7,17 +7,17 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Get reads elements from index first on into results.
+// Get reads consecutive elements, from index first on, into results.
 func (a *Array[T]) Get(ctx context.Context, results []T, first int) error {
 	return a.row(ctx, "Get", results, first, a.win.Get)
 }
 
-// Put sets elements from index first on to values.
+// Put sets consecutive elements, from index first on, to values.
 func (a *Array[T]) Put(ctx context.Context, values []T, first int) error {
 	return a.row(ctx, "Put", values, first, a.win.Put)
 }
 
-// row does something to elements in a row, those of each rank together.
+// row applies do to consecutive elements, once for each contiguous run at a rank.
 func (a *Array[T]) row(ctx context.Context, op string, memory []T, first int, do func(memory []T, rank, displacement int) error) error {
 	if first < 0 || first > a.length-len(memory) {
 		return &RangeError{Op: op, Index: first, At: -1, Count: len(memory), Len: a.length}
@@ -33,22 +33,22 @@ func (a *Array[T]) row(ctx context.Context, op string, memory []T, first int, do
 	return a.complete(ctx, op, err)
 }
 
-// Gather reads the elements of indices into results, which has as many.
+// Gather reads the elements of indices into results, which has the same length.
 func (a *Array[T]) Gather(ctx context.Context, results []T, indices []int) error {
 	return a.each(ctx, "Gather", len(results), indices, func(i, rank, displacement int) error {
 		return a.win.Get(results[i:i+1:i+1], rank, displacement)
 	})
 }
 
-// Scatter sets the elements of indices, which are all different, to values, of which there are as many.
+// Scatter sets the elements of indices to values, which has the same length. The indices must all be different.
 func (a *Array[T]) Scatter(ctx context.Context, values []T, indices []int) error {
 	return a.each(ctx, "Scatter", len(values), indices, func(i, rank, displacement int) error {
 		return a.win.Put(values[i:i+1:i+1], rank, displacement)
 	})
 }
 
-// Accumulate combines the elements of indices with values, of which there are as many. Indices may come
-// several times. It is atomic for each element.
+// Accumulate combines the elements of indices with values, which has the same length. It is atomic for each element.
+// An index may occur several times.
 func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, indices []int) error {
 	if err := a.inRange("Accumulate", len(values), indices); err != nil {
 		return err
@@ -62,18 +62,18 @@ func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, ind
 	return a.complete(ctx, "Accumulate", err)
 }
 
-// mostDealt bounds the copies of values that are dealt to ranks, and keeps them in the cache.
+// mostDealt bounds the number of values that are sorted by rank at a time, so that the copies stay in the cache.
 const mostDealt = 4096
 
-// A hand is what a rank is dealt of an operation.
+// A hand is a rank's share of an operation.
 type hand[T window.Element] struct {
 	values        []T
 	displacements []int
-	// touched tells that the rank has something of the operation.
+	// touched is set if the rank has elements of the operation.
 	touched bool
 }
 
-// deal accumulates values, those of each rank together.
+// deal accumulates values, by one call for each rank.
 func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
 	for i, index := range indices {
 		rank, displacement := a.Where(index)
@@ -92,9 +92,9 @@ func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
 	return err
 }
 
-// FetchAndOp combines the elements of indices with values, of which there are as many, and gives what the
-// elements were. With window.NoOp, where values are of no account and may be nil, it is a Gather that is atomic for
-// each element.
+// FetchAndOp combines the elements of indices with values and returns their previous values in results. All three
+// have the same length. With window.NoOp, for which values is ignored and may be nil, it is a Gather that is atomic
+// for each element.
 func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results []T, indices []int) error {
 	if len(values) != len(results) && op != window.NoOp {
 		return fmt.Errorf("globalarray: FetchAndOp: %w: %d values for %d results; allowed are as many", ErrArgument, len(values), len(results))
@@ -108,7 +108,7 @@ func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results
 	})
 }
 
-// each does something to the elements of indices, of which there have to be n, after a look at all of them.
+// each checks the indices, of which there must be n, and then calls do for each element.
 func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do func(i, rank, displacement int) error) error {
 	if err := a.inRange(op, n, indices); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do
 	return a.complete(ctx, op, err)
 }
 
-// inRange tells why an operation on n elements that indices tell of is refused, if so.
+// inRange returns an error if an operation on n elements cannot have these indices.
 func (a *Array[T]) inRange(op string, n int, indices []int) error {
 	if n != len(indices) {
 		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
@@ -137,7 +137,7 @@ func (a *Array[T]) inRange(op string, n int, indices []int) error {
 	return nil
 }
 
-// touch notes a rank that has something of the operation.
+// touch notes that a rank has elements of the operation.
 func (a *Array[T]) touch(rank int) {
 	if h := &a.hands[rank]; !h.touched {
 		h.touched = true
@@ -145,8 +145,8 @@ func (a *Array[T]) touch(rank int) {
 	}
 }
 
-// complete ends the operation at all ranks that have something of it, also where issuing it has failed: what
-// was issued has come to its end when it returns, unless a rank or ctx has ended.
+// complete completes the operation at all ranks that have elements of it, also if issuing failed. What was issued is
+// complete when it returns, unless a rank has failed or ctx has ended.
 func (a *Array[T]) complete(ctx context.Context, op string, err error) error {
 	for _, rank := range a.touched {
 		a.hands[rank].touched = false

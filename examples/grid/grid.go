@@ -11,29 +11,29 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// ErrArgument: an array that cannot be.
+// ErrArgument reports an impossible array.
 var ErrArgument = errors.New("grid: invalid argument")
 
-// Sync is how neighbours synchronize.
+// A Sync is a way to synchronize neighbors.
 type Sync uint8
 
-// The ways.
+// The values of Sync.
 const (
-	// Fence: all ranks wait for all, before edges are put and behind.
+	// Fence: all ranks wait for all, before the edges are put and after.
 	Fence Sync = iota
-	// PSCW: each rank waits for its neighbours.
+	// PSCW: each rank waits for its neighbors.
 	PSCW
-	// Notify: edges go as one piece to a place of their own, and tell that they have come. Nobody waits before.
+	// Notify: each edge goes as one notified put to a zone reserved for it. No rank waits before it puts.
 	Notify
 	syncs
 )
 
 func (s Sync) String() string { return [...]string{"fence", "pscw", "notify"}[s] }
 
-// Ways are the names of all.
+// Ways returns the names of all values of Sync.
 func Ways() []string { return []string{Fence.String(), PSCW.String(), Notify.String()} }
 
-// Parse gives the way of a name.
+// Parse returns the Sync with a name.
 func Parse(name string) (Sync, error) {
 	for s := range syncs {
 		if s.String() == name {
@@ -43,7 +43,7 @@ func Parse(name string) (Sync, error) {
 	return 0, fmt.Errorf("%w: %q synchronizes nothing; allowed are %v", ErrArgument, name, Ways())
 }
 
-// Arrange makes a rectangle of ranks, as nearly square as can be, and no wider than high.
+// Arrange returns the rectangle of ranks that is nearest to a square, no wider than high.
 func Arrange(ranks int) (high, wide int) {
 	wide = 1
 	for n := 1; n*n <= ranks; n++ {
@@ -54,7 +54,7 @@ func Arrange(ranks int) (high, wide int) {
 	return ranks / wide, wide
 }
 
-// Block is the part of n lines that number of parts has: from first to before last.
+// Block returns the lines of part number when n lines are divided into parts parts: from first to before last.
 func Block(n, number, parts int) (first, last int) {
 	share, more := n/parts, n%parts
 	first = number*share + min(number, more)
@@ -65,7 +65,7 @@ func Block(n, number, parts int) (first, last int) {
 	return first, last
 }
 
-// The directions of neighbours. The opposite of each differs in the lowest bit.
+// The directions of neighbors. Opposite directions differ in the lowest bit.
 const (
 	up = iota
 	down
@@ -74,23 +74,23 @@ const (
 	directions
 )
 
-// nobody is the neighbour in a direction in which there is none.
+// nobody stands for a missing neighbor.
 const nobody = -1
 
-// A neighbour has the edge of this block as its border.
+// A neighbour has an edge of this block as its border.
 type neighbour struct {
 	rank int
-	// edge is what of this rank's memory goes there, border where.
+	// edge is the part of this rank's memory that is put, border its place at the neighbor.
 	edge, border strip
 	elements     int
-	// zone is where its edges come here with Notify, theirs where this rank's go, in elements.
+	// For Notify: zone is where the neighbor's edges arrive here, theirs where this rank's arrive there, in elements.
 	zone, theirs int
 }
 
-// A Field is a rank's block of an array. It is used by one goroutine at a time.
+// A Field is a rank's block of an array. It may be used by one goroutine at a time.
 type Field struct {
-	// Rows and Columns are those of the block, Top and Left those of its first element in the whole array, and Width that
-	// of the border.
+	// Rows and Columns are the size of the block without its border. Top and Left are the position of its first
+	// element in the whole array. Width is the width of the border.
 	Rows, Columns, Top, Left, Width int
 
 	win        *window.Window[float64]
@@ -99,12 +99,12 @@ type Field struct {
 	neighbours [directions]neighbour
 	group      window.Group
 	packed     []float64
-	// turn tells the two zones of a direction apart.
+	// turn selects one of the two zones of a direction.
 	turn int
 }
 
-// New makes an array of rows by columns zeros with a border of so many lines around each rank's block. It is collective.
-// Each block has at least as many lines and columns as the border.
+// New makes an array of rows by columns zeros, with a border of width lines around each rank's block. It is
+// collective. Each block must have at least width rows and columns.
 func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync) (*Field, error) {
 	high, wide := Arrange(w.Size())
 	if err := Check(w.Size(), rows, columns, width); err != nil {
@@ -157,7 +157,7 @@ func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync)
 	return &f, nil
 }
 
-// Check says why there can be no such array on so many ranks.
+// Check returns an error if there can be no such array on this number of ranks.
 func Check(ranks, rows, columns, width int) error {
 	high, wide := Arrange(ranks)
 	if width < 1 || rows/high < width || columns/wide < width {
@@ -166,15 +166,15 @@ func Check(ranks, rows, columns, width int) error {
 	return nil
 }
 
-// elements are those of the block with its border.
+// elements returns the number of elements of the block with its border.
 func (f *Field) elements() int { return (f.Rows + 2*f.Width) * f.stride }
 
-// A strip is blocks of length elements each, stride apart, from from on.
+// A strip is a number of blocks of length elements each, whose starts are stride apart. The first begins at from.
 type strip struct{ from, blocks, length, stride int }
 
 func (s *strip) layout() window.Layout { return window.Strided(s.blocks, s.length, s.stride) }
 
-// strip is the edge of the block in a direction, or, as much as beyond further out, the border.
+// strip returns the edge of the block in a direction, shifted outward by beyond: the border for the border's width.
 func (f *Field) strip(direction, beyond int) strip {
 	w, rows, columns := f.Width, f.Rows, f.Columns
 	switch direction {
@@ -188,8 +188,9 @@ func (f *Field) strip(direction, beyond int) strip {
 	return strip{w*f.stride + columns + beyond, rows, w, f.stride}
 }
 
-// With Notify the edges of a neighbour come to one of two zones in turn behind the block: the next but one comes only when
-// this rank has sent its own, which it does when it has taken this one.
+// With Notify a neighbor's edges arrive in one of two zones in turn, after the block. Two zones are enough: a
+// neighbor sends the next edge but one only after this rank has sent its own next edge. This rank does that after it
+// has taken the present one.
 func (f *Field) zones() int { return f.zone(directions) - f.elements() }
 
 func (f *Field) zone(direction int) int {
@@ -201,21 +202,22 @@ func (f *Field) zone(direction int) int {
 	return at
 }
 
-// Row is line i of the block, from -Width to Rows+Width-1, with the borders on both sides: element j of the block is
-// at Width+j.
+// Row returns row i of the block with the borders on both sides: element j of the block is at index Width+j. i is
+// from -Width to Rows+Width-1.
 func (f *Field) Row(i int) []float64 {
 	at := (i + f.Width) * f.stride
 	return f.win.Local()[at : at+f.stride : at+f.stride]
 }
 
-// Lines are the lines first to before last, as Row's, one behind the other, and how far apart they begin.
+// Lines returns the rows from first to before last, each as Row returns it, in one slice. stride is the distance
+// between their starts.
 func (f *Field) Lines(first, last int) (lines []float64, stride int) {
 	from, to := (first+f.Width)*f.stride, (last+f.Width)*f.stride
 	return f.win.Local()[from:to:to], f.stride
 }
 
-// Exchange puts the edges of this block into the borders of its neighbours, and returns when theirs are here and
-// the block may be changed. It is collective.
+// Exchange puts the edges of this block into the borders of its neighbors. It is collective. When it returns, the
+// neighbors' edges are here, and the block may be changed.
 func (f *Field) Exchange(ctx context.Context) error {
 	err := [...]func(context.Context) error{f.byFence, f.byGroups, f.byNotification}[f.by](ctx)
 	if err != nil {
@@ -282,7 +284,7 @@ func (f *Field) byNotification(ctx context.Context) error {
 		for i := range n.edge.blocks {
 			packed = append(packed, memory[n.edge.from+i*n.edge.stride:][:n.edge.length]...)
 		}
-		// It comes from there in the other direction.
+		// At the neighbor the edge arrives from the opposite direction.
 		if err := f.win.PutNotify(packed, n.rank, n.theirs+turn*n.elements, direction^1); err != nil {
 			return err
 		}
@@ -303,7 +305,7 @@ func (f *Field) byNotification(ctx context.Context) error {
 	return nil
 }
 
-// unpack has the edge of a neighbour in the border.
+// unpack copies the edge of a neighbor into the border.
 func (f *Field) unpack(direction int, packed []float64) {
 	border, memory := f.strip(direction, f.Width), f.win.Local()
 	for i := range border.blocks {
@@ -323,7 +325,7 @@ func (f *Field) Close() error {
 	return nil
 }
 
-// Flag defines -sync.
+// Flag defines the flag -sync.
 func Flag(flags *flag.FlagSet, by *Sync) {
 	flags.Func("sync", fmt.Sprintf("the `way` in which neighbours synchronize: %s (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
 		*by, err = Parse(name)

@@ -1,14 +1,14 @@
-// Command gups is RandomAccess of the HPC Challenge: ranks update random words of a table that they share,
-// as many a second as they can.
+// Command gups is RandomAccess of the HPC Challenge: ranks update random words of a table that they share, as many a
+// second as possible.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/gups
 //	RMA_DEVICE=tcp go run ./cmd/rmarun -n 2 ./examples/gups -log 20
 //
-// The rules: the table has 2^n words, each of which is its index at first; 4*2^n updates, by the values of one
-// sequence of random numbers, a part of which each rank makes; update number i is table[r mod 2^n] ^= r. A rank may
-// look ahead at most 1024 updates. The updates are then made again, which leaves each word as it was: at most
-// one in a hundred may be another, because ranks that read, change and write a word at one time lose updates.
-// With -atomics none is lost, and none may be.
+// The rules: the table has 2^n words, each initially its index. There are 4*2^n updates, by the values of one
+// sequence of random numbers, of which each rank makes a part. Update i is table[r mod 2^n] ^= r. A rank may look
+// ahead at most 1024 updates. The updates are then made again, which restores each word. At most one word in a
+// hundred may differ, because ranks that read, change and write a word at the same time lose updates. With -atomics
+// no update is lost, and no word may differ.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// updatesPerWord and mostAhead are the rules'.
+// updatesPerWord and mostAhead are set by the rules.
 const (
 	updatesPerWord = 4
 	mostAhead      = 1024
 )
 
-// job is what the flags say.
+// job holds the flags.
 type job struct {
 	log, ahead int
 	atomics    bool
@@ -50,7 +50,7 @@ been made a second time: one in a hundred at most, none with -atomics.`,
 	}
 }
 
-// promises are what the table's window may count on.
+// promises returns the options of the table's window.
 func (j *job) promises() []window.Option {
 	if j.atomics {
 		return []window.Option{window.SingleElement(), window.SameOp()}
@@ -58,7 +58,7 @@ func (j *job) promises() []window.Option {
 	return []window.Option{window.SingleElement()}
 }
 
-// updater makes updates of a rank.
+// An updater makes the updates of a rank.
 type updater struct {
 	rank    *kernel.Rank
 	table   *globalarray.Array[uint64]
@@ -67,7 +67,7 @@ type updater struct {
 	indices []int
 }
 
-// stampBits is how many low bits of indices tell words apart.
+// stampBits is the number of low bits of an index by which words are told apart.
 const stampBits = 20
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) error {
@@ -120,7 +120,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// part is that of a rank, from first to before last.
+// part returns the range of a rank, from first to before last.
 func part(n, rank, ranks int) (first, last int) {
 	share, more := n/ranks, n%ranks
 	first = rank*share + min(rank, more)
@@ -150,10 +150,10 @@ func (u *updater) accumulate(ctx context.Context, first, last int) error {
 	return nil
 }
 
-// readAndWrite makes updates of words that are read, each at once, and later written so, none twice in a batch.
+// readAndWrite makes updates by reading words, in batches, and writing them later. No word occurs twice in a batch.
 func (u *updater) readAndWrite(ctx context.Context, first, last int) error {
 	previous := make([]uint64, cap(u.values))
-	// stamps are for words of which the batch at hand has an update, by their low bits: the batch's number.
+	// stamps has, by the low bits of its index, the number of the last batch that updates a word.
 	stamps, batch := make([]uint32, 1<<stampBits), uint32(0)
 	for value := jump(uint64(first)); first < last; {
 		u.values, u.indices = u.values[:0], u.indices[:0]
@@ -183,7 +183,7 @@ func (u *updater) readAndWrite(ctx context.Context, first, last int) error {
 	return nil
 }
 
-// verify makes the updates again, and counts the words that are not their index then.
+// verify makes the updates again, and counts the words that then differ from their index.
 func (u *updater) verify(ctx context.Context, r *kernel.Rank, first, last int) (wrong int, err error) {
 	if err := u.accumulate(ctx, first, last); err != nil {
 		return 0, err

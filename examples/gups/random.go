@@ -2,14 +2,14 @@ package main
 
 import "math/bits"
 
-// The random numbers are the powers of x in the field of polynomials over bits modulo x^64 + x^2 + x + 1, of
-// which poly has the low part: number 0 is 1.
+// The random numbers are the powers of x in the field of polynomials over bits modulo x^64 + x^2 + x + 1. poly is the
+// low part of that polynomial. Number 0 is 1.
 const poly = 7
 
-// next is the number behind a.
+// next returns the number after a.
 func next(a uint64) uint64 { return a<<1 ^ uint64(int64(a)>>63)&poly }
 
-// times is the product.
+// times returns the product.
 func times(a, b uint64) (product uint64) {
 	for b != 0 {
 		if b&1 != 0 {
@@ -20,7 +20,7 @@ func times(a, b uint64) (product uint64) {
 	return product
 }
 
-// jump is number n.
+// jump returns number n.
 func jump(n uint64) uint64 {
 	power := uint64(1)
 	for bit := bits.Len64(n) - 1; bit >= 0; bit-- {

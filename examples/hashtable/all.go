@@ -9,29 +9,30 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Local ranges over the entries that this rank owns, in no order. No key is seen twice,
-// and every one that is there all the time is seen. Entries that come, go or change
-// meanwhile are seen as they were at some moment of the range, or not: some are read
-// ahead. It must be over before Close.
+// Local ranges over the entries that this rank owns, in no order. It yields no key twice, and yields every key that
+// is there all the time. Entries that are added, removed or changed meanwhile appear as they were at some moment of
+// the range, or not at all: some are read ahead. The range must end before Close.
 func (t *Table) Local() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		if !t.visits {
-			// Of its own memory a rank reads what it can.
+			// A rank can always read its own memory.
 			_, _ = t.allOf(context.Background(), t.world.Rank(), yield)
 		}
 	}
 }
 
-// All ranges over the entries of all ranks, in no order, and tells with failed why it has ended before
-// it has seen all: the context's end, or that a rank has failed. No key is seen twice, and every one that is there all the
-// time is seen. Entries that come, go or change meanwhile are seen as they were at some moment of the range, or not: some
-// are read ahead. It must be over before Close.
+// All ranges over the entries of all ranks, in no order. Call failed after the range: it returns an error if the
+// range ended before all entries were read, because the context ended or a rank failed.
 //
 //	entries, failed := table.All(ctx)
 //	for key, value := range entries {
 //		...
 //	}
 //	if err := failed(); err != nil {
+//
+// All yields no key twice, and yields every key that is there all the time. Entries that are added, removed or
+// changed meanwhile appear as they were at some moment of the range, or not at all: some are read ahead. The range
+// must end before Close.
 func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], failed func() error) {
 	err := checkContext(ctx)
 	if err != nil {
@@ -41,7 +42,7 @@ func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], fail
 	entries = func(yield func(string, Value) bool) {
 		err = nil
 		for i := range t.size {
-			// Who begins at itself does not read the same rank as all others.
+			// Each rank begins at itself, so that not all ranks read the same one.
 			owner := (t.world.Rank() + i) % t.size
 			var more bool
 			if more, err = t.allOf(ctx, owner, yield); err != nil {
@@ -55,17 +56,17 @@ func (t *Table) All(ctx context.Context) (entries iter.Seq2[string, Value], fail
 	return entries, func() error { return err }
 }
 
-// A position is a number of home buckets that have been ranged over, in an index of some level. The keys with these homes
-// are those that have twice as many first homes in an index of twice the buckets.
+// A position is the number of home buckets that have been read, in an index of some level. In an index of twice the
+// buckets the keys of these homes have twice as many home buckets.
 type position struct{ bucket, level int }
 
-// in gives the next home buckets in an owner's current index: at most as many as most says.
+// in returns the next home buckets in an owner's current index, at most most of them.
 func (p position) in(current control, x index, most int) (first, end int) {
 	first = min(p.bucket<<max(0, current.level()-p.level), x.buckets)
 	return first, min(first+most, x.buckets)
 }
 
-// allOf ranges over the entries of one rank: in turn those whose homes are some buckets, wherever they are.
+// allOf ranges over the entries of one rank, some home buckets at a time.
 func (t *Table) allOf(ctx context.Context, owner int, yield func(string, Value) bool) (more bool, err error) {
 	if err := t.checkOwner(owner); err != nil {
 		return false, err
@@ -95,7 +96,7 @@ func (t *Table) allOf(ctx context.Context, owner int, yield func(string, Value) 
 
 // A Value is a counter or bytes.
 type Value struct {
-	// Counter tells that Count is the value, else Bytes is.
+	// Counter reports whether the value is Count. Otherwise it is Bytes.
 	Counter bool
 	Count   uint64
 	Bytes   []byte
@@ -105,13 +106,13 @@ type Value struct {
 type reading struct {
 	table *Table
 	owner int
-	// most is how many home buckets are read together: more and more of them, because who breaks off does it early, as
-	// long as their records are not too long.
+	// most is the number of home buckets that are read together. It grows while the records are short enough, because
+	// a caller that stops does so early.
 	most int
-	// first and end are the homes' buckets.
+	// first and end are the range of home buckets.
 	first, end int
 	slots      []uint64
-	// records are those of slots, and counts their counters. block is where records come to; values stay there.
+	// records are the records of slots, and counts their counters. block is memory for records; values stay in it.
 	records [][]byte
 	counts  []uint64
 	block   []byte
@@ -119,10 +120,10 @@ type reading struct {
 	keys    map[string]int
 }
 
-// blockBytes is the length of a block, and so about how much a program keeps that keeps one short value.
+// blockBytes is the length of a block. A program that keeps one short value keeps about that much memory.
 const blockBytes = 16 << 10
 
-// room gives memory for a record.
+// room returns memory for a record.
 func (r *reading) room(bytes int) []byte {
 	if bytes > len(r.block) {
 		r.block = make([]byte, max(bytes, blockBytes))
@@ -138,7 +139,8 @@ type found struct {
 	value Value
 }
 
-// next reads the entries with the next homes, or tells that keys have left where it looked for them. Its caller is announced.
+// next reads the entries of the next home buckets. It reports outdated if keys have moved away from the index in
+// which it looked. The caller is announced.
 func (r *reading) next(ctx context.Context, v view, at *position) (outdated, over bool, err error) {
 	r.found = r.found[:0]
 	current, level := r.table.indexOf(v.current), v.current.level()
@@ -167,15 +169,15 @@ func (r *reading) next(ctx context.Context, v view, at *position) (outdated, ove
 	return false, end >= current.buckets, nil
 }
 
-// What is read together has up to mostTogether, and twice as many the next time if its records have fewer bytes than
-// enoughRead, half as many if they have more than mostRead.
+// A reading has at most mostTogether buckets. The next one has twice as many if the records have fewer bytes than
+// enoughRead, and half as many if they have more than mostRead.
 const (
 	mostTogether = 1 << 10
 	enoughRead   = 256 << 10
 	mostRead     = 1 << 20
 )
 
-// pace says how many buckets are read together the next time.
+// pace sets the number of buckets of the next reading.
 func (r *reading) pace() {
 	bytes := 0
 	for i := range r.found {
@@ -189,7 +191,7 @@ func (r *reading) pace() {
 	}
 }
 
-// merge adds what was found in an index before, but for keys that are found in the next one.
+// merge adds the entries that were found in the previous index, except for keys that are found in the next one.
 func (r *reading) merge(before []found) {
 	if r.keys == nil {
 		r.keys = make(map[string]int)
@@ -205,8 +207,8 @@ func (r *reading) merge(before []found) {
 	}
 }
 
-// read reads the entries of an index whose homes are some buckets: up to the first empty slot behind these.
-// left tells that it has met slots that keys have left or are about to.
+// read reads the entries of an index whose homes are the buckets from first to end. It goes on to the first empty
+// slot after these. It reports left if it met slots that keys have left or are about to leave.
 func (r *reading) read(ctx context.Context, x index, first, end int) (left bool, err error) {
 	r.first, r.end = first, end
 	r.slots = r.slots[:0]
@@ -243,7 +245,7 @@ func (r *reading) read(ctx context.Context, x index, first, end int) (left bool,
 	return left, r.readRecords(ctx, x, live)
 }
 
-// readRecords adds the entries of slots whose homes are those that are asked for.
+// readRecords adds the entries of slots whose homes are in the range.
 func (r *reading) readRecords(ctx context.Context, x index, live []uint64) error {
 	t := r.table
 	r.records = r.records[:0]
@@ -287,7 +289,7 @@ func (r *reading) readRecords(ctx context.Context, x index, live []uint64) error
 	return nil
 }
 
-// yield gives what was found to the range.
+// yield passes the entries that were found to the range.
 func (r *reading) yield(yield func(string, Value) bool) bool {
 	for _, f := range r.found {
 		if !yield(f.key, f.value) {

@@ -2,11 +2,10 @@ package hashtable
 
 import "github.com/onesided/rma/window"
 
-// The operations of a round that need record space at one rank share one atomic
-// add to its tail: takeSpace sums up, addSpace adds, getSpace deals out.
+// Operations of a round that need record space at one rank share one atomic add to its tail. takeSpace sums up the
+// needs, addSpace adds, getSpace deals out.
 
-// takeSpace gives the operation space that this rank has already, else has the round
-// allocate it.
+// takeSpace gives the operation space that this rank has already. Otherwise it requests space from the round.
 func (b *Batch) takeSpace(op *operation) error {
 	words, err := b.findSpace(op)
 	if err != nil {
@@ -20,8 +19,7 @@ func (b *Batch) takeSpace(op *operation) error {
 	return nil
 }
 
-// findSpace gives the operation space that this rank has already, or tells how many words are to be
-// allocated.
+// findSpace gives the operation space that this rank has already, or returns the number of words to be allocated.
 func (b *Batch) findSpace(op *operation) (words int, err error) {
 	t, owner := b.table, op.home.owner
 	words = op.pieceWords()
@@ -36,11 +34,11 @@ func (b *Batch) findSpace(op *operation) (words int, err error) {
 	return words, nil
 }
 
-// A Put needs a record whatever it finds. So that it takes fewer rounds it asks for space
-// along with the bucket, and writes the record along with reading the one that is there. What
-// is refused to it then is refused to it again where it cannot do without.
+// A Put needs a record whatever it finds. To save rounds it requests space along with reading the bucket, and writes
+// the record along with reading the present one. If the early request fails, the Put asks again when it cannot
+// continue without space.
 
-// askEarly has the round allocate a Put's record.
+// askEarly requests space for a Put's record from the round.
 func (b *Batch) askEarly(op *operation) {
 	if op.kind != opPut || op.own.words > 0 {
 		return
@@ -51,7 +49,7 @@ func (b *Batch) askEarly(op *operation) {
 	}
 }
 
-// getEarly takes what askEarly has asked for, if it was given.
+// getEarly takes the space that askEarly requested, if the round has got it.
 func (b *Batch) getEarly(op *operation) {
 	op.asked = false
 	if words := op.pieceWords(); b.dealt(op).words >= words {
@@ -68,14 +66,14 @@ func (b *Batch) writeEarly(op *operation) error {
 	return b.writeRecord(op)
 }
 
-// recordWords is the length of the record that the operation makes, pieceWords that of its space.
+// recordWords returns the length of the operation's record in words, and pieceWords the length of the piece for it.
 func (op *operation) recordWords() int {
 	return recordWords(op.kind == opAdd, len(op.key), len(op.value))
 }
 
 func (op *operation) pieceWords() int { return pieceWords(op.recordWords()) }
 
-// own makes space the operation's, and its slot's next value a reference to it.
+// own makes a piece the operation's, and sets the slot value that refers to it.
 func (b *Batch) own(op *operation, p piece) {
 	op.own = p
 	op.swap = newSlot(op.home.fingerprint, op.kind == opAdd, p.place, op.recordWords())
@@ -100,7 +98,7 @@ func (b *Batch) addSpace(l *lane) {
 	}
 }
 
-// getSpace takes the operation's part of what the round has allocated.
+// getSpace takes the operation's share of the space that the round has allocated.
 func (b *Batch) getSpace(op *operation) {
 	words := op.pieceWords()
 	if left := b.dealt(op).words; left < words {
@@ -111,7 +109,7 @@ func (b *Batch) getSpace(op *operation) {
 	op.step = stepWrite
 }
 
-// dealt is what the round has allocated at the operation's owner and not yet dealt out.
+// dealt returns the space that the round has allocated at the operation's owner and not yet dealt out.
 func (b *Batch) dealt(op *operation) piece {
 	t, o := b.table, b.ownerOf(op)
 	if o.need > 0 {
@@ -122,7 +120,7 @@ func (b *Batch) dealt(op *operation) piece {
 	return o.got
 }
 
-// deal gives the operation words of that.
+// deal gives the operation words of that space.
 func (b *Batch) deal(op *operation, words int) {
 	o := b.ownerOf(op)
 	b.own(op, piece{o.got.place, words})
@@ -131,7 +129,7 @@ func (b *Batch) deal(op *operation, words int) {
 	o.got.words -= words
 }
 
-// keepSpace keeps what nobody in the round could use: the end of the record space.
+// keepSpace keeps the space that no operation of the round could use: the end of the record space.
 func (b *Batch) keepSpace(l *lane) {
 	for _, rank := range l.touched {
 		if o := &l.owners[rank]; o.got.words > 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A Run that is under way has an announcement: a word of its own rank's window that is odd.
-// Words that are taken one after the other are in different lines.
+// A Run in progress has an announcement: a word of its own rank's window that is odd. Consecutive words are in
+// different lines.
 
-// enter announces a Run, or whatever else reads slots and after that records, in one of this
-// rank's words, from first on. The compare-and-swap has the announcement there for all to see before anything
-// is read: a store would not, which later loads of the same processor may overtake.
+// enter announces a Run, or another reader of slots and records, in one of this rank's words, from first on. The
+// compare-and-swap is ordered before the reads that follow it. A store would not be: later loads of the same
+// processor may overtake it.
 func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
 	if t.visits {
 		return 0, t.gate.lock(ctx, window.Shared)
@@ -36,13 +36,13 @@ func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
 	}
 }
 
-// Who waits for what nobody tells of lets others run so often, and then sleeps.
+// A rank that polls for a change yields breathYields times, and then sleeps between polls.
 const (
 	breathYields = 100
 	breathPause  = 100 * time.Microsecond
 )
 
-// breathe is called between looks, with the number of the last one.
+// breathe is called after poll number look.
 func breathe(look int) {
 	if look < breathYields {
 		runtime.Gosched()
@@ -51,7 +51,8 @@ func breathe(look int) {
 	}
 }
 
-// await is breathe for a rank that waits for other ranks. In virtual time those continue while this rank computes.
+// await is like breathe, for a rank that waits for other ranks. In virtual time other ranks continue while this one
+// computes.
 func (t *Table) await(ctx context.Context, look int) error {
 	if t.world.Virtual() {
 		t.world.Compute(breathPause)
@@ -64,7 +65,7 @@ func (t *Table) await(ctx context.Context, look int) error {
 // leave ends what enter began.
 func (t *Table) leave(word int) {
 	if t.visits {
-		// That the table's process has failed is known to whom it concerns.
+		// The failure of the table's process shows in every operation on the table.
 		_ = t.gate.unlock()
 		return
 	}
@@ -75,13 +76,13 @@ func (t *Table) announcement(word int) *uint64 {
 	return &t.local[announceStart+word%announceLines*lineWords+word/announceLines]
 }
 
-// leaveLater is leave for a Run that was given up, when what it has issued to some owners is complete: a
-// compare-and-swap that is under way must not meet a slot's value again.
+// leaveLater is leave for a Run that was abandoned. It leaves when all that the Run issued to the owners is complete:
+// a compare-and-swap that is still on its way must not meet a slot's value again.
 func (t *Table) leaveLater(word int, owners []int) {
 	leave := func() {
 		for _, rank := range owners {
-			// Who cannot be flushed has failed, and so has what is under way to it; but a shortage of this process passes. A
-			// table that is being closed has no use for its announcements.
+			// A flush fails if the rank has failed, and then so have the operations to it. A shortage of this process
+			// is temporary. A table that is being closed needs no announcements.
 			for errors.Is(t.words.Flush(context.Background(), rank), verbs.ErrShortage) && !t.closed.Load() {
 				breathe(breathYields)
 			}

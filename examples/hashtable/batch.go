@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A Batch is operations that run together. It is used by one goroutine at a time.
+// A Batch is a list of operations that run together. It may be used by one goroutine at a time.
 //
 //	batch := table.NewBatch()
 //	for word, n := range counts {
@@ -19,90 +19,92 @@ import (
 //	...
 //	batch.Reset()
 //
-// Its operations are concurrent with each other: those on one key take effect in any
-// order, each as a whole. A thousand operations are enough to hide latencies.
+// Its operations are concurrent: operations on one key take effect in any order, each as a whole. A thousand
+// operations are enough to hide latencies.
 type Batch struct {
 	table *Table
 	ops   []operation
-	// ran is how many of ops have been run.
+	// ran is the number of ops that have been run.
 	ran    int
 	active []int32
-	// given is how many of active lanes have been given, each part as many as part says.
+	// given is the number of active operations that lanes have been given, in parts of part operations.
 	given, part int
 	memory      arena
-	// mapped are the operations whose owners' memory is mapped, of which directed have been carried out. memories[r] is that
-	// of rank r; group is where direct has the operations that it does together.
+	// mapped lists the operations whose owners' memory is mapped; the first directed of them are done. memories[r] is
+	// the memory of rank r. group holds the operations that direct does together.
 	mapped   []int32
 	directed int
 	memories []runMemory
 	group    [directGroup]mappedOperation
 
 	lanes [2]lane
-	// leaders is where combine looks for operations that others follow; combined counts these others, of the Run.
+	// leaders is the table in which combine looks for an operation to follow. combined counts the followers of this
+	// Run.
 	leaders  []int32
 	combined uint64
-	// spoiled: the window refused something in this Run, so that the library may still own
-	// buffers of operations that were not completed.
+	// spoiled is set when the window returned an error in this Run. The library may then still own buffers of
+	// operations that were not completed.
 	spoiled bool
-	// announced is the announcement of the last Run, retired what no slot refers to since.
+	// announced is the announcement of the last Run. retired lists the pieces to which no slot has referred since.
 	announced int
 	retired   []retired
-	// starved is what operations of the last Run lack, if lacking. known is how many pieces had
-	// been freed before.
+	// starved lists what the operations of the last Run lack, if lacking is set. known is the number of pieces that
+	// had been freed before.
 	starved []starvation
 	lacking bool
-	// runs numbers what carries operations out. notes are what the Run has met of owners' indexes.
+	// runs numbers the calls of proceed. notes are observations of this Run about owners' indexes.
 	runs  uint64
 	notes []note
-	// retries are those of the Run.
+	// retries counts the retries of this Run.
 	retries uint64
 	known   uint64
 }
 
-// starvation is pieces that some operations could not have. Of no words it is the block of an index, to follow the one that known
-// names.
+// starvation describes pieces that operations could not get. If words is 0 it stands for the block of the index that
+// follows the one named by known.
 type starvation struct {
 	owner, words, times int
 	known               control
 }
 
-// A lane is some of a Run's operations that go from round to round together, by the window. Where there are many a lane
-// has a part of them and, when these are done, the next one: there are two lanes, and the round of one is on its way while
-// the results of the other are looked at.
+// A lane is a set of operations of a Run that go through rounds together. There are two lanes: the round of one is on
+// its way while the results of the other are processed. In a large batch a lane takes a part of the operations and,
+// when these are done, the next part.
 type lane struct {
 	active []int32
-	// owners[r] is what the current round does at rank r; touched lists the ranks that it has operations on.
+	// owners[r] is the state of rank r in the current round. touched lists the ranks that have operations.
 	owners  []ownerRound
 	touched []int32
-	// views[r] is where rank r has its index, as far as the lane has read it.
+	// views[r] is the view of rank r's indexes that the lane has read.
 	views []runView
 }
 
-// ownerRound is one rank in a round.
+// ownerRound is the state of one rank in a round.
 type ownerRound struct {
 	touched bool
 	flush   window.Request
 	err     error
-	// need is how many record words the round allocates, tail where the result comes to be: in later rounds, too, but not
-	// after an error.
+	// need is the number of record words that the round allocates. tail receives the result, and is reused by later
+	// rounds, except after an error.
 	need int
 	tail *uint64
 	got  piece
 }
 
-// A Result is what became of an operation.
+// A Result is the outcome of an operation.
 type Result struct {
-	// Found tells whether the key was there before.
+	// Found reports whether the key was there before.
 	Found bool
-	// Value is what Get found, valid until Reset. It is not to be changed: several Gets of one key may have it.
+	// Value is the value that Get found. It is valid until Reset. Do not change it: several Gets of one key may share
+	// it.
 	Value []byte
-	// Count is what Count found, and the sum after Add.
+	// Count is the counter that Count found, or the sum after Add.
 	Count uint64
 	// Err is an *OpError, or nil.
 	Err error
 }
 
-// NewBatch makes an empty batch.
+// NewBatch returns an empty batch.
 func (t *Table) NewBatch() *Batch {
 	b := &Batch{table: t, memories: make([]runMemory, t.size), announced: int(t.entered.Add(1)) % announcements}
 	b.makeLanes()
@@ -115,8 +117,7 @@ func (b *Batch) makeLanes() {
 	}
 }
 
-// Get queues a [Table.Get] and returns its number, for Result. So do the other
-// methods.
+// Get queues a [Table.Get] and returns its number, to be passed to Result. The other methods do so likewise.
 func (b *Batch) Get(key string) int { return b.queue(opGet, key, nil, 0) }
 
 // Count queues a [Table.Count].
@@ -133,7 +134,7 @@ func (b *Batch) Delete(key string) int { return b.queue(opDelete, key, nil, 0) }
 
 func (b *Batch) queue(kind opKind, key string, value []byte, delta uint64) int {
 	n := len(b.ops)
-	// What is behind the queued operations is zero, and too long to be copied there.
+	// Elements after the queued operations are zero already, and an operation is long to copy.
 	if n == cap(b.ops) {
 		b.ops = append(b.ops, operation{})
 	} else {
@@ -144,10 +145,10 @@ func (b *Batch) queue(kind opKind, key string, value []byte, delta uint64) int {
 	return n
 }
 
-// Len is how many operations the batch has.
+// Len returns the number of operations in the batch.
 func (b *Batch) Len() int { return len(b.ops) }
 
-// Result is what became of operation i, which has run.
+// Result returns the outcome of operation i, which must have run.
 func (b *Batch) Result(i int) Result {
 	op := &b.ops[i]
 	r := Result{Found: op.found, Count: op.count, Err: op.err}
@@ -157,7 +158,7 @@ func (b *Batch) Result(i int) Result {
 	return r
 }
 
-// Reset empties the batch for new operations, keeping its memory.
+// Reset empties the batch for new operations. It keeps the memory.
 func (b *Batch) Reset() {
 	b.renew()
 	clear(b.ops)
@@ -166,7 +167,7 @@ func (b *Batch) Reset() {
 	b.memory.reset()
 }
 
-// renew has a spoiled batch go on in other memory, with its results.
+// renew moves a spoiled batch, with its results, to other memory.
 func (b *Batch) renew() {
 	if !b.spoiled {
 		return
@@ -181,10 +182,9 @@ func (b *Batch) renew() {
 	b.makeLanes()
 }
 
-// Run runs the operations queued since the last Run and returns when all are complete,
-// for every rank to see. Operations do not depend on each other: if some fail the
-// others are carried out, and the error is that of the first one that failed, an
-// *OpError.
+// Run runs the operations queued since the last Run. It returns when all are complete and visible to every rank.
+// Operations do not depend on each other: if some fail, the others are carried out. The error is that of the first
+// operation that failed, an *OpError.
 func (b *Batch) Run(ctx context.Context) error {
 	t := b.table
 	if t.closed.Load() {
@@ -233,7 +233,7 @@ func (b *Batch) Run(ctx context.Context) error {
 	return nil
 }
 
-// carryOut carries out the active operations, announced. All from first on are of this Run.
+// carryOut carries out the active operations within an announcement. The operations from first on belong to this Run.
 func (b *Batch) carryOut(ctx context.Context, first int) {
 	t := b.table
 	word, err := t.enter(ctx, b.announced)
@@ -277,7 +277,7 @@ func (b *Batch) proceed(ctx context.Context) {
 	b.direct(len(b.mapped))
 }
 
-// load gives a lane the next part of the active operations. Once the context has ended no other part is begun.
+// load gives a lane the next part of the active operations. After the context has ended it starts no further part.
 func (b *Batch) load(ctx context.Context, lane int) {
 	if b.given > 0 && ctx.Err() != nil {
 		for _, i := range b.active[b.given:] {
@@ -293,8 +293,8 @@ func (b *Batch) load(ctx context.Context, lane int) {
 	b.lanes[lane].active = append(b.lanes[lane].active, part...)
 }
 
-// hungry makes those of the operations from first on active again that had no record space or no slot, and
-// notes what space they need.
+// hungry collects the operations from first on that found no record space or no slot. It makes them active again and
+// notes the space that they need.
 func (b *Batch) hungry(first int) bool {
 	b.active, b.starved = b.active[:0], b.starved[:0]
 	if !b.lacking {
@@ -313,7 +313,7 @@ func (b *Batch) hungry(first int) bool {
 	return len(b.active) > 0
 }
 
-// starve notes that an operation could not have a piece.
+// starve notes that an operation found no piece of this size.
 func (b *Batch) starve(owner, words int) {
 	for i := range b.starved {
 		if s := &b.starved[i]; s.owner == owner && s.words == words {
@@ -324,7 +324,7 @@ func (b *Batch) starve(owner, words int) {
 	b.starved = append(b.starved, starvation{owner: owner, words: words, times: 1})
 }
 
-// feed tries again what had no record space or no slot, as long as there is hope for some.
+// feed retries the operations that found no record space or no slot, while there is hope for some of them.
 func (b *Batch) feed(ctx context.Context, first int) {
 	t := b.table
 	since := t.world.Now()
@@ -349,7 +349,7 @@ func (b *Batch) feed(ctx context.Context, first int) {
 	}
 }
 
-// arena is memory for buffers that live until it is reset.
+// An arena is memory for buffers that live until it is reset.
 type arena struct{ chunk []byte }
 
 const arenaChunk = 64 << 10

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// takeBlock gives a block of an owner's for an index of some level, all zero and nobody else's. line is
-// -1 if there is no room for it.
+// takeBlock returns a block of an owner for an index of some level. The block is zero and belongs to this rank alone.
+// line is -1 if there is no room.
 func (t *Table) takeBlock(ctx context.Context, owner, level int) (line int, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if level >= mostLevels || t.buckets<<level > mostBuckets {
@@ -26,7 +26,7 @@ func (t *Table) takeBlock(ctx context.Context, owner, level int) (line int, err 
 	words := blockWords(t.buckets << level)
 	tail, err := t.loadWord(ctx, owner, tailWord)
 	for err == nil {
-		// What lies behind the tail was never used.
+		// The memory after the tail has never been used.
 		place := int(min(tail, uint64(t.recordWords))+lineWords-1) / lineWords * lineWords
 		line := (t.recordStart() + place - headerWords) / lineWords
 		if place+words > t.recordWords || line >= 1<<controlLineBits {
@@ -41,13 +41,13 @@ func (t *Table) takeBlock(ctx context.Context, owner, level int) (line int, err 
 	return -1, err
 }
 
-// takeSpare takes the block of a level that is free, or tells by -1 that there is none.
+// takeSpare takes the free block of a level, or returns -1 if there is none.
 func (t *Table) takeSpare(ctx context.Context, owner, level int) (line int, err error) {
 	at := blockStart + level
 	known, err := t.loadWord(ctx, owner, at)
 	for err == nil && known != 0 {
 		if known > 1<<controlLineBits || t.indexOf(newControl(int(known-1), level, 0)).buckets == 0 {
-			// No table has left that.
+			// No table has written that value.
 			break
 		}
 		was, err := t.swapWord(ctx, owner, at, known, 0)
@@ -62,7 +62,7 @@ func (t *Table) takeSpare(ctx context.Context, owner, level int) (line int, err 
 	return -1, err
 }
 
-// clearBlock makes a block zero.
+// clearBlock sets a block to zero.
 func (t *Table) clearBlock(ctx context.Context, owner, line, level int) error {
 	start, words := headerWords+line*lineWords, blockWords(t.buckets<<level)
 	zero := make([]uint64, min(words, mostCleared))
@@ -85,11 +85,11 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 		}
 		return nil
 	}
-	// The window has promised SingleElement.
+	// The window was made with SingleElement.
 	for i := range words {
 		err := t.words.Accumulate(window.Replace, words[i:i+1], owner, at+i)
 		if errors.Is(err, window.ErrHint) {
-			// A window with CardAtomics has no Replace, and has refused the first word.
+			// A window with CardAtomics has no Replace: it returned an error for the first word.
 			return t.addWords(words, owner, at)
 		}
 		if err != nil {
@@ -99,7 +99,8 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 	return nil
 }
 
-// addWords puts words by Sum: it adds what they differ by from those that are there. Nobody else writes these meanwhile.
+// addWords sets words by Sum: it adds the differences from the present values. No other rank writes these words
+// meanwhile.
 func (t *Table) addWords(words []uint64, owner, at int) error {
 	was := make([]uint64, len(words))
 	if err := t.words.GetAccumulate(window.NoOp, nil, was, owner, at); err != nil {
@@ -116,18 +117,18 @@ func (t *Table) addWords(words []uint64, owner, at int) error {
 	return nil
 }
 
-// storeWords stores a record, of whole words, atomically.
+// storeWords stores a record, a number of whole words, atomically word by word.
 func storeWords(to []uint64, record []byte) {
 	for i := 0; i*wordBytes < len(record); i++ {
 		atomic.StoreUint64(&to[i], binary.NativeEndian.Uint64(record[i*wordBytes:]))
 	}
 }
 
-// mostCleared is how many words are made zero at once.
+// mostCleared is the number of words that are cleared at once.
 const mostCleared = 1 << 13
 
-// giveBlock puts a block by that nobody knows: a piece whose place is a line. There is one free block of each level at an owner; another is
-// this rank's to use for records. If it cannot end the block is lost.
+// giveBlock stores a block that no operation knows; place is a line. An owner has one free block of each level. This
+// rank uses any further one for records. If giveBlock fails the block is lost.
 func (t *Table) giveBlock(ctx context.Context, owner int, p piece) {
 	ctx = context.WithoutCancel(ctx)
 	level := bits.Len(uint((p.words-lineWords)/bucketSlots/t.buckets)) - 1
@@ -136,7 +137,8 @@ func (t *Table) giveBlock(ctx context.Context, owner int, p piece) {
 	}
 }
 
-// keepBlock has this rank use a block for records. The first index's is before the record space, and of no use there.
+// keepBlock makes this rank use a block for records. The block of the first index lies before the record space and
+// cannot be used so.
 func (t *Table) keepBlock(owner int, p piece) (kept bool) {
 	place := headerWords + p.place*lineWords - t.recordStart()
 	if place >= 0 {
@@ -145,7 +147,7 @@ func (t *Table) keepBlock(owner int, p piece) (kept bool) {
 	return place >= 0
 }
 
-// breakBlock takes a free block that is too small for an index now, for records of so many words.
+// breakBlock takes a free block that is too small for an index now, for records of words words.
 func (t *Table) breakBlock(ctx context.Context, owner, words int) (taken bool, err error) {
 	v, err := t.readView(ctx, owner)
 	for level := 0; err == nil && level < v.current.level(); level++ {

@@ -9,24 +9,25 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Free pieces that a rank does not need go to the owner, for all to take: a list for each size,
-// whose head is a word of the owner's header. A node is a piece, whose words tell of more:
+// Free pieces that a rank does not need go to a list at their owner, from which every rank may take them. There is a
+// list for each size; its head is a word of the owner's header. A node is a piece, whose words describe more pieces:
 //
-//	word 0      bits 0-32: the next node's place plus 1, or 0; above: how many pieces it tells of
-//	the others  their places, two a word
+//	word 0      bits 0-32: the next node's offset plus 1, or 0; above: number of pieces described
+//	the others  offsets of these pieces, two a word
 //
-// A node is put before a list, or taken from it, by a compare-and-swap of the head. Who takes one has read it before,
-// and is announced meanwhile as a Run is; the node itself is retired then, and only the pieces that it tells of
-// are free at once. So nobody reads a node that is something else already, and none heads the list again, with another next
-// one, before those have ended who have seen it there.
+// A compare-and-swap of the head inserts or removes a node. A rank that removes a node reads it first, and is
+// announced meanwhile as a Run is. The node itself is then retired; only the pieces that it describes are free at
+// once. So no rank reads a node that has been reused. A node cannot become the head again, with another successor,
+// before the readers have ended that saw it as the head.
 
 const (
 	nextBits = 33
 	nextMask = 1<<nextBits - 1
 )
 
-// pieceWords is how many words a record of so many is given, which are of few sizes so that
-// pieces fit again: up to 8, and then four to every power of two. The least is one that can be a node.
+// pieceWords returns the number of words of the piece for a record of words words. There are few sizes, so that
+// pieces fit again: each number of words until 8, and then four to every power of two. The smallest piece can be a
+// node.
 func pieceWords(words int) int {
 	if words <= 8 {
 		return max(words, 2)
@@ -35,7 +36,7 @@ func pieceWords(words int) int {
 	return min((words+unit-1)/unit*unit, longestRecord)
 }
 
-// class numbers the sizes that pieces have.
+// class numbers the sizes of pieces.
 func class(words int) int {
 	if words <= 8 {
 		return words - 1
@@ -44,11 +45,11 @@ func class(words int) int {
 	return 8 + (shift-1)*4 + (words-1)>>shift - 4
 }
 
-// keptPart is that of an owner's record space all ranks together keep one word in so many of a length, at most: about what waits in
-// their bags at a time (setBags), for which it makes up.
+// All ranks together keep at most one word in keptPart of an owner's record space, for each size. That is about as
+// much as waits in their bags at a time (setBags), and makes up for it.
 const keptPart = 16
 
-// share gives the owners what this rank has too much of. What no list is given stays here.
+// share gives the owners the pieces of which this rank has too many. Pieces that no list accepts stay here.
 func (t *Table) share(ctx context.Context) error {
 	for owner := range t.spaces {
 		space := &t.spaces[owner]
@@ -65,14 +66,14 @@ func (t *Table) share(ctx context.Context) error {
 	return nil
 }
 
-// isFailureOf tells whether err is that a rank has failed, whose memory nobody needs any more.
+// isFailureOf reports whether err is the failure of the rank. The memory of a failed rank is not needed any more.
 func isFailureOf(err error, rank int) bool {
 	var peer *world.PeerError
 	return errors.As(err, &peer) && peer.Rank == rank
 }
 
-// push puts pieces into an owner's list, as nodes that are chained before, or gives them back if it could not begin. If it
-// cannot end they are lost: nothing here ends with the caller's context, but where an owner fails.
+// push puts pieces into an owner's list, as a chain of nodes. It returns the pieces if it could not begin. If it
+// cannot finish, they are lost. So it ignores the end of the caller's context, and fails only if the owner does.
 func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (left []uint32, err error) {
 	ctx = context.WithoutCancel(ctx)
 	at, each := listStart+class(words), 2*(words-1)+1
@@ -85,7 +86,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 			err = t.putWords(record, owner, t.recordStart()+int(place))
 		}
 	}
-	// The first node is that of the last pieces, and the last in the chain that of the first ones.
+	// Nodes are made from the end of the chain: each needs the place of the next.
 	var last []uint64
 	next := head
 	for from := 0; from < len(places); from += each {
@@ -106,7 +107,7 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 			err = t.words.Flush(ctx, owner)
 		}
 		if err != nil {
-			// Of those that were put something may yet be written.
+			// The Puts of these pieces may still arrive.
 			return nil, err
 		}
 		was, err := t.swapWord(ctx, owner, at, head, next)
@@ -119,8 +120,8 @@ func (t *Table) push(ctx context.Context, owner, words int, places []uint32) (le
 	}
 }
 
-// pop takes the first node of an owner's list of pieces that have words, and tells how many pieces that gave.
-// Of a node that no table has left it takes what is in the record space.
+// pop takes the first node of an owner's list for this size and returns the number of pieces that it gained. It
+// checks a node that no table has written: it takes only pieces within the record space.
 func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error) {
 	word, err := t.enter(ctx, 0)
 	if err != nil {
@@ -171,8 +172,8 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 	return taken, nil
 }
 
-// loadWord reads a word. Neither it nor swapWord names its results: what a window is given to write into it may write after an
-// error has been returned, too.
+// loadWord reads a word. Neither it nor swapWord has named results: after an error the window may still write to the
+// variable that it was given.
 func (t *Table) loadWord(ctx context.Context, owner, at int) (uint64, error) {
 	var word uint64
 	err := t.words.FetchAndOp(window.NoOp, 0, &word, owner, at)
@@ -185,7 +186,7 @@ func (t *Table) loadWord(ctx context.Context, owner, at int) (uint64, error) {
 	return word, nil
 }
 
-// swapWord sets a word that is as it was known, and gives what it was.
+// swapWord replaces a word that is equal to known, and returns the value that it had.
 func (t *Table) swapWord(ctx context.Context, owner, at int, known, to uint64) (uint64, error) {
 	var was uint64
 	err := t.words.CompareAndSwap(known, to, &was, owner, at)
@@ -198,7 +199,7 @@ func (t *Table) swapWord(ctx context.Context, owner, at int, known, to uint64) (
 	return was, nil
 }
 
-// holds tells whether a piece is in the record space.
+// holds reports whether a piece is in the record space.
 func (t *Table) holds(place uint64, words int) bool {
 	return place <= uint64(t.recordWords) && int(place)+words <= t.recordWords
 }

@@ -2,16 +2,17 @@ package hashtable
 
 import "math/bits"
 
-// Operations of one kind on one key are one on the way to an owner whose memory is not mapped: the first of them in a Run,
-// their leader, is carried out for all. They are concurrent with each other, so they may take effect one right after the
-// other, in the order in which they were queued, at the moment at which the leader does: of Puts the last one's value
-// is set, of Adds the sum is added, what one Get or Count reads all have read, and what the first Delete finds the others do not.
-// Puts whose records need other room have another leader: there may be room for one and not for the other.
+// Operations of one kind on one key of an owner whose memory is not mapped are combined. The first of them in a Run,
+// their leader, is carried out for all. They are concurrent with each other, so they may take effect in direct
+// succession, in the order in which they were queued, when the leader does. Of Puts the last value is set. Of Adds
+// the sum is added. All Gets and Counts read the same. The first Delete finds the key and the others do not. Puts
+// whose records need pieces of other sizes have other leaders: there may be space for one and not for the other.
 
-// mostTries is how many of Batch.leaders are compared with an operation. One that meets so many others leads nobody.
+// mostTries is the number of Batch.leaders with which an operation is compared. After that many others it leads no
+// operation.
 const mostTries = 8
 
-// combine takes those of the active operations out that have a leader. Moves have none: each is of another key.
+// combine removes the active operations that have a leader. Moves have none: each is of another key.
 func (b *Batch) combine() {
 	n := len(b.active)
 	if n < 2 || !b.table.combines || b.ops[b.active[0]].kind == opMove {
@@ -33,7 +34,8 @@ func (b *Batch) combine() {
 	b.active = leading
 }
 
-// follows tells whether operation i has a leader, which it gives what it would write. leaders have their numbers plus 1.
+// follows reports whether operation i has a leader, and gives the leader what the operation would write. leaders has
+// the leaders' numbers plus 1.
 func (b *Batch) follows(i int32, leaders []int32) bool {
 	op, mask := &b.ops[i], uint32(len(leaders)-1)
 	for try := range uint32(mostTries) {
@@ -53,8 +55,8 @@ func (b *Batch) follows(i int32, leaders []int32) bool {
 	return false
 }
 
-// shareResults gives those that were combined their results. Adds have theirs from the last one on: a leader has the sum after all
-// of them at first.
+// shareResults gives combined operations their results. It goes backward, because a leader of Adds first has the sum
+// after all of them.
 func (b *Batch) shareResults(first int) {
 	for i := len(b.ops) - 1; i >= first; i-- {
 		op := &b.ops[i]

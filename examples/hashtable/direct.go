@@ -6,25 +6,25 @@ import (
 	"github.com/onesided/rma/internal/prefetch"
 )
 
-// Where the owner's memory is mapped in this process an operation needs no window: its steps
-// are done by the processor, by atomics that are in one order with the window's, each as soon
-// as it is known. The records of a few operations are looked for together, so that the
-// processor fetches them at once.
+// If the owner's memory is mapped in this process, an operation needs no call of the window. The processor carries
+// out its steps, each as soon as it is known. Its atomics are in one order with those of the window. The records of a
+// few operations are looked up together, so that the processor fetches them at once.
 
-// directGroup is how many operations are carried out together, and directGroups how many groups between two looks at what
-// a batch waits for: over a network a look is a system call, which takes as long as some operations.
+// directGroup is the number of operations that are carried out together. directGroups is the number of groups between
+// two polls of the request for which a batch waits. Over a network a poll is a system call, which takes as long as
+// several operations.
 const (
 	directGroup  = 16
 	directGroups = 2
 )
 
-// shared is an owner's memory, as words and as the same bytes.
+// shared is the memory of an owner, as words and as the same bytes.
 type shared struct {
 	words []uint64
 	bytes []byte
 }
 
-// sharedOf is the memory of a rank, if it is mapped and has not failed.
+// sharedOf returns the memory of a rank, if it is mapped and the rank has not failed.
 func (t *Table) sharedOf(rank int) (m shared, ok bool) {
 	if m.words, ok = t.words.Mapped(rank); !ok {
 		return m, false
@@ -33,15 +33,15 @@ func (t *Table) sharedOf(rank int) (m shared, ok bool) {
 	return m, ok
 }
 
-// A runMemory is the memory of a rank as a batch has found it in carryOut number run, if mapped.
+// A runMemory is the memory of a rank as carryOut number run of a batch found it.
 type runMemory struct {
 	run    uint64
 	mapped bool
 	shared
 }
 
-// memoryOf is the memory of a rank, nil if it was not mapped, or the rank had failed, when this carryOut first had
-// to do with it. What is mapped stays so while the table is open.
+// memoryOf returns the memory of a rank. It returns nil if the memory was not mapped, or the rank had failed, when
+// this carryOut first used it. Mapped memory stays mapped while the table is open.
 func (b *Batch) memoryOf(rank int) *shared {
 	m := &b.memories[rank]
 	if m.run != b.runs {
@@ -54,13 +54,14 @@ func (b *Batch) memoryOf(rank int) *shared {
 	return &m.shared
 }
 
-// A mappedOperation is one that direct carries out, and its owner's memory.
+// A mappedOperation is an operation for direct, with the memory of its owner.
 type mappedOperation struct {
 	index int32
 	*shared
 }
 
-// split takes those of the active operations out whose owners' memory is mapped, and divides the others, combined, into parts.
+// split moves the operations whose owners' memory is mapped from active to mapped. It combines the others and divides
+// them into parts.
 func (b *Batch) split() {
 	left := b.active[:0]
 	b.mapped, b.directed = b.mapped[:0], 0
@@ -78,7 +79,7 @@ func (b *Batch) split() {
 	b.given, b.part = 0, (n+parts-1)/parts
 }
 
-// direct carries out some groups of the operations whose owners' memory is mapped, and tells whether there are more.
+// direct carries out some groups of the mapped operations and reports whether more are left.
 func (b *Batch) direct(groups int) (more bool) {
 	t := b.table
 	for ; groups > 0 && b.directed < len(b.mapped); groups-- {
@@ -120,7 +121,7 @@ func (b *Batch) directly(group []mappedOperation) {
 	}
 }
 
-// fetch has the processor begin to fetch some words.
+// fetch starts to prefetch words.
 func (t *Table) fetch(m *shared, place, words int) {
 	if !t.ahead {
 		return
@@ -130,7 +131,7 @@ func (t *Table) fetch(m *shared, place, words int) {
 	}
 }
 
-// fetchToWrite is fetch for words that are to be written.
+// fetchToWrite is like fetch, for words that will be written.
 func (t *Table) fetchToWrite(m *shared, place, words int) {
 	if !t.ahead {
 		return
@@ -140,8 +141,7 @@ func (t *Table) fetchToWrite(m *shared, place, words int) {
 	}
 }
 
-// do carries out the operation's step, and those after it up to one that reads memory
-// elsewhere.
+// do carries out the operation's step and the following ones, until one reads memory elsewhere.
 func (b *Batch) do(op *operation, m *shared) {
 	t := b.table
 	switch op.step {
@@ -167,8 +167,8 @@ func (b *Batch) do(op *operation, m *shared) {
 	}
 }
 
-// takeEarly gives a Put the space for its record, which it needs whatever it finds, if this rank has some: so that is
-// fetched until the record is written.
+// takeEarly allocates the record of a Put from this rank's own space, if it has some. A Put needs a record whatever
+// it finds. The memory is prefetched until the record is written.
 func (b *Batch) takeEarly(op *operation, m *shared) {
 	if op.kind != opPut || op.own.words > 0 {
 		return
@@ -180,8 +180,8 @@ func (b *Batch) takeEarly(op *operation, m *shared) {
 	}
 }
 
-// refer makes the record in the owner's memory the operation's; it is compared there. Of
-// what a Get finds the value is copied then.
+// refer makes the record in the owner's memory the operation's record; it is compared in place. For Count it reads
+// the counter.
 func (b *Batch) refer(op *operation, m *shared) {
 	t, s := b.table, op.current
 	start := t.recordStart() + s.place()
@@ -222,7 +222,7 @@ func (b *Batch) publishTo(op *operation, m *shared) {
 	b.advance(op)
 }
 
-// allocate gives the operation space for its record, or fails it.
+// allocate gives the operation space for its record, or fails the operation.
 func (b *Batch) allocate(op *operation, m *shared) bool {
 	t := b.table
 	words, err := b.findSpace(op)

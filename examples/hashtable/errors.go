@@ -9,34 +9,33 @@ import (
 )
 
 var (
-	// ErrFull: no slot or no record space is left for a new entry or value.
+	// ErrFull reports that no slot or no record space is left for a new entry or value.
 	ErrFull = errors.New("full")
-	// ErrKind: the entry is a counter and the operation is on bytes, or the other
-	// way round.
+	// ErrKind reports an operation on bytes whose entry is a counter, or the reverse.
 	ErrKind = errors.New("wrong kind of value")
-	// ErrTooLong: key and value are longer than MaxEntryBytes.
+	// ErrTooLong reports a key and value that are together longer than MaxEntryBytes.
 	ErrTooLong = errors.New("entry too long")
-	// ErrConfig: a Config that is not allowed.
+	// ErrConfig reports a Config that is not allowed.
 	ErrConfig = errors.New("invalid configuration")
-	// ErrMismatch: ranks passed different Configs to New.
+	// ErrMismatch reports that ranks passed different Configs to New.
 	ErrMismatch = errors.New("ranks disagree")
-	// ErrClosed: the table is closed.
+	// ErrClosed reports that the table is closed.
 	ErrClosed = errors.New("table is closed")
-	// ErrCorrupt: the window has contents that no operation of this package leaves.
+	// ErrCorrupt reports window contents that no operation of this package writes.
 	ErrCorrupt = errors.New("contents are not a table's")
 )
 
-// An OpError is an operation that failed, having changed nothing unless its cause says
-// that a rank or the caller's context ended meanwhile.
+// An OpError is the error of one operation. The operation has changed nothing, unless Cause is the failure of a rank
+// or the end of the caller's context.
 type OpError struct {
-	// Op is the method's name, Rank the owner of Key.
+	// Op is the name of the method. Rank is the owner of Key.
 	Op, Key string
 	Rank    int
-	// Cause is one of this package's errors or one of package window.
+	// Cause is an error of this package or of package window.
 	Cause error
 }
 
-// longestQuote is how much of a key an error quotes.
+// longestQuote is the number of bytes of a key that an error quotes.
 const longestQuote = 60
 
 func (e *OpError) Error() string {
@@ -56,16 +55,15 @@ func (e *OpError) Error() string {
 	return fmt.Sprintf("hashtable: %s of %q%s at rank %d: %v%s", e.Op, key, more, e.Rank, e.Cause, instead)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Cause }
 
-// A FullError says what ran out. It is an ErrFull.
+// A FullError says what ran out. It matches ErrFull.
 type FullError struct {
-	// Rank has no room.
+	// Rank is the rank that has no room.
 	Rank int
-	// Need, Used and Capacity are record bytes if Slots is false. If it is true
-	// they count slots: the entry needs one of Used slots, which are all taken, of
-	// the rank's Capacity.
+	// Need, Used and Capacity are bytes of record space if Slots is false. If Slots is true they are numbers of
+	// slots. The entry needs one of the rank's Capacity slots, and Used of them are taken.
 	Slots                bool
 	Need, Used, Capacity int
 }
@@ -77,10 +75,10 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("%v: the entry needs %d record bytes, rank %d has used %d of %d (Config.RecordBytes)", ErrFull, e.Need, e.Rank, e.Used, e.Capacity)
 }
 
-// Is makes it an ErrFull.
+// Is reports whether target is ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
-// checkContext refuses a call that may wait without a context.
+// checkContext returns an error if a call that may wait has no context.
 func checkContext(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("%w: nil context", window.ErrArgument)

@@ -7,29 +7,29 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A rank's index is replaced when new keys lie far from their homes: by one of twice the buckets, or, if most of
-// its slots are of keys that were deleted, by one of as many. Any rank begins that, and moves the keys; those that
-// insert meanwhile move some, too, and all of them if the one who began does not go on.
+// A rank's index is replaced when new keys lie far from their homes. The next index has twice the buckets, or the
+// same number if most slots belong to deleted keys. Any rank may begin that, and moves the keys. Ranks that insert
+// keys meanwhile move some of them, and move all if the first rank does not continue.
 
-// A note is what a Run has met of an owner's index.
+// A note is what a Run has observed of an owner's index.
 type note struct {
 	owner int
-	// crowded: a new key is far from its home. moving: keys are moving, and one was to be inserted. cramped: there
-	// was no slot for a new key. known names the index.
+	// crowded: a new key lies far from its home. moving: keys are moving, and one was to be inserted. cramped: no
+	// slot was left for a new key. known names the index.
 	crowded, moving, cramped bool
 	known                    control
 }
 
 const (
-	// crowdedProbes is how many buckets a new key is from its home that lies far from it, and crowdedTurns
-	// how many of these have the index looked at.
+	// A new key lies far from its home if it is at least crowdedProbes buckets away. After crowdedTurns of these the
+	// index is examined.
 	crowdedProbes = 4
 	crowdedTurns  = 16
-	// sampledBuckets are looked at.
+	// sampledBuckets is the number of buckets that are examined.
 	sampledBuckets = 64
 )
 
-// note is the one of the operation's owner.
+// note returns the note about the operation's owner.
 func (b *Batch) note(op *operation) *note {
 	for i := range b.notes {
 		if n := &b.notes[i]; n.owner == op.home.owner {
@@ -40,7 +40,7 @@ func (b *Batch) note(op *operation) *note {
 	return &b.notes[len(b.notes)-1]
 }
 
-// makeSlots has indexes grow that had no slot for an operation, and tells whether that is worth another try.
+// makeSlots replaces the indexes that had no slot for an operation, and reports whether to try again.
 func (b *Batch) makeSlots(ctx context.Context) (again bool) {
 	for i := range b.notes {
 		n := &b.notes[i]
@@ -52,13 +52,13 @@ func (b *Batch) makeSlots(ctx context.Context) (again bool) {
 		if errors.Is(err, errNoBlock) {
 			b.starved = append(b.starved, starvation{owner: n.owner, known: n.known})
 		}
-		// The operation itself is to tell what is wrong with its owner.
+		// If something is wrong with the owner, the next try of the operation returns the error.
 		again = again || grown || isFailureOf(err, n.owner) || errors.Is(err, ErrCorrupt)
 	}
 	return again
 }
 
-// tend does for owners' indexes what no operation has to wait for. An error concerns the operations that need the
+// tend does work on owners' indexes for which no operation has to wait. Errors show in the operations that need the
 // owner.
 func (b *Batch) tend(ctx context.Context) {
 	t := b.table
@@ -73,7 +73,7 @@ func (b *Batch) tend(ctx context.Context) {
 	b.notes = b.notes[:0]
 }
 
-// during calls do with an owner's view, announced, so that what the view names is an index all the time.
+// during calls do with an owner's view within an announcement. So the view's indexes are not reused until do returns.
 func (t *Table) during(ctx context.Context, owner int, do func(v view) error) error {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -94,11 +94,11 @@ func (t *Table) during(ctx context.Context, owner int, do func(v view) error) er
 	return err
 }
 
-// errNoBlock: the block for an index of the same size is in use or waits in a bag.
+// errNoBlock reports that the block for an index of the same size is in use or waits in a bag.
 var errNoBlock = errors.New("hashtable: no room for another index")
 
-// grow replaces an owner's index, if that is the one that known names and is full, and tells whether there is
-// another now.
+// grow replaces an owner's index if it is full and is the one named by known. It reports whether there is another
+// index now.
 func (t *Table) grow(ctx context.Context, owner int, known control) (grown bool, err error) {
 	var v view
 	var l load
@@ -126,16 +126,17 @@ func (t *Table) grow(ctx context.Context, owner int, known control) (grown bool,
 		return false, err
 	}
 	if !v.moving() {
-		// The view was of two moments, and of no index that is current.
+		// The two words were read at different moments and belong to no current index.
 		v, err = t.readView(ctx, owner)
 		return err == nil && v.current != known, err
 	}
 	return true, t.moveAll(ctx, owner, v)
 }
 
-// publish has the next index be in a block if none follows the current one, and gives the control of what is the next one
-// then. It expects there what is there before an index follows: the control of the current one. What was read
-// along with that may be a moment younger: the control of a later index, to which keys move already.
+// publish makes a block the next index, unless an index follows the current one already, and returns the control of
+// the next index. The compare-and-swap expects the control of the current index, which the word holds while no index
+// follows. The word may hold a newer value than the one that was read with current: the control of an index to which
+// keys move already.
 func (t *Table) publish(ctx context.Context, owner int, current control, level, line int) (next control, err error) {
 	next = newControl(line, level, current.following())
 	was, err := t.swapWord(ctx, owner, nextWord, uint64(current), uint64(next))
@@ -146,15 +147,15 @@ func (t *Table) publish(ctx context.Context, owner int, current control, level, 
 		t.growths.Add(1)
 		return next, nil
 	}
-	// Another rank has been faster.
+	// Another rank was faster.
 	t.giveBlock(ctx, owner, piece{line, blockWords(t.buckets << level)})
 	return control(was), nil
 }
 
-// takeNext takes a block for the next index of an owner: one of twice the slots, or of as many if that is enough when
-// deleted keys are gone. Along with the first of a level it takes another, so that deleted keys can go whatever
-// becomes of the record space; where there is no room for both they go first. line is -1 if there is
-// no room and they are few.
+// takeNext takes a block for the next index of an owner: of twice the slots, or of the same number if that is enough
+// without the deleted keys. Along with the first block of a level it takes a second one. So deleted keys can be
+// dropped later, even when the record space is full. If there is no room for both blocks, deleted keys are dropped
+// first. line is -1 if there is no room and few keys are deleted.
 func (t *Table) takeNext(ctx context.Context, owner, level int, l load) (taken, line int, err error) {
 	larger := -1
 	if !l.sparse() {
@@ -183,7 +184,8 @@ func (t *Table) takeNext(ctx context.Context, owner, level int, l load) (taken, 
 	return level, line, err
 }
 
-// mayGrow tells whether an owner has another index than the one that known names, or is about to, or has a block for it.
+// mayGrow reports whether an owner has another index than the one named by known, or is about to have one, or has a
+// block for one.
 func (t *Table) mayGrow(ctx context.Context, owner int, known control) (bool, error) {
 	v, err := t.readView(ctx, owner)
 	if err != nil || v.current != known || v.moving() {
@@ -193,14 +195,14 @@ func (t *Table) mayGrow(ctx context.Context, owner int, known control) (bool, er
 	return spare != 0, err
 }
 
-// A load is how many of some slots are taken, and how many of those by keys that are there.
+// A load counts slots, those of them that are taken, and those that belong to live keys.
 type load struct{ slots, taken, live int }
 
 func (l load) full() bool      { return 2*l.taken >= l.slots }
 func (l load) sparse() bool    { return 8*l.live <= 3*l.slots }
 func (l load) purgeable() bool { return 8*l.live <= 7*l.taken }
 
-// loadOf looks at some buckets of an index.
+// loadOf examines some buckets of an index.
 func (t *Table) loadOf(ctx context.Context, owner int, x index) (l load, err error) {
 	n := min(x.buckets, sampledBuckets)
 	slots := make([]uint64, n*bucketSlots)
@@ -225,7 +227,8 @@ func (t *Table) loadOf(ctx context.Context, owner int, x index) (l load, err err
 	return l, nil
 }
 
-// moveAll moves what keys are left in the index of a view to the next one, and makes that the current one.
+// moveAll moves the keys that are left in the view's current index to the next one, and then makes the next one
+// current.
 func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 	parts, over, err := 1, false, error(nil)
 	for claimed := 0; claimed < parts && !over && err == nil; {
@@ -234,7 +237,7 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 			return err
 		})
 	}
-	// Who was to move the others may not have come to it.
+	// A rank that claimed a part may not have moved it.
 	for part := 0; part < parts && !over && err == nil; part++ {
 		over, err = t.moving(ctx, owner, v, func(from, to index) error { return t.movePart(ctx, owner, from, to, part) })
 	}
@@ -253,8 +256,8 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 	return err
 }
 
-// freeBlocks waits a while for those to end who may know the blocks in this rank's bags: others may need one, and
-// this rank have nothing more to do.
+// freeBlocks waits for a while until the operations have ended that may know the blocks in this rank's bags. Other
+// ranks may need a block when this rank has nothing more to do.
 func (t *Table) freeBlocks(ctx context.Context) {
 	r, since := &t.reclaimer, t.world.Now()
 	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < t.patience; look++ {
@@ -267,7 +270,7 @@ func (t *Table) freeBlocks(ctx context.Context) {
 	}
 }
 
-// moving calls do, announced, if keys still move as a view says; else it is over.
+// moving calls do within an announcement if keys still move as view v says. Otherwise it reports over.
 func (t *Table) moving(ctx context.Context, owner int, v view, do func(from, to index) error) (over bool, err error) {
 	err = t.during(ctx, owner, func(now view) error {
 		if over = now != v; over {
@@ -278,7 +281,7 @@ func (t *Table) moving(ctx context.Context, owner int, v view, do func(from, to 
 	return over, err
 }
 
-// help moves some keys. That somebody has begun to move all of them a while ago, and they have not come, has it move all.
+// help moves some keys. If all parts were claimed a while ago and the move has not ended, it moves all.
 func (t *Table) help(ctx context.Context, owner int) error {
 	var v view
 	claimed, parts := 0, 0
@@ -294,7 +297,7 @@ func (t *Table) help(ctx context.Context, owner int) error {
 	return err
 }
 
-// moveNext moves the next part of the keys that nobody has begun to move. If claimed is parts or more all have been begun.
+// moveNext moves the next part that no rank has claimed. If claimed is parts or more, all parts have been claimed.
 func (t *Table) moveNext(ctx context.Context, owner int, from, to index) (claimed, parts int, err error) {
 	parts = (from.buckets + partBuckets - 1) / partBuckets
 	var word uint64

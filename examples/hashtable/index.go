@@ -8,17 +8,16 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// An index is a rank's array of buckets. A rank has one, and while its keys move to another, a next one,
-// each in a block: a line of which word 0 counts the parts that somebody has begun to move into it, and then
-// the buckets.
+// A rank has one index, an array of buckets, and a next one while its keys move. Each is in a block. A block is a
+// line and then the buckets; word 0 of the line counts the parts that ranks have begun to move into the index.
 
 // A control is a word that names an index:
 //
-//	bits 0-29   the block's place, in lines after the header
-//	bits 30-34  the level: how many times the first index's buckets were doubled
-//	bits 35-63  the generation: how many indexes there were before
+//	bits 0-29   the block's offset, in lines after the header
+//	bits 30-34  the level: how many times the first index's number of buckets was doubled
+//	bits 35-63  the generation: number of indexes before this one
 //
-// That of the first index is 0. The next index is one if its generation follows the current one's.
+// The control of the first index is 0. A next index exists if its generation follows that of the current one.
 type control uint64
 
 const (
@@ -26,7 +25,7 @@ const (
 	controlLevelBits = 5
 	generationShift  = controlLineBits + controlLevelBits
 	generationBits   = 64 - generationShift
-	// mostLevels are so many that a control can say, and spare blocks are kept of.
+	// mostLevels is the number of levels that a control can express. An owner keeps a spare block of each.
 	mostLevels = 1 << controlLevelBits
 )
 
@@ -38,23 +37,23 @@ func (c control) line() int          { return int(c & (1<<controlLineBits - 1)) 
 func (c control) level() int         { return int(c>>controlLineBits) & (mostLevels - 1) }
 func (c control) generation() uint64 { return uint64(c >> generationShift) }
 
-// following is the generation after c's.
+// following returns the generation after c's.
 func (c control) following() uint64 { return (c.generation() + 1) & (1<<generationBits - 1) }
 
-// A view is what somebody knows of a rank's indexes: controls of the current and of the next one.
+// A view is the controls of a rank's current and next index, as one reader knows them.
 type view struct{ current, next control }
 
-// moving tells whether keys move to the next index.
+// moving reports whether keys move to the next index.
 func (v view) moving() bool { return v.next.generation() == v.current.following() }
 
-// An index as operations use it.
+// An index locates the buckets of an index in the window.
 type index struct {
-	// start is the displacement of its first bucket, in words.
+	// start is the displacement of the first bucket, in words.
 	start   int
 	buckets int
 }
 
-// indexOf is the index that a control names, and none if no table has one there.
+// indexOf returns the index that a control names. It has no buckets if no table has an index there.
 func (t *Table) indexOf(c control) index {
 	buckets := t.buckets << c.level()
 	start := headerWords + c.line()*lineWords + lineWords
@@ -64,16 +63,16 @@ func (t *Table) indexOf(c control) index {
 	return index{start, buckets}
 }
 
-// blockWords is how many words an index of so many buckets takes.
+// blockWords returns the number of words of an index with this number of buckets.
 func blockWords(buckets int) int { return lineWords + buckets*bucketSlots }
 
-// cursor is the displacement of the word that counts what has begun to move here.
+// cursor returns the displacement of the word that counts the parts that have begun to move here.
 func (x index) cursor() int { return x.start - lineWords }
 
-// bucket is where a key's slots begin that has this hash.
+// bucket returns the home bucket of a key with this hash.
 func (x index) bucket(low uint32) int { return int(uint64(low) * uint64(x.buckets) >> 32) }
 
-// place is the displacement of a slot of the bucket that is so many after another one.
+// place returns the displacement of a slot in the bucket that is after buckets after another one.
 func (x index) place(bucket, after, slot int) int {
 	n := bucket + after
 	if n >= x.buckets {
@@ -82,12 +81,12 @@ func (x index) place(bucket, after, slot int) int {
 	return x.start + n*bucketSlots + slot
 }
 
-// viewIn is the view of a rank whose memory is mapped.
+// viewIn returns the view of a rank whose memory is mapped.
 func viewIn(words []uint64) view {
 	return view{control(atomic.LoadUint64(&words[currentWord])), control(atomic.LoadUint64(&words[nextWord]))}
 }
 
-// readView reads a rank's controls. Who uses them is announced.
+// readView reads a rank's controls. The caller must be announced while it uses them.
 func (t *Table) readView(ctx context.Context, owner int) (v view, err error) {
 	if memory, ok := t.words.Mapped(owner); ok {
 		v = viewIn(memory)
@@ -107,7 +106,7 @@ func (t *Table) readView(ctx context.Context, owner int) (v view, err error) {
 	return v, nil
 }
 
-// valid tells whether a table may have such indexes.
+// valid reports whether a table may have such indexes.
 func (t *Table) valid(v view) bool {
 	return t.indexOf(v.current).buckets > 0 && (!v.moving() || t.indexOf(v.next).buckets > 0)
 }
@@ -116,17 +115,18 @@ func (t *Table) strangeView(owner int, v view) error {
 	return fmt.Errorf("%w: rank %d has its index at %#x, the next at %#x", ErrCorrupt, owner, uint64(v.current), uint64(v.next))
 }
 
-// A runView is what a lane knows of a rank.
+// A runView is what a lane knows of a rank's indexes.
 type runView struct {
 	view
-	// run is the carryOut in which it was read, 0 if it is to be read again; asked: it is being read, into words.
+	// run is the number of the carryOut that read the view, or 0 if it must be read again. asked is set while it is
+	// being read into words.
 	run   uint64
 	asked bool
 	words *[2]uint64
 }
 
-// locate has the operation begin in its owner's current index, by what is known of it, which the round reads
-// again along with the first bucket: what was announced before it was read is not used again meanwhile.
+// locate makes the operation begin in its owner's current index as the lane knows it. The round reads the view again
+// along with the first bucket: an index that was current after the announcement is not reused meanwhile.
 func (b *Batch) locate(op *operation) error {
 	if op.at.buckets > 0 {
 		return nil
@@ -139,7 +139,7 @@ func (b *Batch) locate(op *operation) error {
 			v.words = new([2]uint64)
 		}
 		if err := t.words.GetAccumulate(window.NoOp, nil, v.words[:], owner, currentWord); err != nil {
-			// It may be queued all the same.
+			// The read may be queued in spite of the error.
 			v.words = nil
 			return err
 		}
@@ -150,7 +150,8 @@ func (b *Batch) locate(op *operation) error {
 	return nil
 }
 
-// settleViews takes the views that the round has read. Those that it has not got are read again by the next round that needs them.
+// settleViews takes over the views that the round has read. The next round that needs one of the others reads it
+// again.
 func (b *Batch) settleViews(l *lane) {
 	t := b.table
 	for _, rank := range l.touched {
@@ -160,7 +161,7 @@ func (b *Batch) settleViews(l *lane) {
 		}
 		v.asked = false
 		if o.err != nil {
-			// The words may yet be written.
+			// The window may still write the words.
 			v.run, v.words = 0, nil
 			continue
 		}
@@ -177,8 +178,8 @@ func (b *Batch) settleViews(l *lane) {
 	}
 }
 
-// outdated tells whether the operation has looked at an index that is not current any more, and gives it what is
-// known of the owner's otherwise.
+// outdated reports whether the operation has looked at an index that is no longer current. If so it gives the
+// operation the view that is known now.
 func (b *Batch) outdated(op *operation) bool {
 	if op.step != stepBucket || op.next {
 		return false
@@ -191,7 +192,7 @@ func (b *Batch) outdated(op *operation) bool {
 	return false
 }
 
-// locateIn is locate where the owner's memory is mapped.
+// locateIn is like locate, for an owner whose memory is mapped.
 func (b *Batch) locateIn(op *operation, m *shared) {
 	if op.at.buckets > 0 {
 		return

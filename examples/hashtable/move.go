@@ -7,33 +7,33 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// partBuckets is how many buckets' keys are moved together.
+// partBuckets is the number of buckets whose keys are moved together.
 const partBuckets = 256
 
-// shortKey is how much of a record is read for its key at first, in bytes.
+// shortKey is the number of bytes of a record that are first read for its key.
 const shortKey = 64
 
-// A part is some slots of an owner's index whose keys are moved.
+// A part is a number of slots of an owner's index whose keys are moved.
 type part struct {
 	table  *Table
 	owner  int
 	mapped bool
 	memory shared
-	// start is the displacement of the first slot. slots are their values as known, and words what a
-	// compare-and-swap has found.
+	// start is the displacement of the first slot. slots are the last known values, and words the results of a
+	// compare-and-swap.
 	start        int
 	slots, words []uint64
 }
 
-// movePart moves the keys of some buckets to the next index, whoever else does the same. Its caller is announced. It
-// has each slot
+// movePart moves the keys of some buckets to the next index. Other ranks may do the same at the same time. The caller
+// is announced. For each slot:
 //
-//   - closed, if it is empty, or moved, if its key was deleted;
-//   - frozen, if the key is live: its value does not change any more;
-//   - copied to the next index, if the key is not there yet;
-//   - moved then: whoever looks for the key looks there.
+//   - An empty slot becomes closed, and the slot of a deleted key moved.
+//   - The slot of a live key becomes frozen: its value does not change any more.
+//   - The value of a frozen slot is copied to the next index, if the key is not there yet.
+//   - Then the slot becomes moved, and operations look for the key in the next index.
 //
-// What it has begun it ends, but where the owner fails.
+// movePart finishes what it has begun, unless the owner fails.
 func (t *Table) movePart(ctx context.Context, owner int, from, to index, number int) error {
 	ctx = context.WithoutCancel(ctx)
 	first := number * partBuckets
@@ -70,7 +70,7 @@ func (p *part) read(ctx context.Context) error {
 	return p.table.words.Flush(ctx, p.owner)
 }
 
-// swap sets every slot that is as it was known to what it becomes; what it was otherwise is known then.
+// swap sets every slot that still has its known value to becomes of that value. It notes the values of the others.
 func (p *part) swap(ctx context.Context, becomes func(s slot) slot) error {
 	for i, s := range p.slots {
 		to := uint64(becomes(slot(s)))
@@ -101,7 +101,7 @@ func (p *part) swap(ctx context.Context, becomes func(s slot) slot) error {
 	return nil
 }
 
-// freeze has every slot frozen, closed or moved.
+// freeze makes every slot frozen, closed or moved.
 func (p *part) freeze(ctx context.Context) error {
 	var dropped []retired
 	for again := true; again; {
@@ -124,7 +124,7 @@ func (p *part) freeze(ctx context.Context) error {
 	return nil
 }
 
-// frozen is what a slot becomes first. What no table has left there is dropped.
+// frozen returns the first value that a slot takes. It drops a value that no table has written.
 func (p *part) frozen(s slot) slot {
 	switch {
 	case s == 0:
@@ -137,7 +137,7 @@ func (p *part) frozen(s slot) slot {
 	return s | slotFrozen
 }
 
-// copy has the next index refer to the records of all slots that are frozen.
+// copy makes the next index refer to the records of all frozen slots.
 func (p *part) copy(ctx context.Context, to index) error {
 	records, err := p.records(ctx)
 	if err != nil {
@@ -171,7 +171,8 @@ func (p *part) copy(ctx context.Context, to index) error {
 	return err
 }
 
-// records are those of the frozen slots from their words of lengths on, up to the keys' ends; others are nil.
+// records reads the records of the frozen slots from their words of lengths to the ends of their keys. The elements
+// of other slots are nil.
 func (p *part) records(ctx context.Context) ([][]byte, error) {
 	t := p.table
 	records := make([][]byte, len(p.slots))

@@ -2,5 +2,5 @@
 
 package hashtable
 
-// raced tells whether the race detector is in the program.
+// raced reports whether the race detector is in the program.
 const raced = false

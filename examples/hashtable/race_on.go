@@ -2,8 +2,8 @@
 
 package hashtable
 
-// raced tells whether the race detector is in the program. It has to be told that all is well where a record is now,
-// or a block that is cleared, and an index was: others that have heard of no other one yet read a bucket there
-// still, by atomic operations, and find then that it is none (see locate). So words are stored there atomically, also for
-// clients of a table that is served: the memory of one process has sessions of several.
+// raced reports whether the race detector is in the program. The detector must learn of a permitted overlap. A record
+// or a cleared block may lie where an index was. Operations with an old view may still read a bucket there, by atomic
+// operations, and then find that it is no bucket (see locate). So words are stored there atomically. This applies to
+// clients of a served table, too: one process may have several sessions.
 const raced = true

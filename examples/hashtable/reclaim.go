@@ -10,68 +10,68 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// usualPatience is how long an operation waits for space that others are about to give.
+// usualPatience is how long an operation waits for space that others are about to free.
 const usualPatience = time.Second
 
-// fedAhead is how many times as many pieces are taken from a list as are lacking.
+// fedAhead is how many pieces are taken from a list for each one that is lacking.
 const fedAhead = 4
 
-// mostWaiting is how many words a bag has at most before it is closed. mostWaitingNear is that where the memory of all
-// ranks is mapped: it costs little there to look who may know them, and what is used again soon is still in the caches.
+// mostWaiting is the number of words at which a bag is closed. mostWaitingNear is that number if the memory of all
+// ranks is mapped. There it costs little to read announcements, and space that is reused soon is still cached.
 const (
 	mostWaiting     = 1 << 15
 	mostWaitingNear = 1 << 12
 )
 
-// A retired piece is one that no slot refers to any more.
+// A retired piece is one to which no slot refers any more.
 type retired struct {
 	owner int
 	piece
-	// block: it is that of an index, and place is a line.
+	// block is set if the piece is the block of an index; place is then a line.
 	block bool
 }
 
-// A blocker is an announcement that may be of somebody who knows a closed bag's pieces.
+// A blocker is an announcement of a Run that may know pieces of the closed bag.
 type blocker struct {
 	rank, word int
 	value      uint64
 }
 
-// A reclaimer has this rank's bags of retired pieces.
+// A reclaimer holds this rank's bags of retired pieces.
 type reclaimer struct {
 	mu   sync.Mutex
 	open []retired
-	// openWords is what open has, nextLook what it has when the closed bag is looked after. bagWords is what it has
-	// at least when it is closed.
+	// openWords is the number of words in open. nextLook is the number at which the closed bag is checked, bagWords
+	// the number at which open may be closed.
 	openWords, nextLook, bagWords int
 	// freed counts the pieces that came out of bags and lists.
 	freed atomic.Uint64
-	// blocks are those of indexes that are in bags.
+	// blocks counts the blocks of indexes that are in bags.
 	blocks atomic.Int32
-	// hopeless is what all ranks' bags had when waiting for them was in vain.
+	// hopeless is the number of words in all ranks' bags when waiting for them was in vain.
 	hopeless atomic.Uint64
 
-	// looking is held by whoever has the closed bag.
+	// looking guards the closed bag.
 	looking  sync.Mutex
 	closed   []retired
 	blockers []blocker
 	seen     [][]uint64
-	// flushes are those of what is read of each rank.
+	// flushes are the requests that complete the reads from each rank.
 	flushes []window.Request
 }
 
-// retire puts a batch's pieces into the bag, and looks after the closed one if it is time.
+// retire puts a batch's pieces into the open bag, and checks the closed one if that is due.
 func (t *Table) retire(ctx context.Context, b *Batch) {
 	r, due := &t.reclaimer, t.bag(b.retired)
 	b.retired = b.retired[:0]
 	if due && r.looking.TryLock() {
-		// An error has the bag wait for the next look; operations are not concerned.
+		// After an error the bag waits for the next check. The operations are not affected.
 		_, _ = t.pass(ctx)
 		r.looking.Unlock()
 	}
 }
 
-// bag puts pieces into the open bag, and tells whether it is time to look after the closed one.
+// bag puts pieces into the open bag and reports whether a check of the closed one is due.
 func (t *Table) bag(pieces []retired) (due bool) {
 	words := 0
 	for i := range pieces {
@@ -86,8 +86,8 @@ func (t *Table) bag(pieces []retired) (due bool) {
 	return r.openWords >= r.nextLook
 }
 
-// pass frees the pieces of the closed bag, if everybody who may know them has left, and closes
-// the open one if it is that one's turn. Its caller holds looking.
+// pass frees the pieces of the closed bag if every Run that may know them has ended. It then closes the open bag if
+// that is due. The caller holds looking.
 func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
 	if len(r.closed) > 0 {
@@ -105,19 +105,19 @@ func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	if len(r.closed) == 0 {
 		return freed, nil
 	}
-	// Until a look has succeeded anybody may know the pieces.
+	// Until a look has succeeded, any Run may know the pieces.
 	r.blockers = append(r.blockers[:0], blocker{rank: -1})
 	more, err := t.lookAgain(ctx)
 	return freed || more, err
 }
 
-// setBags has bags be closed when they have most words, or a share of what there is.
+// setBags sets the size at which bags are closed: most words, or a share of the record space if that is less.
 func (t *Table) setBags(most int) {
 	t.reclaimer.bagWords = max(1, min(most, t.recordWords/(16*t.size)))
 	t.reclaimer.nextLook = t.reclaimer.bagWords
 }
 
-// near tells whether the memory of all ranks is mapped.
+// near reports whether the memory of all ranks is mapped.
 func (t *Table) near() bool {
 	for rank := range t.size {
 		if _, ok := t.words.Mapped(rank); !ok {
@@ -127,7 +127,7 @@ func (t *Table) near() bool {
 	return true
 }
 
-// lookAgain frees the closed bag's pieces if none of its blockers is there any more.
+// lookAgain frees the closed bag's pieces if none of its blockers is left.
 func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
 	if err := t.look(ctx); err != nil {
@@ -173,14 +173,13 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r.closed = r.closed[:0]
 	atomic.AddUint64(&t.local[waitingWord], -uint64(words))
 	if 2*words < r.bagWords {
-		// How much this rank needs shows in a whole bag's time.
+		// How many pieces this rank needs shows only over the time of a whole bag.
 		return true, nil
 	}
 	return true, t.share(ctx)
 }
 
-// look reads all ranks' announcements, and how much they have in bags. Those of failed ranks are
-// none.
+// look reads all ranks' announcements and the sizes of their bags. Failed ranks have none.
 func (t *Table) look(ctx context.Context) error {
 	r := &t.reclaimer
 	if r.seen == nil {
@@ -212,13 +211,13 @@ func (t *Table) look(ctx context.Context) error {
 	}
 	clear(r.flushes)
 	if failed != nil {
-		// What was not completed may yet be written.
+		// Reads that were not completed may still be written.
 		r.seen = nil
 	}
 	return failed
 }
 
-// forgive is nothing if err is that the rank has failed.
+// forgive returns nil if err is the failure of the rank.
 func (t *Table) forgive(err error, rank int) error {
 	if !isFailureOf(err, rank) {
 		return err
@@ -227,8 +226,8 @@ func (t *Table) forgive(err error, rank int) error {
 	return nil
 }
 
-// refill looks for space for the operations that had none. known is what freed was before they
-// were tried. It tells whether they are to be tried again.
+// refill looks for space for operations that found none. known is the value of freed before they were tried. refill
+// reports whether to try them again.
 func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, since time.Duration) bool {
 	r := &t.reclaimer
 	empty := false
@@ -248,12 +247,12 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 		case sum > 0 && t.await(ctx, look) != nil:
 			return false
 		}
-		// What was in no bag any more may have been on its way to a list that was looked at before.
+		// Pieces that have left the bags may have been on their way to a list that was read before.
 		empty = sum == 0
 	}
 }
 
-// refillOnce tells whether there may be space now, else how much is in bags somewhere.
+// refillOnce reports whether there may be space now. Otherwise it returns the number of words in all bags.
 func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again bool, sum uint64) {
 	r := &t.reclaimer
 	r.looking.Lock()
@@ -266,11 +265,11 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 		if s.words == 0 {
 			may, err := t.mayGrow(ctx, s.owner, s.known)
 			again = again || may && err == nil
-			// It is somewhere.
+			// The pieces are in some bag.
 			sum++
 			continue
 		}
-		// An owner that has failed fails the operation, too.
+		// If the owner has failed, the operation fails, too.
 		for got := 0; got < fedAhead*s.times; {
 			taken, err := t.pop(ctx, s.owner, s.words)
 			if err != nil && !isFailureOf(err, s.owner) {

@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// opKind is what an operation does.
+// opKind is the kind of an operation.
 type opKind uint8
 
 const (
@@ -16,13 +16,13 @@ const (
 	opPut
 	opAdd
 	opDelete
-	// opMove has a key whose slot is frozen be in the next index.
+	// opMove copies a key whose slot is frozen to the next index.
 	opMove
 )
 
 var opNames = [...]string{"Get", "Count", "Put", "Add", "Delete", "move"}
 
-// step is what an operation does next.
+// step is the next step of an operation.
 type step uint8
 
 const (
@@ -36,16 +36,15 @@ const (
 	stepSpace
 	stepWrite
 	stepSwap
-	// stepBar ends the slot where the key would be in an index that keys leave; stepCarry has
-	// the next one refer to its record, and stepLeave ends its slot then.
+	// stepBar closes the slot where the key would be in an index that keys leave. stepCarry makes the next index
+	// refer to the key's record, and then stepLeave makes the old slot moved.
 	stepBar
 	stepCarry
 	stepLeave
 	stepDone
 )
 
-// An operation is one of a batch, and where it has come to. The results of a round are
-// written into it by the window.
+// An operation is an operation of a batch and its progress. The window writes the results of a round into it.
 type operation struct {
 	kind  opKind
 	step  step
@@ -54,17 +53,18 @@ type operation struct {
 	// leader is the number, plus 1, of the operation that is carried out for this one, too.
 	leader int32
 	home   home
-	// view is what the operation goes by, at the index that it is looking at. next: it is the next one.
+	// view locates the owner's indexes, and at is the index that the operation is looking at. next is set if that is
+	// the next index.
 	view view
 	at   index
 	next bool
-	// left: keys have left the current index where this one may have been.
+	// left is set if keys have left the part of the current index where this key may have been.
 	left bool
-	// kept is the key's slot in the current index, frozen, and keptPlace its displacement.
+	// kept is the value of the key's frozen slot in the current index, and keptPlace its displacement.
 	kept      slot
 	keptPlace int
-	// probed is how many buckets after the home bucket this one is, index a slot
-	// of it. restarts is how often the operation has begun again.
+	// probed is the distance of the present bucket from the home bucket, and index a slot in it. restarts counts how
+	// often the operation has begun again.
 	probed   int
 	index    int
 	restarts int
@@ -74,17 +74,16 @@ type operation struct {
 	value []byte
 	delta uint64
 
-	// word is the result of an atomic: the slot's value, or a counter's.
+	// word is the result of an atomic operation: the value of a slot or a counter.
 	word uint64
 	// current is the slot's value as last read.
 	current slot
-	// record is what was read, from the word of lengths on; when a Get is done,
-	// the value.
+	// record is what was read of the record, from the word of lengths on. When a Get is done, it is the value.
 	record []byte
-	// mapped: record is in the owner's memory.
+	// mapped is set if record is in the owner's memory.
 	mapped bool
-	// own is a record of this operation that no slot refers to. asked: the round allocates
-	// it. written: it was put.
+	// own is a piece of this operation to which no slot refers. asked is set if the round allocates it, written if
+	// the record was put.
 	own     piece
 	asked   bool
 	written bool
@@ -95,13 +94,13 @@ type operation struct {
 	err   error
 }
 
-// leastPart is Table.part where no test has it otherwise. As many operations go in two parts, and from three times as many on
-// each part has so many at least. With fewer the messages of more rounds cost more than is waited less; and of many more not all
-// are on their way at once.
+// leastPart is the usual value of Table.part. A batch of that many operations is divided into two parts; from three
+// times that number on each part has at least leastPart operations. Smaller parts need more rounds, whose messages
+// cost more than the overlap gains. Larger parts are not all on their way at once.
 const leastPart = 256
 
-// beginRound issues the next step of every operation of a lane, and sends the steps to the ranks that they go to. What is
-// done before the round's end takes no time where the network is as slow.
+// beginRound issues the next step of every operation of a lane and sends the steps to their ranks. Work that is done
+// before endRound overlaps with the network.
 func (b *Batch) beginRound(ctx context.Context, lane int) {
 	l := &b.lanes[lane]
 	if len(l.active) == 0 {
@@ -126,7 +125,7 @@ func (b *Batch) beginRound(ctx context.Context, lane int) {
 	}
 }
 
-// endRound waits for the steps, and looks at their results.
+// endRound waits for the steps and processes their results.
 func (b *Batch) endRound(ctx context.Context, l *lane) {
 	for _, rank := range l.touched {
 		if !b.table.abreast {
@@ -163,7 +162,7 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 		o := &l.owners[rank]
 		next := ownerRound{tail: o.tail}
 		if o.err != nil {
-			// The window may yet write it.
+			// The window may still write to it.
 			next.tail = nil
 		}
 		*o = next
@@ -171,8 +170,7 @@ func (b *Batch) endRound(ctx context.Context, l *lane) {
 	l.touched = l.touched[:0]
 }
 
-// await waits for a request. Meanwhile, and before it looks at the request first, it carries out operations whose owners'
-// memory is mapped.
+// await waits for a request. Before it tests the request, and while it waits, it carries out mapped operations.
 func (b *Batch) await(ctx context.Context, request window.Request) error {
 	for b.direct(directGroups) {
 		if done, err := request.Test(); done || err != nil {
@@ -189,7 +187,8 @@ func (l *lane) touch(rank int) {
 	}
 }
 
-// ownerOf is the operation's owner in the round of its lane, viewOf what the lane knows of it.
+// ownerOf returns the state of the operation's owner in the round of its lane. viewOf returns what the lane knows of
+// the owner's indexes.
 func (b *Batch) ownerOf(op *operation) *ownerRound {
 	return &b.lanes[op.lane].owners[op.home.owner]
 }
@@ -203,8 +202,8 @@ func (b *Batch) flush(l *lane, rank int) {
 	b.flushed(l, rank, err)
 }
 
-// flushed notes the error of what concerns all of a rank's operations in the round. A rank that fails fails its operations, not
-// those on other ranks.
+// flushed records an error that concerns all of a rank's operations in the round. The failure of a rank fails the
+// operations on it, and no others.
 func (b *Batch) flushed(l *lane, rank int, err error) {
 	if err == nil {
 		return
@@ -243,7 +242,7 @@ func (b *Batch) issue(l *lane, op *operation) error {
 	}
 }
 
-// swapOf is the compare-and-swap of the operation's step.
+// swapOf returns the arguments of the step's compare-and-swap.
 func (b *Batch) swapOf(op *operation) (place int, known, to slot) {
 	if op.step == stepLeave {
 		return op.keptPlace, op.kept, slotMoved
@@ -251,13 +250,13 @@ func (b *Batch) swapOf(op *operation) (place int, known, to slot) {
 	return b.slotPlace(op), op.current, op.replacement()
 }
 
-// slotPlace is the displacement of the slot that the operation is looking at.
+// slotPlace returns the displacement of the slot that the operation is looking at.
 func (b *Batch) slotPlace(op *operation) int {
 	return op.at.place(op.at.bucket(op.home.low), op.probed, op.index)
 }
 
-// readRecord reads as much of the record as the operation needs: all of it for its
-// value, else what can be compared with the key.
+// readRecord reads as much of the record as the operation needs: all of it for its value, otherwise the part that is
+// compared with the key.
 func (b *Batch) readRecord(op *operation) error {
 	t, s := b.table, op.current
 	start := (t.recordStart() + s.place()) * wordBytes
@@ -275,7 +274,7 @@ func (b *Batch) readRecord(op *operation) error {
 	return nil
 }
 
-// writeRecord puts the operation's record into the space that it has.
+// writeRecord puts the operation's record into its piece.
 func (b *Batch) writeRecord(op *operation) error {
 	record := b.memory.take(op.recordWords() * wordBytes)
 	op.encode(record)
@@ -287,7 +286,7 @@ func (b *Batch) writeRecord(op *operation) error {
 	return b.table.bytes.Put(record, op.home.owner, (b.table.recordStart()+op.own.place)*wordBytes)
 }
 
-// encode writes the operation's record into record, which has its words.
+// encode writes the operation's record into record, which has the right length.
 func (op *operation) encode(record []byte) {
 	if op.kind == opAdd {
 		encodeCounter(record, op.key, op.delta)
@@ -296,7 +295,7 @@ func (op *operation) encode(record []byte) {
 	}
 }
 
-// advance looks at the result of the operation's step and decides on the next.
+// advance processes the result of the operation's step and chooses the next step.
 func (b *Batch) advance(op *operation) {
 	switch op.step {
 	case stepBucket:
@@ -317,13 +316,13 @@ func (b *Batch) advance(op *operation) {
 	case stepCarry:
 		b.carried(op)
 	case stepLeave:
-		// It has left, by whomever.
+		// This or another rank has made the slot moved.
 		op.kept = 0
 		b.decide(op)
 	}
 }
 
-// done ends the operation. A record that nothing refers to is kept for another one.
+// done ends the operation. A piece to which no slot refers is kept for another operation.
 func (b *Batch) done(op *operation) {
 	op.step = stepDone
 	if op.own.words > 0 {
@@ -338,8 +337,8 @@ func (op *operation) fail(b *Batch, cause error) {
 	op.err = &OpError{Op: opNames[op.kind], Key: op.key, Rank: op.home.owner, Cause: cause}
 }
 
-// lose is fail where nobody knows what became of the step. The record may yet be written,
-// or be published already: it is not used again.
+// lose is like fail, for a step whose outcome is unknown. The record may still be written, or may be published
+// already, so its piece is not used again.
 func (op *operation) lose(b *Batch, cause error) {
 	op.own = piece{}
 	op.fail(b, cause)

@@ -27,11 +27,11 @@ func (b *Batch) scan(op *operation) {
 	b.exhausted(op)
 }
 
-// leaving looks at a slot that is frozen or was left, and tells whether the bucket need not be looked through further.
+// leaving handles a slot that is frozen, closed or moved. It reports whether the scan of the bucket ends.
 func (b *Batch) leaving(op *operation, s slot) bool {
 	switch {
 	case op.next && op.kind == opMove:
-		// Keys that leave the next index all have come there.
+		// Keys that leave the next index have all arrived there.
 		b.done(op)
 	case op.next:
 		b.restart(op)
@@ -49,7 +49,7 @@ func (b *Batch) leaving(op *operation, s slot) bool {
 	return true
 }
 
-// vacant goes on from an empty slot: the key is not in this index.
+// vacant continues from an empty slot: the key is not in this index.
 func (b *Batch) vacant(op *operation) {
 	switch {
 	case op.next && op.kept != 0:
@@ -67,8 +67,8 @@ func (b *Batch) vacant(op *operation) {
 	}
 }
 
-// roomForNew is how many slots of a bucket new keys may have while others move there, so that all have room: half of an
-// index that has twice the slots, and none of another.
+// roomForNew returns the number of slots of a bucket that new keys may take while others move there. In an index of
+// twice the slots it is half of them, otherwise none, so that every key that moves finds a slot.
 func (b *Batch) roomForNew(op *operation) int {
 	if op.view.next.level() > op.view.current.level() {
 		return bucketSlots / 2
@@ -76,7 +76,7 @@ func (b *Batch) roomForNew(op *operation) int {
 	return 0
 }
 
-// exhausted goes on when no slot of the index is empty.
+// exhausted continues when no slot of the index is empty.
 func (b *Batch) exhausted(op *operation) {
 	switch {
 	case !op.next && (op.left || op.view.moving()):
@@ -88,15 +88,15 @@ func (b *Batch) exhausted(op *operation) {
 	}
 }
 
-// inserts tells whether the operation gives a slot to a key that has none.
+// inserts reports whether the operation gives a slot to a key that has none.
 func (op *operation) inserts() bool { return op.kind == opPut || op.kind == opAdd }
 
 func (op *operation) reads() bool { return op.kind == opGet || op.kind == opCount }
 
-// leaves tells whether keys are leaving the index that the operation is looking at.
+// leaves reports whether keys are leaving the index that the operation is looking at.
 func (b *Batch) leaves(op *operation) bool { return !op.next && op.view.moving() }
 
-// follow goes on in the next index.
+// follow continues in the next index.
 func (b *Batch) follow(op *operation) {
 	if !op.view.moving() {
 		b.restart(op)
@@ -109,7 +109,7 @@ func (b *Batch) follow(op *operation) {
 	}
 }
 
-// restart begins again, by a view that is yet to be read.
+// restart begins again with a view that is yet to be read.
 func (b *Batch) restart(op *operation) {
 	b.viewOf(op).run = 0
 	b.begin(op)
@@ -127,7 +127,7 @@ func (b *Batch) begin(op *operation) {
 	op.probed, op.index, op.step = 0, 0, stepBucket
 }
 
-// mostRestarts is more often than any table's keys move during an operation.
+// mostRestarts is greater than the number of times that any table's keys move during an operation.
 const mostRestarts = 1000
 
 // failSlots ends an operation for which there is no slot.
@@ -138,7 +138,7 @@ func (b *Batch) failSlots(op *operation) {
 	op.fail(b, &FullError{Rank: op.home.owner, Slots: true, Need: 1, Used: min(op.at.buckets, mostProbes) * bucketSlots, Capacity: op.at.buckets * bucketSlots})
 }
 
-// replacement is what the operation's slot is set to.
+// replacement returns the value to which the operation's slot is set.
 func (op *operation) replacement() slot {
 	switch {
 	case op.step == stepCarry:
@@ -153,7 +153,7 @@ func (op *operation) replacement() slot {
 	return op.swap
 }
 
-// barred goes on when the key can't be in the current index any more.
+// barred continues when the key can no longer appear in the current index.
 func (b *Batch) barred(op *operation) {
 	if was := slot(op.word); was != op.current {
 		b.retries++
@@ -166,7 +166,7 @@ func (b *Batch) barred(op *operation) {
 	b.follow(op)
 }
 
-// carried goes on when the next index has the key's record, or another key where it was to be.
+// carried continues when the next index has the key's record, or another key in its slot.
 func (b *Batch) carried(op *operation) {
 	if was := slot(op.word); was != 0 {
 		b.retries++
@@ -178,14 +178,14 @@ func (b *Batch) carried(op *operation) {
 	b.decide(op)
 }
 
-// retire gives up the record that a slot referred to.
+// retire gives up the record to which a slot referred.
 func (b *Batch) retire(owner int, s slot) {
 	if s != 0 {
 		b.retired = append(b.retired, retired{owner: owner, piece: piece{s.place(), pieceWords(s.words())}})
 	}
 }
 
-// candidate goes on to the record of a slot that has the key's fingerprint.
+// candidate continues with the record of a slot that has the key's fingerprint.
 func (b *Batch) candidate(op *operation, s slot) {
 	if err := b.table.check(s); err != nil {
 		op.fail(b, err)
@@ -195,7 +195,7 @@ func (b *Batch) candidate(op *operation, s slot) {
 	op.step = stepRecord
 }
 
-// absent goes on from an empty slot: the key is not there.
+// absent continues from an empty slot: the key is not in the table.
 func (b *Batch) absent(op *operation) {
 	if !op.inserts() {
 		b.done(op)
@@ -209,7 +209,7 @@ func (b *Batch) absent(op *operation) {
 	b.publish(op)
 }
 
-// compare finds out whether the record is that of the key.
+// compare checks whether the record is that of the key.
 func (b *Batch) compare(op *operation) {
 	keyLength, valueLength, err := op.current.lengths(op.record)
 	if err != nil {
@@ -237,7 +237,7 @@ func (b *Batch) compare(op *operation) {
 	b.decide(op)
 }
 
-// decide goes on from the key's slot, whose value is current.
+// decide continues from the key's slot, whose value is current.
 func (b *Batch) decide(op *operation) {
 	s := op.current
 	op.found = s.live()
@@ -245,8 +245,8 @@ func (b *Batch) decide(op *operation) {
 	case op.kind == opMove:
 		b.done(op)
 	case op.kept != 0:
-		// Nobody may set the record free while a slot of the current index refers to it, and who reads takes that for the
-		// key's value as long as it does.
+		// The record must not be freed while a slot of the current index refers to it: as long as it does, readers
+		// take it for the key's value.
 		op.step = stepLeave
 	case s.live() && op.kind != opDelete && s.counter() != onCounter:
 		op.found = false
@@ -276,7 +276,7 @@ func kindName(counter bool) string {
 	return "bytes"
 }
 
-// publish goes on to set the key's slot to a record of the operation's own.
+// publish continues by setting the key's slot to a record of the operation.
 func (b *Batch) publish(op *operation) {
 	op.step = stepSwap
 	switch {
@@ -287,7 +287,7 @@ func (b *Batch) publish(op *operation) {
 	}
 }
 
-// swapped looks at what the slot was when it was to be set.
+// swapped handles the value that the slot had at the compare-and-swap.
 func (b *Batch) swapped(op *operation) {
 	was := slot(op.word)
 	switch {
@@ -304,20 +304,19 @@ func (b *Batch) swapped(op *operation) {
 		b.done(op)
 	case op.current == 0:
 		b.retries++
-		// Somebody has taken the slot, perhaps for this key, or closed it.
+		// Another operation has taken the slot, perhaps for this key, or closed it.
 		op.slots[op.index] = uint64(was)
 		b.scan(op)
 	case was.frozen():
-		// The key is leaving this index, with the value that was there or another.
+		// The key is leaving this index, with the value that was read or another.
 		op.current = 0
 		b.restart(op)
 	case op.kind == opPut && op.current.live():
-		// Another operation has replaced or deleted the value that was there. This one came
-		// just before it.
+		// Another operation has replaced or deleted the value that was read. This one takes effect just before it.
 		b.done(op)
 	default:
 		b.retries++
-		// It is the key's own slot, with another value.
+		// The slot is the key's own, with another value.
 		if err := b.table.check(was); err != nil {
 			op.fail(b, err)
 			return

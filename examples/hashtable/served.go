@@ -10,19 +10,20 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A table of one rank can be served: clients, which are no ranks, attach to its window, and do all that a
-// rank does. They have no announcements, since they have no memory that others read. In their place they
-// share the lock of another window, the gate, during a Run; who is about to set pieces free takes it for
-// himself, once, which he has when all Runs have ended that were under way. It is given back for clients that die.
+// A table of one rank can be served. Clients, which are no ranks, attach to its window and do everything that a rank
+// does. They have no announcements, because they have no memory that others read. In place of an announcement a
+// client holds a shared lock of another window, the gate, during a Run. A process that is about to free pieces takes
+// the lock exclusively once. It gets the lock when all Runs have ended that were in progress. The locks of clients
+// that die are released.
 
-// A gate is that window, as a rank or a client has it.
+// A gate is the window of that lock, as a rank or a client has it.
 type gate struct {
 	window *window.Window[uint64]
 	// turn has an element while this process has the lock, or waits for it.
 	turn chan struct{}
 }
 
-// graceTime is how long the gate is waited for before it is tried again later.
+// graceTime is how long one attempt waits for the gate. A later call tries again.
 const graceTime = 10 * time.Millisecond
 
 func newGate(w *window.Window[uint64]) *gate { return &gate{w, make(chan struct{}, 1)} }
@@ -47,7 +48,7 @@ func (g *gate) unlock() error {
 	return err
 }
 
-// grace tells whether all Runs of clients have ended that were under way.
+// grace reports whether all Runs of clients have ended that were in progress when it was called.
 func (g *gate) grace(ctx context.Context) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, graceTime)
 	defer cancel()
@@ -61,13 +62,13 @@ func (g *gate) grace(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// The words of line 0 that tell clients of the table's size, side by side.
+// Words of line 0 that tell clients the size of the table. They are adjacent.
 const (
 	bucketsWord     = 1
 	recordWordsWord = 2
 )
 
-// openGate makes the gate of a table that has clients, and writes what they have to know.
+// openGate makes the gate of a table with clients, and writes the words of line 0 that they read.
 func (t *Table) openGate(ctx context.Context, clients int) error {
 	w, err := window.Allocate[uint64](ctx, t.world, 1, window.Seats(clients), window.Notifications(0))
 	if err != nil {
@@ -78,14 +79,14 @@ func (t *Table) openGate(ctx context.Context, clients int) error {
 	return t.words.Sync()
 }
 
-// The endings of the names under which a table's windows are served.
+// Suffixes of the names under which a table's windows are served.
 const (
 	wordsName = "/words"
 	gateName  = "/gate"
 )
 
-// Windows are those of the table, which was made with Config.Clients, for a window.Server: clients attach to the table by its
-// name, as [Attach] does.
+// Windows returns the table's windows, for a window.Server. Clients attach to the table by name, as [Attach] does.
+// The table must have been made with Config.Clients.
 func (t *Table) Windows(name string) ([]window.Served, error) {
 	if t.closed.Load() {
 		return nil, ErrClosed
@@ -96,8 +97,8 @@ func (t *Table) Windows(name string) ([]window.Served, error) {
 	return []window.Served{t.words.As(name + wordsName), t.gate.window.As(name + gateName)}, nil
 }
 
-// Serve serves the table to the clients of a Listener under a name, as window.Serve does its Windows: until ctx ends or the
-// Listener is closed.
+// Serve serves the table's windows under name to the clients of l, as window.Serve does. It serves until ctx ends or
+// l is closed. The table must have been made with Config.Clients.
 func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error {
 	windows, err := t.Windows(name)
 	if err != nil {
@@ -109,10 +110,10 @@ func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error
 	return nil
 }
 
-// Attach gives the table that another process serves under a name, in a World of world.Dial. It has everything
-// that a table has, but that this process owns no entries. Its Runs go one after the other, so one
-// large batch is better than several goroutines. Close is for this process alone. The options may leave out ways to arrange
-// operations, as those of window.Attach.
+// Attach returns the table that another process serves under name. w comes from world.Dial. The table has all methods
+// of a table; this process owns no entries. Its Runs are carried out one after the other, so one large batch is
+// faster than several goroutines. Close concerns this process only. The options may exclude schemes, as those of
+// window.Attach do.
 func Attach(ctx context.Context, w *world.World, name string, options ...window.Option) (*Table, error) {
 	words, err := window.Attach[uint64](ctx, w, name+wordsName, options...)
 	if err != nil {
@@ -129,9 +130,9 @@ func Attach(ctx context.Context, w *world.World, name string, options ...window.
 	return t, nil
 }
 
-// visit completes a client's table, of which it has the window of words.
+// visit completes a client's table, whose window of words is attached.
 func (t *Table) visit(ctx context.Context, name string) error {
-	// A lock that is taken later would not be held by who reads on.
+	// The lock is taken before the table is read, so that it covers all reads.
 	g, err := window.Attach[uint64](ctx, t.world, name+gateName)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (t *Table) visit(ctx context.Context, name string) error {
 	if err != nil {
 		return errors.Join(err, t.words.UnlockAll(ctx))
 	}
-	// What others read of a rank's header nobody reads of a client's.
+	// Other ranks read the header of a rank, but nothing reads the header of a client.
 	t.local = make([]uint64, headerWords)
 	t.complete(int(buckets), int(recordWords), 1)
 	return nil

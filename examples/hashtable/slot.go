@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A slot is the word that says all of an entry; package documentation has its bits.
+// A slot is a word that describes an entry. The package documentation lists its bits.
 type slot uint64
 
 const (
@@ -13,8 +13,8 @@ const (
 	slotLive    slot = 1 << 62
 	slotCounter slot = 1 << 61
 	slotFrozen  slot = 1 << 60
-	// What is left in an index where a slot was empty, and where it had a key, when its keys
-	// moved to another.
+	// Values of slots in an index whose keys have moved to another: slotClosed where the slot was empty, slotMoved
+	// where it had a key.
 	slotClosed = slotTaken | slotFrozen | 1
 	slotMoved  = slotTaken | slotFrozen | 2
 
@@ -33,36 +33,36 @@ const (
 	wordBytes   = 8
 	bucketSlots = 8
 	lineWords   = 8
-	// tailWord, in line 0, counts the allocated record words.
+	// tailWord, in line 0, counts the allocated words of the record space.
 	tailWord = 0
-	// The announcements of a rank's Runs are in some lines, the first ones each in another.
+	// The announcements of a rank's Runs fill announceLines lines. The first announceLines of them are each in
+	// another line.
 	announcements = 128
 	announceLines = 16
 	announceStart = lineWords
-	// waitingWord counts the words of all owners' record space in this rank's bags. It is read
-	// along with the announcements.
+	// waitingWord counts the words, of all owners' record space, in this rank's bags. It is read along with the
+	// announcements.
 	waitingWord    = announceStart + announcements
 	announcedWords = announcements + 1
 	// The heads of the owner's lists of free pieces.
 	listStart = announceStart + announcements + lineWords
 	classes   = 56
-	// The controls of the rank's indexes, and for each level one block that is free.
+	// The controls of the rank's indexes, and one free block for each level.
 	currentWord = listStart + classes
 	nextWord    = currentWord + 1
 	blockStart  = currentWord + lineWords
 	headerWords = blockStart + mostLevels
-	// mostProbes is how many buckets a new key may be in, from its home on.
+	// mostProbes is the number of buckets, from its home on, in which a new key may be.
 	mostProbes  = 64
 	mostBuckets = MaxSlots / bucketSlots
-	// longestRecord is in words, as a slot can say.
+	// longestRecord is the length of the longest record in words, as a slot can express it.
 	longestRecord = lengthMask
-	// lengthsBytes and counterBytes are what a record has beside key and value.
+	// lengthsBytes and counterBytes are the lengths of the parts of a record other than key and value.
 	lengthsBytes = wordBytes
 	counterBytes = wordBytes
 )
 
-// MaxEntryBytes is the most that a key and its value have together. A counter counts
-// for none.
+// MaxEntryBytes is the greatest length of a key and its value together, in bytes. A counter counts as 0 bytes.
 const MaxEntryBytes = longestRecord*wordBytes - lengthsBytes - counterBytes
 
 func (s slot) taken() bool                   { return s&slotTaken != 0 }
@@ -73,7 +73,7 @@ func (s slot) matches(fingerprint slot) bool { return s&fingerprintMask == finge
 func (s slot) words() int                    { return int(s>>lengthShift) & lengthMask }
 func (s slot) place() int                    { return int(uint32(s)) }
 
-// prefix is how many bytes of the record are before its word of lengths.
+// prefix returns the number of bytes of the record before its word of lengths.
 func (s slot) prefix() int {
 	if s.counter() {
 		return counterBytes
@@ -81,10 +81,10 @@ func (s slot) prefix() int {
 	return 0
 }
 
-// recordBytes is how long the record is from there on.
+// recordBytes returns the length of the record from its word of lengths on.
 func (s slot) recordBytes() int { return s.words()*wordBytes - s.prefix() }
 
-// newSlot refers to a record of a live entry.
+// newSlot returns a slot that refers to the record of a live entry.
 func newSlot(fingerprint slot, counter bool, place, words int) slot {
 	s := slotTaken | slotLive | fingerprint | slot(words)<<lengthShift | slot(place)
 	if counter {
@@ -93,15 +93,15 @@ func newSlot(fingerprint slot, counter bool, place, words int) slot {
 	return s
 }
 
-// A home is where a key belongs.
+// A home is the place of a key: its owner, its bucket and its fingerprint.
 type home struct {
 	owner       int
 	low         uint32
 	fingerprint slot
 }
 
-// home takes the owner from the high bits of the hash's upper half, and the
-// fingerprint from the low ones. The lower half has the bucket in its high bits.
+// home takes the owner from the high bits of the hash's upper half and the fingerprint from the low bits of that
+// half. The bucket is in the high bits of the lower half.
 func (t *Table) home(key string) home {
 	hash := t.hash(key)
 	high := hash >> 32
@@ -112,11 +112,10 @@ func (t *Table) home(key string) home {
 	}
 }
 
-// CounterBytes is the record space that a counter takes whose key has keyLength
-// bytes.
+// CounterBytes returns the record space, in bytes, of a counter whose key has keyLength bytes.
 func CounterBytes(keyLength int) int { return pieceWords(recordWords(true, keyLength, 0)) * wordBytes }
 
-// EntryBytes is the record space that a value takes under a key of these lengths.
+// EntryBytes returns the record space, in bytes, of a value with a key of these lengths in bytes.
 func EntryBytes(keyLength, valueLength int) int {
 	return pieceWords(recordWords(false, keyLength, valueLength)) * wordBytes
 }
@@ -129,13 +128,13 @@ func recordWords(counter bool, keyLength, valueLength int) int {
 	return (bytes + wordBytes - 1) / wordBytes
 }
 
-// encodeCounter writes the record of a counter into record, which has its words.
+// encodeCounter writes the record of a counter into record, which has the right length.
 func encodeCounter(record []byte, key string, count uint64) {
 	binary.NativeEndian.PutUint64(record, count)
 	encodeBytes(record[counterBytes:], key, nil)
 }
 
-// encodeBytes writes the record of a value into record, which has its words.
+// encodeBytes writes the record of a value into record, which has the right length.
 func encodeBytes(record []byte, key string, value []byte) {
 	binary.NativeEndian.PutUint32(record, uint32(len(key)))
 	binary.NativeEndian.PutUint32(record[4:], uint32(len(value)))
@@ -145,8 +144,8 @@ func encodeBytes(record []byte, key string, value []byte) {
 	clear(record[n:])
 }
 
-// lengths reads and checks the word of lengths of s's record. read is the record from
-// there on, or the beginning of it.
+// lengths reads and checks the word of lengths of s's record. read is the record from that word on, or the beginning
+// of that.
 func (s slot) lengths(read []byte) (key, value int, err error) {
 	key, value = int(binary.NativeEndian.Uint32(read)), int(binary.NativeEndian.Uint32(read[4:]))
 	if got := s.prefix() + lengthsBytes + key + value; got > s.words()*wordBytes || s.counter() && value != 0 {
@@ -155,7 +154,7 @@ func (s slot) lengths(read []byte) (key, value int, err error) {
 	return key, value, nil
 }
 
-// check refuses a slot that no operation has written.
+// check returns an error for a slot that no operation has written.
 func (t *Table) check(s slot) error {
 	if !s.taken() || s.words()*wordBytes < s.prefix()+lengthsBytes || s.place()+pieceWords(s.words()) > t.recordWords {
 		return fmt.Errorf("%w: slot %#x, of %d record words", ErrCorrupt, uint64(s), t.recordWords)

@@ -5,38 +5,36 @@ import (
 	"sync/atomic"
 )
 
-// A space is what this rank knows of the record space of another, and the pieces of it
-// that are this rank's to use.
+// A space is what this rank knows of another rank's record space, and the pieces of it that this rank may use.
 //
-// Space is allocated by an atomic add to the owner's tail word, which is never
-// taken back: an add that came to lie beyond the end could not be undone without
-// giving the same words to two ranks. So the tail passes the end at most once
-// for good, and what lies between is kept by the rank whose add it was.
+// Space is allocated by an atomic add to the owner's tail word. An add is never taken back: to undo one that passed
+// the end could give the same words to two ranks. So the tail passes the end at most once. The rank whose add did
+// that keeps the words before the end.
 type space struct {
-	// seen is a tail that the owner has had; its tail is that or more. idle is how
-	// many words spare and rest have: mostly none, which is known without the lock.
+	// seen is a value that the owner's tail has had; the tail is at least that. idle is the number of words in spare
+	// and rests. It is mostly 0, which can be read without the lock.
 	seen, idle atomic.Int64
 
 	mu sync.Mutex
-	// spare are free pieces, those of a length on a pile.
+	// spare holds free pieces, in one pile for each length.
 	spare []pile
-	// rests are larger pieces: the one before the end that this rank's add came to cover, and
-	// blocks of indexes that are too small now.
+	// rests holds larger pieces: the one before the end that this rank's add came to cover, and blocks that are too
+	// small for an index now.
 	rests []piece
 }
 
-// A piece is some words of record space.
+// A piece is a range of words of record space.
 type piece struct{ place, words int }
 
-// A pile has pieces of one length. used counts those of this length that were used since it was looked at, wherever they
-// came from, and before has that of the time before.
+// A pile holds pieces of one length. used counts the pieces of this length that were used since the last call of
+// surplus, from wherever they came. before is that count of the period before.
 type pile struct {
 	words        int
 	used, before int
 	places       []int
 }
 
-// pile is that of a length.
+// pile returns the pile for a length.
 func (s *space) pile(words int) *pile {
 	for i := range s.spare {
 		if p := &s.spare[i]; p.words == words {
@@ -47,7 +45,7 @@ func (s *space) pile(words int) *pile {
 	return &s.spare[len(s.spare)-1]
 }
 
-// take gives words out of this rank's own pieces.
+// take allocates words from this rank's own pieces.
 func (s *space) take(words int) (place int, ok bool) {
 	if s.idle.Load() < int64(words) {
 		return 0, false
@@ -68,7 +66,7 @@ func (s *space) take(words int) (place int, ok bool) {
 	return place, ok
 }
 
-// use takes note that a piece is used which this rank did not have.
+// use records that a piece was used which this rank did not have.
 func (s *space) use(words int) {
 	s.mu.Lock()
 	s.pile(words).used++
@@ -88,7 +86,7 @@ func (s *space) cut(words int) (place int, ok bool) {
 	return 0, false
 }
 
-// give returns a piece that nobody knows.
+// give returns a piece that no operation knows.
 func (s *space) give(p piece) {
 	s.mu.Lock()
 	to := s.pile(p.words)
@@ -97,9 +95,10 @@ func (s *space) give(p piece) {
 	s.mu.Unlock()
 }
 
-// surplus takes away what this rank is not likely to need of the spare pieces, by their lengths: it keeps twice as
-// many of a length as it has used since the last time or between the two before, and a few, but not more of a length than have most
-// words. Two bags may come free one right after the other: that nothing was used in between tells nothing.
+// surplus removes the spare pieces that this rank will probably not need, and returns their offsets by length. It
+// keeps twice as many pieces of a length as were used in the last period or the one before, plus alwaysKept. It keeps
+// at most most words of a length. Two periods count because two bags may come free in direct succession, with no use
+// between them.
 func (s *space) surplus(most int) map[int][]uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,13 +122,13 @@ func (s *space) surplus(most int) map[int][]uint32 {
 	return surplus
 }
 
-// alwaysKept is how many spare pieces of a length a rank keeps in any case.
+// alwaysKept is the number of spare pieces of a length that a rank always keeps.
 const alwaysKept = 4
 
-// left is a bound on how many words of capacity are not allocated.
+// left returns an upper bound of the number of words of capacity that are not allocated.
 func (s *space) left(capacity int) int { return capacity - int(min(s.seen.Load(), int64(capacity))) }
 
-// remainder is how many words this rank has of larger pieces.
+// remainder returns the number of words in larger pieces.
 func (s *space) remainder() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,8 +139,8 @@ func (s *space) remainder() int {
 	return words
 }
 
-// added takes note that this rank's add of words found the tail at tail, which is
-// capacity if it was beyond, and gives the part of the words that lies within capacity.
+// added records that this rank's add of words found the tail at tail, or at capacity if it was beyond that. It
+// returns the part of the words that lies within capacity.
 func (s *space) added(tail, words, capacity int) piece {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +148,7 @@ func (s *space) added(tail, words, capacity int) piece {
 	return piece{tail, min(words, capacity-tail)}
 }
 
-// keep puts by a larger piece.
+// keep stores a larger piece.
 func (s *space) keep(p piece) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +156,7 @@ func (s *space) keep(p piece) {
 	s.rests = append(s.rests, p)
 }
 
-// saw takes note that the owner's tail was there.
+// saw records a value of the owner's tail.
 func (s *space) saw(tail int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

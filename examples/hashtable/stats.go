@@ -8,21 +8,21 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Stats describes a rank's part of a table, and what this process has done.
+// Stats describes a rank's part of a table and what this process has done on the table.
 type Stats struct {
-	// Entries is how many there are, Deleted how many slots belong to keys that
-	// were deleted and have not come back, and Slots how many there are in all now.
+	// Entries is the number of entries. Deleted is the number of slots of deleted keys that have not come back. Slots
+	// is the present number of slots.
 	Entries, Deleted, Slots int
-	// UsedBytes of RecordBytes were allocated. LiveBytes of these belong to entries.
-	// The others belong to keys that were deleted, or wait in some rank to be used.
+	// UsedBytes of the RecordBytes are allocated, and LiveBytes of these belong to entries. The others belong to
+	// deleted keys, or wait in some rank to be used again.
 	LiveBytes, UsedBytes, RecordBytes int
-	// WaitingBytes, of all ranks' record space, were retired by the rank and are not free yet.
+	// WaitingBytes is the space, of all ranks' record space, that this rank has retired and that is not free yet.
 	WaitingBytes int
-	// FreeBytes, of all ranks' record space, are this process's own to use.
+	// FreeBytes is the space, of all ranks' record space, that is free and reserved for this process.
 	FreeBytes int
-	// Operations is how many this process has carried out on the table, Combined how many of them along with another
-	// of their Run, Retries how often one found a slot changed by another, and Refills how often Runs had to look
-	// for record space among pieces that were used before. Growths is how often it has begun to replace an owner's slots.
+	// Counts of this process. Operations were carried out on the table; Combined of them along with another operation
+	// of their Run. Retries are slots that another operation had changed. Refills are searches of Runs for record
+	// space among used pieces. Growths are replacements of an owner's index that this process began.
 	Operations, Combined, Retries, Refills, Growths uint64
 }
 
@@ -35,7 +35,7 @@ func (t *Table) own(stats *Stats) {
 	stats.Refills, stats.Growths = t.refills.Load(), t.growths.Load()
 }
 
-// count counts a slot. The entry of one that is frozen is in the next index, or about to be.
+// count counts a slot. The entry of a frozen slot is in the next index, or about to be.
 func (t *Table) count(stats *Stats, s slot) {
 	switch {
 	case !s.taken() || s.frozen() || t.check(s) != nil:
@@ -47,19 +47,18 @@ func (t *Table) count(stats *Stats, s slot) {
 	}
 }
 
-// Stats looks through this rank's part of the table. What changes meanwhile is counted or
-// not.
+// Stats examines this rank's part of the table. Changes meanwhile may be counted or not.
 func (t *Table) Stats() Stats {
 	stats := Stats{RecordBytes: t.recordWords * wordBytes}
 	if !t.closed.Load() && !t.visits {
-		// Of its own memory a rank reads what it can.
+		// A rank can always read its own memory.
 		stats, _ = t.statsOf(context.Background(), t.world.Rank())
 	}
 	t.own(&stats)
 	return stats
 }
 
-// StatsOf looks through the part of any rank, as Stats through this one's. It reads all of its slots.
+// StatsOf examines the part of any rank, as Stats does for this rank. It reads all slots of that rank.
 func (t *Table) StatsOf(ctx context.Context, rank int) (Stats, error) {
 	err := cmp.Or(checkContext(ctx), t.checkOwner(rank))
 	var stats Stats
@@ -73,7 +72,7 @@ func (t *Table) StatsOf(ctx context.Context, rank int) (Stats, error) {
 	return stats, nil
 }
 
-// statsOf looks through the part of a rank.
+// statsOf examines the part of a rank.
 func (t *Table) statsOf(ctx context.Context, rank int) (Stats, error) {
 	stats := Stats{RecordBytes: t.recordWords * wordBytes}
 	slots := make([]uint64, bucketsAtOnce*bucketSlots)
@@ -126,10 +125,10 @@ func (t *Table) checkOwner(rank int) error {
 	return nil
 }
 
-// bucketsAtOnce is how many are read together.
+// bucketsAtOnce is the number of buckets that are read together.
 const bucketsAtOnce = 16
 
-// readSlots reads the slots that begin at a displacement.
+// readSlots reads the slots that begin at displacement start.
 func (t *Table) readSlots(ctx context.Context, rank, start int, to []uint64) error {
 	if err := t.words.GetAccumulate(window.NoOp, nil, to, rank, start); err != nil {
 		return err

@@ -15,83 +15,80 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Config sizes a table. Every rank passes the same. The memory is allocated at once:
-// about 16 bytes a slot, and RecordBytes.
+// Config sets the size of a table. Every rank passes the same Config. New allocates all memory: about 16 bytes a
+// slot, and RecordBytes.
 type Config struct {
-	// Slots is for how many keys each rank has slots at first, 1 to MaxSlots; it is rounded up to
-	// a multiple of 8. More are made when they are needed, in the record space: see Growth in the
-	// package's description.
+	// Slots is the number of slots of each rank at first, one for each key: 1 to MaxSlots, rounded up to a multiple
+	// of 8. A table makes more when it needs them, in the record space: see Growth in the package documentation.
 	Slots int
-	// RecordBytes is the room of each rank's entries, 8 to MaxRecordBytes; see
-	// [CounterBytes] and [EntryBytes]. Some more is needed for values that were replaced and
-	// whose space is not used again yet, and for slots: see Space and Growth in the package's description.
+	// RecordBytes is the space for each rank's entries, 8 to MaxRecordBytes bytes: see [CounterBytes] and
+	// [EntryBytes]. Allow more for replaced values whose space is not reused yet, and for slots: see Space and Growth
+	// in the package documentation.
 	RecordBytes int
-	// Clients is how many processes may be attached to the table at once: see Serve. It is 0 in
-	// a job of more than one rank.
+	// Clients is the number of processes that may be attached to the table at once: see [Table.Serve]. It is 0 in a
+	// job of more than one rank.
 	Clients int
 }
 
-// The most that a Config may ask for.
+// The limits of a Config.
 const (
 	MaxSlots       = 1 << 32
 	MaxRecordBytes = wordBytes << placeBits
 )
 
-// A Table is this rank's end of a table. All methods but Close may be called from any
-// goroutine.
+// A Table is this rank's handle of a table. All methods but Close may be called from any goroutine.
 type Table struct {
 	world *world.World
-	// size is how many ranks own entries.
+	// size is the number of ranks that own entries.
 	size int
 
-	// buckets are those of each owner's first index.
+	// buckets is the number of buckets of each owner's first index.
 	buckets     int
 	recordWords int
-	// hash spreads the keys; tests choose one that makes them collide.
+	// hash spreads the keys. Tests choose one that makes keys collide.
 	hash func(key string) uint64
 
-	// ahead: memory that is mapped is fetched ahead of its use. abreast: several ranks are flushed side by side.
-	// Benchmarks show what that brings.
+	// ahead enables the prefetch of mapped memory, abreast the concurrent flush of several ranks. Benchmarks turn
+	// them off to show what they contribute.
 	ahead, abreast bool
-	// part is how many operations have a batch be divided into parts. combines: of those of one kind on one
-	// key one is carried out.
+	// part is the number of operations from which a batch is divided into parts. combines enables carrying out one
+	// operation for all of its kind on one key.
 	part     int
 	combines bool
-	// patience is how long an operation waits for space that others are about to give. It is usualPatience; tests
-	// choose another.
+	// patience is how long an operation waits for space that others are about to free. It is usualPatience except in
+	// tests.
 	patience time.Duration
 
-	// words is the window of each rank, bytes the same as bytes.
+	// words is the window, and bytes is a view of it as bytes.
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 
-	// local is this rank's window; of a client, which visits tells that it is, it has a header only.
+	// local is this rank's part of the window. A client, for which visits is set, has only a header.
 	local  []uint64
 	visits bool
-	// gate is nil of a table without clients.
+	// gate is nil in a table without clients.
 	gate   *gate
 	spaces []space
-	// known are the latest views of owners that are not mapped; crowded counts, for each, the new keys that
-	// lay far from their homes.
+	// known has the latest views of owners that are not mapped. crowded counts, for each owner, the new keys that lay
+	// far from their homes.
 	known     []knownView
 	crowded   []atomic.Uint32
 	reclaimer reclaimer
-	// late are Runs that were given up and have not ended; entered spreads announcements.
+	// late counts abandoned Runs that have not ended. entered spreads the announcements.
 	late    sync.WaitGroup
 	entered atomic.Uint32
 	batches sync.Pool
 	closed  atomic.Bool
-	// These are those of Stats.
+	// The counters of Stats.
 	operations, combined, retries, refills, growths atomic.Uint64
 }
 
-// A knownView is a view whose words are those of some moment each.
+// A knownView is a view whose two words may have been read at different moments.
 type knownView struct{ current, next atomic.Uint64 }
 
-// New makes an empty table. It is collective; it blocks until every rank has called it,
-// and if one fails all do. The options are for the table's window, and the same on every
-// rank; see Measuring in the package's description. The table uses several operations:
-// window.SameOp is not for it.
+// New makes an empty table. It is collective: it blocks until every rank has called it, and if one fails, all do. The
+// options are those of the table's window, and the same on every rank: see Measuring in the package documentation.
+// window.SameOp is not allowed, because the table uses several operations.
 func New(ctx context.Context, w *world.World, config Config, options ...window.Option) (*Table, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, fmt.Errorf("hashtable: New: %w", err)
@@ -126,7 +123,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	return t, nil
 }
 
-// complete sets what follows from a table's size: so many buckets and record words at each of its owners.
+// complete sets the fields that follow from the numbers of buckets, record words and owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
 	t.ahead, t.abreast, t.part, t.combines, t.patience = true, true, leastPart, true, usualPatience
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
@@ -136,7 +133,7 @@ func (t *Table) complete(buckets, recordWords, owners int) {
 	t.setBags(mostWaiting)
 }
 
-// agree checks the ranks' configurations: all see all, so all come to the same end.
+// agree checks the Configs of all ranks. Every rank checks all of them, so that all return the same error.
 func agree(ctx context.Context, w *world.World, mine Config) error {
 	all := make([]Config, w.Size())
 	if err := world.AllGather(ctx, w, []Config{mine}, all); err != nil {
@@ -159,8 +156,8 @@ func agree(ctx context.Context, w *world.World, mine Config) error {
 	return nil
 }
 
-// Close ends the table. It is collective: every operation of every rank has returned
-// when it does. It is called once, and not while this rank's operations run.
+// Close ends the table. It is collective: when it returns, every operation of every rank has returned. It may be
+// called once, and not while operations of this rank run.
 func (t *Table) Close() error {
 	if t.closed.Swap(true) {
 		return fmt.Errorf("hashtable: Close: %w", ErrClosed)
@@ -176,14 +173,14 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// Owner is the rank that has key's entry.
+// Owner returns the rank that owns key.
 func (t *Table) Owner(key string) int { return t.home(key).owner }
 
-// recordStart is the displacement of the record space in words: it is behind the first index and
-// a block for another of its size.
+// recordStart returns the displacement of the record space in words. The space follows the first index and a block
+// for another of its size.
 func (t *Table) recordStart() int { return headerWords + 2*blockWords(t.buckets) }
 
-// Get reads the bytes under key. A counter is an ErrKind; see [Table.Count].
+// Get returns the bytes under key. The error is an ErrKind if the value is a counter: see [Table.Count].
 func (t *Table) Get(ctx context.Context, key string) (value []byte, found bool, err error) {
 	b, r, err := t.one(ctx, opGet, key, nil, 0)
 	value = bytes.Clone(r.Value)
@@ -191,7 +188,7 @@ func (t *Table) Get(ctx context.Context, key string) (value []byte, found bool, 
 	return value, r.Found, err
 }
 
-// AppendGet is Get into the caller's memory: it appends the bytes to to.
+// AppendGet is like Get, and appends the bytes to the caller's slice.
 func (t *Table) AppendGet(ctx context.Context, to []byte, key string) (value []byte, found bool, err error) {
 	b, r, err := t.one(ctx, opGet, key, nil, 0)
 	to = append(to, r.Value...)
@@ -199,36 +196,36 @@ func (t *Table) AppendGet(ctx context.Context, to []byte, key string) (value []b
 	return to, r.Found, err
 }
 
-// Count reads the counter under key. Bytes are an ErrKind; see [Table.Get].
+// Count returns the counter under key. The error is an ErrKind if the value is bytes: see [Table.Get].
 func (t *Table) Count(ctx context.Context, key string) (count uint64, found bool, err error) {
 	b, r, err := t.one(ctx, opCount, key, nil, 0)
 	t.release(b)
 	return r.Count, r.Found, err
 }
 
-// Put sets the bytes under key. A counter there is an ErrKind: delete it first.
+// Put sets the bytes under key. The error is an ErrKind if the value is a counter: delete it first.
 func (t *Table) Put(ctx context.Context, key string, value []byte) error {
 	b, _, err := t.one(ctx, opPut, key, value, 0)
 	t.release(b)
 	return err
 }
 
-// Add adds delta to the counter under key, modulo 2^64, and returns the sum. A key that is
-// not there begins at 0. Bytes there are an ErrKind.
+// Add adds delta to the counter under key, modulo 2^64, and returns the sum. A new key begins at 0. The error is an
+// ErrKind if the value is bytes.
 func (t *Table) Add(ctx context.Context, key string, delta uint64) (uint64, error) {
 	b, r, err := t.one(ctx, opAdd, key, nil, delta)
 	t.release(b)
 	return r.Count, err
 }
 
-// Delete removes key and tells whether it was there.
+// Delete removes key and reports whether it was there.
 func (t *Table) Delete(ctx context.Context, key string) (found bool, err error) {
 	b, r, err := t.one(ctx, opDelete, key, nil, 0)
 	t.release(b)
 	return r.Found, err
 }
 
-// one runs a batch of one operation. The value of its result is the batch's until release.
+// one runs a batch of one operation. The value of the result belongs to the batch until release.
 func (t *Table) one(ctx context.Context, kind opKind, key string, value []byte, delta uint64) (b *Batch, r Result, err error) {
 	b = t.batches.Get().(*Batch)
 	b.queue(kind, key, value, delta)
@@ -240,7 +237,7 @@ func (t *Table) one(ctx context.Context, kind opKind, key string, value []byte, 
 	return b, b.Result(0), err
 }
 
-// release gives back a batch of one.
+// release returns a batch of one to the pool.
 func (t *Table) release(b *Batch) {
 	b.Reset()
 	t.batches.Put(b)

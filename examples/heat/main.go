@@ -1,13 +1,13 @@
-// Command heat lets heat spread on a plate that is distributed over the ranks, and draws it.
+// Command heat computes how heat spreads on a plate that is distributed over the ranks, and draws it.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/heat -o heat.png
 //	go run ./cmd/rmarun -n 4 ./examples/heat -start sine
 //
-// The edges of the plate stay cold. In each step an element comes nearer to the mean of its four neighbours, by the
-// explicit scheme of finite differences; in between the ranks give their neighbours their edges. A plate that
-// begins as one wave of a sine in each direction stays one, and fades by a factor that is known for each step: with
-// -start sine that is verified. With -start spots, the default, the heat may only become less, and nowhere more than it
-// was at most.
+// The edges of the plate stay cold. In each step an element moves toward the mean of its four neighbors, by the
+// explicit scheme of finite differences. Between steps the ranks exchange edges with their neighbors. A plate that
+// begins as one wave of a sine in each direction keeps that shape, and fades by a known factor in each step: -start
+// sine verifies that. With -start spots, the default, the total heat may only decrease, and no element may exceed the
+// initial maximum.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say.
+// job holds the flags.
 type job struct {
 	size, steps int
 	pattern     int
@@ -37,7 +37,7 @@ type job struct {
 	by          grid.Sync
 }
 
-// What the plate begins with.
+// The initial patterns of the plate.
 const (
 	spots = iota
 	sine
@@ -60,8 +60,8 @@ func newKernel() *kernel.Kernel {
 	}
 }
 
-// spread is what of the difference to its neighbours comes over in a step: the most at which the scheme is stable is a
-// quarter.
+// spread is the share of the difference to its neighbors by which an element changes in a step. The scheme is stable
+// until a quarter.
 const spread = 0.2
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) (err error) {
@@ -122,7 +122,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) (err error) {
 	return nil
 }
 
-// start is the heat of an element at first, 0 to 1.
+// start returns the initial heat of an element, 0 to 1.
 func (j *job) start(row, column int) float64 {
 	if j.pattern == sine {
 		return j.wave(row) * j.wave(column)
@@ -137,10 +137,10 @@ func (j *job) start(row, column int) float64 {
 	return heat
 }
 
-// wave is half a wave of a sine over the plate, which is nothing at the edges.
+// wave returns half a wave of a sine over the plate, which is zero at the edges.
 func (j *job) wave(line int) float64 { return math.Sin(math.Pi * float64(line+1) / float64(j.size+1)) }
 
-// step works out the plate after a step. The borders at the edges are zero always.
+// step computes the plate after a step. The borders at the edges of the plate are always zero.
 func step(field *grid.Field, next []float64) {
 	columns := field.Columns
 	for i := range field.Rows {
@@ -155,7 +155,7 @@ func step(field *grid.Field, next []float64) {
 	}
 }
 
-// A sum is the heat of a plate, and the most of an element.
+// A sum is the total heat of a plate, and the greatest of an element.
 type sum struct{ heat, most float64 }
 
 func total(ctx context.Context, r *kernel.Rank, field *grid.Field) (sum, error) {
@@ -198,7 +198,7 @@ func (j *job) verify(ctx context.Context, r *kernel.Rank, field *grid.Field, bef
 	return "", nil
 }
 
-// draw has rank 0 get the plate from all, line by line, and write the picture.
+// draw makes rank 0 get the plate from all ranks, line by line, and write the picture.
 func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field, to *drawing) error {
 	plate, err := window.Create(ctx, r.World, packed(field))
 	if err != nil {
@@ -233,7 +233,7 @@ func (j *job) draw(ctx context.Context, r *kernel.Rank, field *grid.Field, to *d
 	return to.write(picture(whole, j.size))
 }
 
-// packed is the block without its borders.
+// packed returns the block without its borders.
 func packed(field *grid.Field) []float64 {
 	block := make([]float64, 0, field.Rows*field.Columns)
 	for i := range field.Rows {
@@ -242,7 +242,7 @@ func packed(field *grid.Field) []float64 {
 	return block
 }
 
-// picture goes from black over red and yellow to white, for the most heat that there is.
+// picture returns an image from black over red and yellow to white for the greatest heat.
 func picture(plate []float64, size int) image.Image {
 	most := 0.0
 	for _, heat := range plate {
@@ -262,12 +262,11 @@ func picture(plate []float64, size int) image.Image {
 // A drawing is the file for the picture, before there is one.
 type drawing struct {
 	file *os.File
-	// made tells that there was no such file before, written that the picture is in it.
+	// made is set if the file did not exist before, written if the picture is in it.
 	made, written bool
 }
 
-// create has rank 0 open the file, if there is to be one, before there is work that would be in vain. All ranks get an
-// error if it cannot.
+// create makes rank 0 open the file, if one is requested, before any work. All ranks get an error if it cannot.
 func (j *job) create(ctx context.Context, r *kernel.Rank) (d *drawing, err error) {
 	if j.file == "" {
 		return nil, nil
@@ -278,7 +277,7 @@ func (j *job) create(ctx context.Context, r *kernel.Rank) (d *drawing, err error
 	failed := []bool{err != nil}
 	told := world.Broadcast(ctx, r.World, 0, failed)
 	if told == nil && failed[0] {
-		// Rank 0 does not leave before all know why.
+		// Rank 0 must not leave before all ranks know the reason.
 		_ = r.Barrier(ctx)
 	}
 	switch {
@@ -290,7 +289,7 @@ func (j *job) create(ctx context.Context, r *kernel.Rank) (d *drawing, err error
 	return d, told
 }
 
-// open opens a file. What is in it stays until there is a picture.
+// open opens a file. Its contents stay until there is a picture.
 func open(name string) (d *drawing, err error) {
 	d = &drawing{made: true}
 	d.file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -302,7 +301,7 @@ func open(name string) (d *drawing, err error) {
 }
 
 func (d *drawing) write(drawn image.Image) error {
-	// What is no ordinary file, as a pipe, has no length.
+	// A file that is not regular, such as a pipe, has no length.
 	if info, err := d.file.Stat(); err == nil && info.Mode().IsRegular() {
 		if err := d.file.Truncate(0); err != nil {
 			return err
@@ -313,7 +312,7 @@ func (d *drawing) write(drawn image.Image) error {
 	return err
 }
 
-// close closes the file, and removes it if it was made for a picture that is not there.
+// close closes the file. It removes a file that was made for a picture that does not exist.
 func (d *drawing) close() error {
 	err := d.file.Close()
 	if d.made && (!d.written || err != nil) {

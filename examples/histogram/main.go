@@ -1,10 +1,10 @@
-// Command histogram counts random numbers in a table that the ranks share, as the kernel of that name of the
-// bale suite does.
+// Command histogram counts random numbers in a table that the ranks share, as the kernel of that name of the bale
+// suite does.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/histogram
 //
-// Each rank adds one to as many random words of the table as it is told, some at a time. To verify that, each
-// takes them back again: then all words are zero.
+// Each rank adds one to random words of the table, a given number of times, several words at a time. To verify that,
+// each rank subtracts the same again: then all words must be zero.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say: updates and words of each rank, and how many updates go together.
+// job holds the flags: updates and words of each rank, and the number of updates that go together.
 type job struct{ updates, words, together int }
 
 func newKernel() *kernel.Kernel {
@@ -84,7 +84,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// add adds a number to random words, the same ones each time.
+// add adds a number to random words, the same words each time.
 func (j *job) add(ctx context.Context, r *kernel.Rank, table *globalarray.Array[int64], number int64) error {
 	random := rand.New(rand.NewPCG(1, uint64(r.Rank())))
 	indices, values := make([]int, min(j.together, j.updates)), make([]int64, min(j.together, j.updates))
@@ -104,13 +104,13 @@ func (j *job) add(ctx context.Context, r *kernel.Rank, table *globalarray.Array[
 	return nil
 }
 
-// sum is that of all words.
+// sum returns the sum of all words.
 func sum(ctx context.Context, r *kernel.Rank, table *globalarray.Array[int64]) (int64, error) {
 	total := []int64{0}
 	for _, word := range table.Local() {
 		total[0] += *word
 	}
-	// It has ended on no rank before every rank has summed up.
+	// It returns on no rank before every rank has summed up.
 	err := world.AllReduceOp(ctx, r.World, total, total, world.Sum)
 	return total[0], err
 }

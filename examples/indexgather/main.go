@@ -3,8 +3,7 @@
 //
 //	go run ./cmd/rmarun -n 4 ./examples/indexgather
 //
-// Each rank reads as many random words as it is told, some at a time, and looks whether each is that of its
-// index.
+// Each rank reads a given number of random words, several at a time, and checks each against its index.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say: reads and words of each rank, and how many reads go together.
+// job holds the flags: reads and words of each rank, and the number of reads that go together.
 type job struct{ reads, words, together int }
 
 func newKernel() *kernel.Kernel {
@@ -37,7 +36,7 @@ func newKernel() *kernel.Kernel {
 	}
 }
 
-// content is the word of an index.
+// content returns the word of an index.
 func content(i int) int64 { return -int64(i) - 1 }
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) error {

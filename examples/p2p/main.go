@@ -3,11 +3,13 @@
 //	go run ./cmd/rmarun -n 4 ./examples/p2p
 //	go run ./cmd/rmarun -n 2 ./examples/p2p -m 10000 -n 100 -group 4
 //
-// Each rank has some columns of a grid of m columns and n lines. The first line and the first column are given: element
-// i, j there is i + j. Every other one is the sum of its neighbours before in its line and its column, less the one
-// before in both. So a rank has to wait, in each line, for the last element of the rank before it, which puts it and
-// notifies. At the end of an iteration the last element, negative, becomes the first one, so that values grow in the
-// next, by what is known: the last one is (iterations+1) * (m+n-2).
+// Each rank has some columns of a grid of m columns and n lines. The first line and the first column are given:
+// element i, j there is i + j. Every other element is the sum of the previous elements in its line and in its column,
+// less the element before both. So a rank must wait, in each line, for the last element of the previous rank, which
+// puts it and notifies.
+//
+// At the end of an iteration the last element, negated, becomes the first one, so that values grow by a known amount
+// in the next. The last element is finally (iterations+1) * (m+n-2).
 package main
 
 import (
@@ -24,7 +26,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say: columns and lines, and how many lines go together.
+// job holds the flags: columns, lines, iterations, and the number of lines that go together.
 type job struct{ columns, lines, iterations, group int }
 
 func newKernel() *kernel.Kernel {
@@ -52,19 +54,19 @@ func (j *job) check(ranks int) error {
 
 // The notification slots of the window.
 const (
-	// slotOfLines tells of lines that the rank before has passed on, slotOfCorner that the last rank has.
+	// slotOfLines counts lines that the previous rank has passed on. slotOfCorner counts corners from the last rank.
 	slotOfLines = iota
 	slotOfCorner
 )
 
-// A pipeline is a rank's part of the work. Its memory is the window: each line has the last element of the rank
-// before it, and then its own columns; the first rank has no other before it.
+// A pipeline is a rank's part of the work. Its memory is the window. Each line has the last element of the previous
+// rank, and then its own columns. The first rank has no previous one.
 type pipeline struct {
 	*job
 	rank, ranks int
 	win         *window.Window[float64]
 	grid        []float64
-	// stride is how long a line is here, next how long on the next rank.
+	// stride is the length of a line on this rank, next that on the next rank.
 	stride, next int
 	edge         []float64
 }
@@ -129,8 +131,9 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// iterate works out the grid once. A rank may run into the next iteration while those behind it are in this one: what it
-// puts there they have read, as the first rank, which all wait for, begins when the last has come to its end.
+// iterate computes the grid once. A rank may begin the next iteration while later ranks are in this one. They have
+// read what it overwrites there: the first rank begins an iteration only when the last has finished, and all wait for
+// the first.
 func (p *pipeline) iterate(ctx context.Context) error {
 	for top := 1; top < p.lines; top += p.group {
 		bottom := min(top+p.group, p.lines)
@@ -155,7 +158,7 @@ func (p *pipeline) iterate(ctx context.Context) error {
 	return p.close(ctx)
 }
 
-// pass has the last elements of lines on the next rank.
+// pass puts the last elements of lines to the next rank.
 func (p *pipeline) pass(ctx context.Context, top, bottom int) error {
 	for i := top; i < bottom-1; i++ {
 		if err := p.win.Put(p.edge[i-top:][:1], p.rank+1, i*p.next); err != nil {
@@ -163,7 +166,7 @@ func (p *pipeline) pass(ctx context.Context, top, bottom int) error {
 		}
 	}
 	if bottom-top > 1 {
-		// The notification is of the last put only.
+		// The notification covers the last put only.
 		if err := p.win.Flush(ctx, p.rank+1); err != nil {
 			return err
 		}
@@ -174,7 +177,7 @@ func (p *pipeline) pass(ctx context.Context, top, bottom int) error {
 	return p.win.FlushLocal(ctx, p.rank+1)
 }
 
-// close has the last element, negative, at the beginning of the first rank's grid.
+// close puts the last element, negated, to the beginning of the first rank's grid.
 func (p *pipeline) close(ctx context.Context) error {
 	if p.ranks == 1 {
 		p.grid[0] = -p.grid[len(p.grid)-1]
@@ -193,7 +196,7 @@ func (p *pipeline) close(ctx context.Context) error {
 	return nil
 }
 
-// sum works out a line of which the first element is known, from the one above.
+// sum computes a line whose first element is known, from the line above.
 func sum(line, above []float64) {
 	above = above[:len(line)]
 	last := line[0]

@@ -1,13 +1,13 @@
-// Command stencil applies a star to a grid that is distributed over the ranks, again and again: Stencil of the Parallel
+// Command stencil repeatedly applies a star to a grid that is distributed over the ranks: Stencil of the Parallel
 // Research Kernels.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/stencil
 //	go run ./cmd/rmarun -n 2 ./examples/stencil -n 2000 -radius 4 -sync notify
 //
-// Element i, j of the n x n grid is i + j at first. In an iteration each element that is as far from all sides as the
-// star reaches gets added to it the weighted sum of those in its row and its column that are up to a radius away, and then
-// all elements of the grid become 1 more; in between the ranks give their neighbours their edges. The sums are
-// slopes, so what was added is known: all of it is 2 in each iteration.
+// Element i, j of the n x n grid is initially i + j. An iteration adds to the result of each element the weighted sum of
+// the elements in its row and its column within the radius. Elements closer to a side than the radius have no result.
+// Then all elements of the grid grow by 1. Between iterations the ranks exchange edges with their neighbors. The sums
+// are slopes, so the results are known: each grows by 2 in an iteration.
 package main
 
 import (
@@ -22,11 +22,11 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say.
+// job holds the flags.
 type job struct {
 	order, iterations, radius int
 	by                        grid.Sync
-	// simd allows several elements at a time.
+	// simd enables arithmetic on several elements at a time.
 	simd bool
 }
 
@@ -59,9 +59,9 @@ func (j *job) check(ranks int) error {
 type sweep struct {
 	arithmetic
 	field *grid.Field
-	// out is what was added to each element of the block, a line each.
+	// out is the sum of the stars of each element of the block, by lines.
 	out [][]float64
-	// From first to before last are the lines and columns of the block in which there are stars.
+	// The lines and columns of the block that have stars: from first to before last.
 	firstRow, lastRow, firstColumn, lastColumn int
 	weights                                    []float64
 }
@@ -111,7 +111,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// arithmetic is what this processor has of what is allowed.
+// arithmetic returns the fastest arithmetic that is enabled and that this processor has.
 func (j *job) arithmetic() arithmetic {
 	if j.simd {
 		if v := vectors(); v != nil {
@@ -152,14 +152,14 @@ func (s *sweep) apply() {
 	}
 }
 
-// advance makes all elements 1 more.
+// advance adds 1 to all elements.
 func (s *sweep) advance() {
 	for i := range s.field.Rows {
 		s.increase(s.field.Row(i)[s.field.Width:][:s.field.Columns])
 	}
 }
 
-// norm is the sum of what was added.
+// norm returns the sum of all results.
 func (s *sweep) norm() (norm float64) {
 	for i := s.firstRow; i < s.lastRow; i++ {
 		for _, value := range s.out[i][min(s.firstColumn, s.lastColumn):s.lastColumn] {

@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/cpu"
 
-// vectors is the arithmetic of several elements at a time, nil if the processor has no instructions for it.
+// vectors returns arithmetic on several elements at a time, or nil if the processor has no instructions for it.
 func vectors() *arithmetic {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return nil
@@ -13,7 +13,7 @@ func vectors() *arithmetic {
 			if len(out) == 0 || radius == 0 {
 				return
 			}
-			// A look at the last element of each part is one at all that is read.
+			// The last element of each part is checked: all others lie before it.
 			middle := lines[radius*stride+radius:]
 			_, _ = middle[radius*stride+len(out)-1], middle[radius+len(out)-1]
 			addStarsVector(&out[0], &middle[0], len(out), stride, radius, &weights[0])
@@ -26,12 +26,12 @@ func vectors() *arithmetic {
 	}
 }
 
-// addStarsVector is addStars whose in is the first middle. weights are as many as the radius, n is more than 0.
+// addStarsVector is addStars; in is the first middle. weights has radius elements, and n is more than 0.
 //
 //go:noescape
 func addStarsVector(out, in *float64, n, stride, radius int, weights *float64)
 
-// increaseVector adds by to n elements, more than 0.
+// increaseVector adds by to n elements; n is more than 0.
 //
 //go:noescape
 func increaseVector(line *float64, n int, by float64)

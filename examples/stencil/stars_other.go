@@ -2,5 +2,5 @@
 
 package main
 
-// vectors is nil: there are none for this processor.
+// vectors returns nil: this processor has no such arithmetic.
 func vectors() *arithmetic { return nil }

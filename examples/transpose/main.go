@@ -1,12 +1,12 @@
-// Command transpose adds the transpose of a matrix that is distributed over the ranks to another, again and again:
+// Command transpose repeatedly adds the transpose of a matrix that is distributed over the ranks to another matrix:
 // Transpose of the Parallel Research Kernels.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/transpose
 //	go run ./cmd/rmarun -n 2 ./examples/transpose -order 2000 -by get -sync flush
 //
-// Each rank has as many columns of both matrices, A and B, of which B is zero at first and element i, j of A is
-// i + order*j. In an iteration the transpose of A is added to B, and each element of A becomes 1 more. At the end all of B is
-// known.
+// Each rank has the same number of columns of both matrices, A and B. B is initially zero, and element i, j of A is i
+// + order*j. In an iteration the transpose of A is added to B, and each element of A grows by 1. At the end all of B
+// is known.
 package main
 
 import (
@@ -22,16 +22,16 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// job is what the flags say.
+// job holds the flags.
 type job struct {
 	order, iterations, tile int
-	// by is how blocks move, sync what synchronizes.
+	// by selects how blocks move, sync how ranks synchronize.
 	by, sync int
-	// simd allows several elements at a time.
+	// simd enables arithmetic on several elements at a time.
 	simd bool
 }
 
-// A rank puts blocks to those that need them, or these get them.
+// A rank puts blocks to the ranks that need them, or these get them.
 const (
 	byPut = iota
 	byGet
@@ -62,7 +62,7 @@ that of it in which blocks were exchanged, of rank 0.`,
 	}
 }
 
-// arithmetic is what this processor has of what is allowed.
+// arithmetic returns the fastest arithmetic that is enabled and that this processor has.
 func (j *job) arithmetic() arithmetic {
 	if j.simd {
 		if v := vectors(); v != nil {
@@ -79,16 +79,17 @@ func (j *job) check(ranks int) error {
 	return nil
 }
 
-// A matrix is a rank's part of the work: a and b are its columns, one behind the other.
+// A matrix is a rank's part of the work: a and b are its columns, one after the other.
 type matrix struct {
 	*job
 	arithmetic
 	rank, ranks int
-	// block is how many columns a rank has. What a rank has of the lines of one is a square block of so many.
+	// block is the number of columns of a rank. The part of these columns in the lines of one rank is a square block
+	// of that size.
 	block int
 	a, b  []float64
-	// win has room for the blocks that come from each other rank, or that go there, twice, because one who is ahead
-	// may put the next while this rank takes the last. packed is for a block that goes, or comes.
+	// win has room for the blocks from each other rank, or to it, twice, because a rank that is ahead may put the
+	// next block while this rank reads the last. packed is for a block that is sent or received.
 	win    *window.Window[float64]
 	packed []float64
 }
@@ -153,18 +154,18 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	return nil
 }
 
-// step adds the transpose of A to B, and 1 to A. It tells how long blocks were exchanged.
+// step adds the transpose of A to B, and 1 to A. It returns the time for which blocks were exchanged.
 func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging float64, err error) {
 	size := m.block * m.block
 	area := turn * len(m.packed)
 	if err := m.transpose(m.lines(m.b, m.rank), m.order, m.lines(m.a, m.rank), m.addTile, nil); err != nil {
 		return 0, err
 	}
-	// In each phase blocks go one rank further, so that not all go to one at a time.
+	// In each phase blocks go one rank further, so that not all ranks send to the same one.
 	for phase := 1; phase < m.ranks; phase++ {
 		to, at := (m.rank-phase+m.ranks)%m.ranks, size*(phase-1)
 		packed := m.packed[at:][:size]
-		// Columns go as soon as they are complete, from a cache.
+		// Columns are put as soon as they are complete, while they are cached.
 		put := func(first, last int) error {
 			begun := r.Now()
 			err := m.win.Put(packed[first*m.block:last*m.block], to, area+at+first*m.block)
@@ -202,7 +203,7 @@ func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging
 	return exchanging, nil
 }
 
-// synchronize returns when what all have put, or packed, is there.
+// synchronize returns when the blocks that all ranks have put, or packed, are there.
 func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 	if m.sync == syncFence {
 		return m.win.Fence(ctx)
@@ -210,7 +211,7 @@ func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 	if err := m.win.FlushAll(ctx); err != nil {
 		return err
 	}
-	// What this rank has stored comes before the barrier, too.
+	// This rank's stores must precede the barrier, too.
 	if err := m.win.Sync(); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 	return m.win.Sync()
 }
 
-// complete returns when what was got is here.
+// complete returns when the blocks that this rank gets have arrived.
 func (m *matrix) complete(ctx context.Context) error {
 	if m.sync == syncFence {
 		return m.win.Fence(ctx)
@@ -228,12 +229,11 @@ func (m *matrix) complete(ctx context.Context) error {
 	return m.win.FlushAll(ctx)
 }
 
-// lines are the columns from the first line of a rank's block on.
+// lines returns the columns from the first line of a rank's block on.
 func (m *matrix) lines(columns []float64, rank int) []float64 { return columns[rank*m.block:] }
 
-// transpose stores the transpose of a block of A, whose columns are order apart, in to, whose columns are stride apart, or
-// adds it there, and adds 1 to the block. It goes by tiles, and tells after each as many columns of to that they are
-// complete.
+// transpose stores the transpose of a block of A in to, or adds it there, and adds 1 to the block. The columns of the
+// block are order apart, those of to stride. It goes tile by tile. It calls complete when columns of to are complete.
 func (m *matrix) transpose(to []float64, stride int, from []float64, tile tile, complete func(first, last int) error) error {
 	for i := 0; i < m.block; i += m.tile {
 		rows := min(m.tile, m.block-i)
@@ -249,7 +249,7 @@ func (m *matrix) transpose(to []float64, stride int, from []float64, tile tile, 
 	return nil
 }
 
-// scatter adds a block that was transposed to the lines of B of the rank that it comes from.
+// scatter adds a transposed block to the lines of B of the rank from which it comes.
 func (m *matrix) scatter(rank int, block []float64) {
 	lines := m.lines(m.b, rank)
 	for c := range m.block {
@@ -257,7 +257,7 @@ func (m *matrix) scatter(rank int, block []float64) {
 	}
 }
 
-// wrong is by how much B is off, in all.
+// wrong returns the total error of B.
 func (m *matrix) wrong() (wrong float64) {
 	times := float64(m.iterations + 1)
 	added := times * float64(m.iterations) / 2

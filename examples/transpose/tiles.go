@@ -1,18 +1,18 @@
 package main
 
-// An arithmetic is how elements are moved and calculated.
+// An arithmetic moves and adds elements.
 type arithmetic struct {
 	// addTile adds the transpose, storeTile stores it.
 	addTile, storeTile tile
-	// add adds as many elements to others.
+	// add adds elements to others.
 	add func(to, from []float64)
 }
 
-// A tile transposes rows of as many columns, which are order apart in from, to columns that are stride apart in to, and
-// adds 1 to what is in from.
+// A tile adds or stores the transpose of a part of a matrix: columns of rows elements each. The columns are order
+// apart in from, those of to stride. It adds 1 to the elements of from.
 type tile func(to []float64, stride int, from []float64, order, rows, columns int)
 
-// loops are Go's, which the compiler makes do one element at a time.
+// loops is arithmetic in Go, which the compiler does one element at a time.
 var loops = arithmetic{addTile: addTile, storeTile: storeTile, add: add}
 
 func addTile(to []float64, stride int, from []float64, order, rows, columns int) {
@@ -43,12 +43,12 @@ func storeTile(to []float64, stride int, from []float64, order, rows, columns in
 	}
 }
 
-// four are columns, side by side.
+// four returns four adjacent columns.
 func four(from []float64, order, rows int) [4][]float64 {
 	return [4][]float64{from[:rows], from[order:][:rows], from[2*order:][:rows], from[3*order:][:rows]}
 }
 
-// addFour adds four columns to lines that are stride apart, and 1 to the columns: what is side by side is written
+// addFour adds four columns to lines that are stride apart, and adds 1 to the columns. Adjacent elements are written
 // together.
 func addFour(to []float64, stride int, columns [4][]float64) {
 	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
@@ -66,7 +66,7 @@ func addFour(to []float64, stride int, columns [4][]float64) {
 	}
 }
 
-// storeFour is addFour that stores.
+// storeFour is like addFour, and stores instead of adding.
 func storeFour(to []float64, stride int, columns [4][]float64) {
 	a, b, c, d := columns[0], columns[1], columns[2], columns[3]
 	b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]

@@ -2,7 +2,7 @@ package main
 
 import "golang.org/x/sys/cpu"
 
-// vectors is the arithmetic of several elements at a time, nil if the processor has no instructions for it.
+// vectors returns arithmetic on several elements at a time, or nil if the processor has no instructions for it.
 func vectors() *arithmetic {
 	if !cpu.X86.HasAVX2 {
 		return nil
@@ -18,7 +18,7 @@ func vectors() *arithmetic {
 	}
 }
 
-// squares is a tile whose squares of 4 by 4 a vector makes, and what is left a loop.
+// squares returns a tile that transposes squares of 4 by 4 by vector, and the rest by loop.
 func squares(vector func(to *float64, stride int, from *float64, order, rows, columns int), loop tile) tile {
 	return func(to []float64, stride int, from []float64, order, rows, columns int) {
 		high, wide := rows&^3, columns&^3
@@ -26,7 +26,7 @@ func squares(vector func(to *float64, stride int, from *float64, order, rows, co
 			loop(to, stride, from, order, rows, columns)
 			return
 		}
-		// A look at the last elements is one at all.
+		// The last elements are checked: all others lie before them.
 		_, _ = to[(high-1)*stride+wide-1], from[(wide-1)*order+high-1]
 		vector(&to[0], stride, &from[0], order, high, wide)
 		if wide < columns {
@@ -38,17 +38,17 @@ func squares(vector func(to *float64, stride int, from *float64, order, rows, co
 	}
 }
 
-// addTileVector is addTile of more than 0 rows and columns, multiples of 4.
+// addTileVector is addTile for more than 0 rows and columns, multiples of 4.
 //
 //go:noescape
 func addTileVector(to *float64, stride int, from *float64, order, rows, columns int)
 
-// storeTileVector is storeTile of more than 0 rows and columns, multiples of 4.
+// storeTileVector is storeTile for more than 0 rows and columns, multiples of 4.
 //
 //go:noescape
 func storeTileVector(to *float64, stride int, from *float64, order, rows, columns int)
 
-// addVector is add of n elements, more than 0.
+// addVector is add for n elements; n is more than 0.
 //
 //go:noescape
 func addVector(to, from *float64, n int)

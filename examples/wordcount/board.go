@@ -9,20 +9,20 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A board is what rank 0 exposes to all while they count: the tasks, and how far the job
-// has come. In words:
+// A board is the window of rank 0 that all ranks use while they count. It has the tasks and the progress of the job.
+// In words:
 //
 //	0          the number of the next task to be taken
-//	8, 9, 10   pieces and bytes dealt with so far, and words counted
-//	16…        where each task begins in the text, in bytes, and where the last ends
+//	8, 9, 10   pieces and bytes of finished tasks, and words counted
+//	16…        the offsets of the tasks in the text, in bytes, and its end
 //	after      the text: the tasks
 //
-// The counters are each on a cache line apart from the rest, which does not change.
+// The counters are on cache lines apart from the rest, which does not change.
 type board struct {
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 	tasks int
-	// lookup is where the next results arrive.
+	// lookup receives the offsets of a task.
 	lookup [2]uint64
 }
 
@@ -34,7 +34,7 @@ const (
 	wordBytes     = 8
 )
 
-// newBoard is collective. Rank 0 passes the tasks, the others their number.
+// newBoard is collective. Rank 0 passes the tasks, the other ranks their number.
 func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) (*board, error) {
 	var text []byte
 	index := make([]uint64, 0, len(tasks)+1)
@@ -65,10 +65,10 @@ func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) 
 	return b, b.words.LockAll(ctx, window.NoCheck)
 }
 
-// textAt is the displacement in bytes of a place in the text.
+// textAt returns the displacement, in bytes, of a position in the text.
 func (b *board) textAt(place uint64) int { return (indexWord+b.tasks+1)*wordBytes + int(place) }
 
-// take takes the next task. There is none when the result is empty.
+// take takes the next task. The result is empty if there is none.
 func (b *board) take(ctx context.Context) ([]piece, error) {
 	if err := b.words.FetchAndOp(window.Sum, 1, &b.lookup[0], 0, nextTaskWord); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (b *board) take(ctx context.Context) ([]piece, error) {
 	return task, nil
 }
 
-// stop leaves no task to be taken, by any rank.
+// stop leaves no task for any rank.
 func (b *board) stop(ctx context.Context) error {
 	if err := b.words.Accumulate(window.Max, []uint64{uint64(b.tasks)}, 0, nextTaskWord); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (b *board) stop(ctx context.Context) error {
 	return b.words.Flush(ctx, 0)
 }
 
-// advance adds what this rank has counted since the last time to the progress of all.
+// advance adds what this rank has counted since the last call to the progress of all.
 func (b *board) advance(ctx context.Context, pieces, bytes, words uint64) error {
 	for i, n := range [progressWords]uint64{pieces, bytes, words} {
 		if err := b.words.Accumulate(window.Sum, []uint64{n}, 0, progressWord+i); err != nil {
@@ -118,7 +118,7 @@ func (b *board) advance(ctx context.Context, pieces, bytes, words uint64) error 
 	return b.words.Flush(ctx, 0)
 }
 
-// progress reads how far the job is.
+// progress reads the progress of the job.
 func (b *board) progress(ctx context.Context) (pieces, bytes, words uint64, err error) {
 	var now [progressWords]uint64
 	for i := range now {

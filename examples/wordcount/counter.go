@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// chunkBytes is how much of a file is read at once, tailBytes how much where only
-	// the rest of a word is wanted.
+	// chunkBytes is the number of bytes of a file that are read at once, tailBytes that number if only the rest of a
+	// word is needed.
 	chunkBytes = 256 << 10
 	tailBytes  = 4 << 10
-	// batchWords is how many words are added to the table at once: enough to hide
-	// latencies.
+	// batchWords is the number of words that are added to the table at once: enough to hide latencies.
 	batchWords = 1024
 )
 
-// A counter counts the words of pieces of files into the shared table. It is one rank's.
+// A counter counts the words of pieces of files into the shared table. It belongs to one rank.
 type counter struct {
 	ctx     context.Context
 	table   *hashtable.Table
@@ -27,7 +26,7 @@ type counter struct {
 	buffer  []byte
 	problem func(error)
 	found   totals
-	// err is the first error of the table. Words are not counted any more then.
+	// err is the first error of the table. After it no words are counted.
 	err error
 }
 
@@ -38,7 +37,7 @@ func newCounter(ctx context.Context, table *hashtable.Table, problem func(error)
 	}
 }
 
-// count counts a piece. Files that cannot be read are problems, but no errors.
+// count counts a piece. A file that cannot be read is a problem, but not an error.
 func (c *counter) count(p piece) error {
 	f, err := open(p.path)
 	if err == nil {
@@ -92,7 +91,7 @@ func (c *counter) read(f io.ReaderAt, p piece) error {
 		case offset == p.size, c.err != nil, c.ctx.Err() != nil:
 			return nil
 		case offset >= p.to && (next >= p.to || s.inside):
-			// Every word that begins from here on is another piece's.
+			// Every word that begins from here on belongs to another piece.
 			return nil
 		}
 	}
@@ -105,7 +104,7 @@ func (c *counter) add(word []byte) {
 	}
 }
 
-// flush adds what the tally has to the table, and empties it.
+// flush adds the tally's counts to the table, and empties the tally.
 func (c *counter) flush() {
 	for word, n := range c.tally.all() {
 		if c.batch.Add(word, n); c.batch.Len() == batchWords {

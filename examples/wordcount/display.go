@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// A display writes lines to standard error, and one line that is rewritten while
-// the job runs. It is used from any goroutine.
+// A display writes lines to standard error, and one line that is rewritten while the job runs. It may be used by any
+// goroutine.
 type display struct {
 	to io.Writer
-	// terminal: the progress is a line that is rewritten; lines: it is a line each
-	// time.
+	// terminal: the progress is a line that is rewritten. lines: it is a new line each time.
 	terminal, lines bool
 
 	mu sync.Mutex
-	// shown: the line that is rewritten is on the screen.
+	// shown is set while the line that is rewritten is on the screen.
 	shown bool
 }
 
 const (
-	// rewriteEvery and lineEvery are how often the progress is shown.
+	// rewriteEvery and lineEvery are the intervals at which the progress is shown.
 	rewriteEvery = 100 * time.Millisecond
 	lineEvery    = time.Second
 	// eraseLine is understood by every terminal in use.
@@ -32,7 +31,7 @@ func newDisplay(to io.Writer, terminal, lines bool) *display {
 	return &display{to: to, terminal: terminal, lines: lines}
 }
 
-// line writes a line, in one write, because other ranks write to the same place.
+// line writes a line, in one write because other ranks write to the same file.
 func (d *display) line(format string, arguments ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +39,7 @@ func (d *display) line(format string, arguments ...any) {
 	_, _ = io.WriteString(d.to, fmt.Sprintf(format, arguments...)+"\n")
 }
 
-// clear takes the progress off the screen.
+// clear removes the progress from the screen.
 func (d *display) clear() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,8 +65,8 @@ func (d *display) update(text string) {
 	d.shown = true
 }
 
-// follow shows the state from time to time until stop is called, if anybody wants to see
-// it. After stop state is not called any more.
+// follow shows the state at intervals until stop is called, if the progress is to be shown. state is not called after
+// stop.
 func (d *display) follow(state func() (string, error)) (stop func()) {
 	every := rewriteEvery
 	switch {

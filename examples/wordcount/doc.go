@@ -5,39 +5,32 @@
 //	go run ./cmd/rmarun -n 4 ./examples/wordcount -verify /usr/share/doc
 //	go run ./examples/wordcount -ranks 2 notes.txt
 //
-// Rank 0 lists the files under every PATH and cuts them into tasks, the largest first:
-// a piece of a large file, or several small files. The list stays in rank 0's
-// part of a window. Each rank takes the next task by an atomic add to a counter there,
-// reads it by Get, and counts its words into a table of its own, a tally.
-// When the tally is full, and at the end, its counts are added to the
-// distributed hash table, in batches. After that every rank looks through the words
-// that it owns, and rank 0 prints the most frequent of all.
+// Rank 0 lists the files under every PATH and cuts them into tasks, the largest first. A task is a piece of a large
+// file, or several small files. The list stays in rank 0's part of a window. Each rank takes the next task by an
+// atomic add to a counter there, and reads the task by Get. It counts the words in a local table, a tally. When the
+// tally is full, and at the end, its counts are added to the distributed hash table, in batches. Then every rank goes
+// through the words that it owns, and rank 0 prints the most frequent words of all.
 //
 // # Words
 //
-// A word is a longest run of letters, decimal digits (Unicode's classes L and Nd) and
-// underscores, in UTF-8. Any other character separates words, and so does a byte that is
-// not part of valid UTF-8. Case matters. A word of more than 1024 bytes is not counted
-// as a word, but its number is printed.
+// A word is a maximal sequence of letters, decimal digits (Unicode's classes L and Nd) and underscores, in UTF-8. Any
+// other character separates words, and so does a byte that is not part of valid UTF-8. Case matters. A word of more
+// than 1024 bytes is not counted as a word; the number of such words is printed.
 //
-// A word belongs to the piece of a file in which its first byte lies. A piece is read
-// from four bytes before its start, which are enough to tell whether a word that
-// seems to begin at the start began before it; and on behind its end, until the last
-// word that began in it is complete.
+// A word belongs to the piece of a file in which its first byte lies. A piece is read from four bytes before its
+// start. They are enough to find whether a word that seems to begin at the start began before it. A piece is read
+// beyond its end until the last word that began in it is complete.
 //
 // # Files
 //
-// A file with a NUL among its first 8 KiB is binary and is skipped. Of a
-// file that grows meanwhile what it had when it was listed is counted. A file or
-// directory that cannot be read, or a file that has become shorter, is named and
-// the job goes on. Symbolic links are followed where they are a PATH, and nowhere else.
+// A file with a NUL among its first 8 KiB is binary and is skipped. Of a file that grows meanwhile, the part is
+// counted that it had when it was listed. A file or directory that cannot be read, or a file that has become shorter,
+// is reported, and the job continues. Symbolic links are followed only if they are a PATH.
 //
 // # Errors
 //
-// What goes wrong in one rank is told to all: a rank whose table is full ends
-// the distribution of tasks, and all meet where the counting ends. A rank that dies
-// ends the job with an error that names it.
+// An error of one rank reaches all: a rank whose table is full ends the distribution of tasks, and all ranks agree on
+// the error at the end of the count. A rank that dies ends the job with an error that names it.
 //
-// What is printed to standard output is the same for the same files, whatever the number
-// of ranks; times go to standard error.
+// Standard output is the same for the same files, whatever the number of ranks. Times go to standard error.
 package main

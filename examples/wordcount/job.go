@@ -14,10 +14,10 @@ import (
 // A job is what the command line asks for. Every rank runs it.
 type job struct {
 	*options
-	// out gets the words and totals, from rank 0; errout gets what goes wrong, a line
-	// at a time, from each, and times and progress.
+	// out receives the words and totals from rank 0. errout receives problems from each rank, a line at a time, and
+	// times and progress.
 	out, errout io.Writer
-	// terminal: errout is one.
+	// terminal is set if errout is a terminal.
 	terminal bool
 }
 
@@ -27,22 +27,22 @@ type rank struct {
 	w     *world.World
 	show  *display
 	began time.Time
-	// listing and plan are rank 0's.
+	// listing and plan are set on rank 0 only.
 	listing *listing
 	plan    *plan
-	// room is how many different words the table is made for.
+	// room is the number of different words for which the table is made.
 	room  int
 	table *hashtable.Table
 	board *board
 }
 
-// A start is what rank 0 tells the others before they begin.
+// A start is what rank 0 sends to the other ranks before they begin.
 type start struct {
-	// Bytes is how many are in the pieces of all Tasks.
+	// Bytes is the number of bytes of all Tasks.
 	Tasks, Bytes int64
 }
 
-// run is the job on one rank. It prints what goes wrong, and returns it.
+// run runs the job on one rank. It prints an error and returns it.
 func (j *job) run(ctx context.Context, w *world.World) error {
 	r := newRank(j, w)
 	return r.tell(ctx, r.run(ctx))
@@ -52,7 +52,7 @@ func newRank(j *job, w *world.World) *rank {
 	return &rank{job: j, w: w, began: time.Now(), show: newDisplay(j.errout, j.terminal, j.progress && !j.terminal)}
 }
 
-// tell prints what ended this rank, if anything did and no other rank prints it.
+// tell prints the error that ended this rank, if any, unless another rank prints it.
 func (r *rank) tell(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, errElsewhere):
@@ -68,7 +68,7 @@ func (r *rank) tell(ctx context.Context, err error) error {
 	return err
 }
 
-// problem names something that went wrong in this rank.
+// problem prints a problem of this rank.
 func (r *rank) problem(err error) {
 	if r.w.Size() == 1 {
 		r.show.line("wordcount: %v", err)
@@ -77,8 +77,7 @@ func (r *rank) problem(err error) {
 	r.show.line("wordcount: rank %d: %v", r.w.Rank(), err)
 }
 
-// run goes through the job. Its steps are written so that an error of one rank ends
-// the same step in all.
+// run runs the steps of the job. An error of one rank ends the same step on all ranks.
 func (r *rank) run(ctx context.Context) error {
 	s, err := r.prepare(ctx)
 	if err != nil {
@@ -93,8 +92,8 @@ func (r *rank) carryOut(ctx context.Context, s start) error {
 		return err
 	}
 	err := r.evaluate(ctx, s)
-	// Where a rank may be lost, or will not come, there is no closing together; the
-	// end of the process tells the others.
+	// If a rank has failed or will not arrive, the collective Close is skipped. The end of the process tells the
+	// others.
 	if agreed := agree(ctx, r.w, err); agreed != nil {
 		err = agreed
 		if r.lost(ctx) {
@@ -104,10 +103,10 @@ func (r *rank) carryOut(ctx context.Context, s start) error {
 	return errors.Join(err, r.table.Close(), r.board.close(ctx))
 }
 
-// lost tells that this rank cannot rely on meeting all others again.
+// lost reports whether this rank cannot rely on further collective calls.
 func (r *rank) lost(ctx context.Context) bool { return ctx.Err() != nil || len(r.w.Failures()) > 0 }
 
-// prepare has rank 0 list and split the files.
+// prepare lists and splits the files on rank 0.
 func (r *rank) prepare(ctx context.Context) (start, error) {
 	var err error
 	s := make([]start, 1)
@@ -126,7 +125,7 @@ func (r *rank) prepare(ctx context.Context) (start, error) {
 	return s[0], err
 }
 
-// open makes what the ranks share.
+// open makes the windows that the ranks share.
 func (r *rank) open(ctx context.Context, s start) error {
 	if r.room = r.distinct; r.room == 0 {
 		r.room = estimate(s.Bytes)
@@ -145,7 +144,7 @@ func (r *rank) open(ctx context.Context, s start) error {
 	return nil
 }
 
-// once makes an error that every rank has be printed by rank 0 only.
+// once makes only rank 0 print an error that every rank has.
 func (r *rank) once(err error) error {
 	if r.w.Rank() == 0 || len(r.w.Failures()) > 0 {
 		return err
@@ -185,8 +184,7 @@ func (r *rank) evaluate(ctx context.Context, s start) error {
 	return r.compare(ctx, result[0])
 }
 
-// count counts until there are no tasks left, in any rank. The words of all are then in
-// the table.
+// count counts until no rank has tasks left. The words of all ranks are then in the table.
 func (r *rank) count(ctx context.Context, s start) (totals, error) {
 	stop := func() {}
 	if r.w.Rank() == 0 {
@@ -228,7 +226,7 @@ func (r *rank) work(ctx context.Context, c *counter) error {
 	}
 }
 
-// state says how far the job is.
+// state returns the progress of the job as text.
 func (r *rank) state(ctx context.Context, s start) (string, error) {
 	_, bytes, words, err := r.board.progress(ctx)
 	if err != nil {
@@ -238,7 +236,7 @@ func (r *rank) state(ctx context.Context, s start) (string, error) {
 	return fmt.Sprintf("%s of %s, %d words, %s words/s", size(bytes), size(uint64(s.Bytes)), words, rate(words, elapsed)), nil
 }
 
-// compare counts again in rank 0 and compares.
+// compare counts again on rank 0 and compares.
 func (r *rank) compare(ctx context.Context, result totals) error {
 	var p *plain
 	var err error

@@ -12,26 +12,26 @@ import (
 	"syscall"
 )
 
-// sniffBytes is how much of a file's beginning tells whether it is binary.
+// sniffBytes is the length of the beginning of a file that decides whether it is binary.
 const sniffBytes = 8 << 10
 
-// A file is one that was found under a PATH.
+// A file is a file that was found under a PATH.
 type file struct {
 	path string
-	// size is what it had then, and all that is read of it.
+	// size is the length when the file was listed. No more than that is read.
 	size int64
 }
 
-// A listing is all files, in the order of PATHs and names.
+// A listing holds all files, in the order of PATHs and names.
 type listing struct {
 	files []file
-	// unreadable is how many directories could not be read, other how many things are
-	// neither files nor directories, symbolic links included.
+	// unreadable is the number of directories that could not be read. other is the number of entries that are neither
+	// files nor directories, including symbolic links.
 	unreadable, other uint64
 }
 
-// list finds the files under the paths. What is wrong further down is named by
-// problem; a path that does not exist or cannot be looked at is an error.
+// list finds the files under the paths. It reports errors further down by problem. It returns an error if a path does
+// not exist or cannot be examined.
 func list(ctx context.Context, paths []string, problem func(error)) (*listing, error) {
 	l := &listing{}
 	for _, path := range paths {
@@ -66,7 +66,7 @@ func (l *listing) add(ctx context.Context, path string, info fs.FileInfo, proble
 		below := filepath.Join(path, entry.Name())
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			// It has gone since its name was read.
+			// The file was removed after its name was read.
 			continue
 		}
 		if err != nil {
@@ -81,7 +81,7 @@ func (l *listing) add(ctx context.Context, path string, info fs.FileInfo, proble
 	return nil
 }
 
-// open opens a file for reading. It does not wait, should the file be a pipe by now.
+// open opens a file for reading. It does not block if the file is a pipe by now.
 func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
@@ -95,12 +95,12 @@ func readAt(f io.ReaderAt, buffer []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// isBinary tells whether a file that begins so is binary.
+// isBinary reports whether a file with this beginning is binary.
 func isBinary(beginning []byte) bool {
 	return bytes.IndexByte(beginning[:min(len(beginning), sniffBytes)], 0) >= 0
 }
 
-// A shorterError is a file that has lost some of its end since it was listed.
+// A shorterError reports a file that has become shorter since it was listed.
 type shorterError struct {
 	path      string
 	size, now int64

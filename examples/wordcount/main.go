@@ -21,11 +21,11 @@ func main() {
 	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr, tty.Shows(os.Stderr)))
 }
 
-// command carries out a command line as a rank of the job that this process was started
-// for, and returns the exit status.
+// command carries out a command line as a rank of the job for which this process was started. It returns the exit
+// status.
 func command(ctx context.Context, arguments []string, out, errout io.Writer, terminal bool) int {
 	o, wrong := parse(arguments)
-	// Who starts the ranks by hand sees which of them are waited for, and why.
+	// Warnings show users who start ranks by hand which ranks are missing, and why.
 	logger := slog.New(slog.NewTextHandler(errout, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	w, err := world.Init(ctx, world.WithLogger(logger))
 	if err == nil && wrong == nil && o.ranks > 0 && w.Size() > 1 {
@@ -67,8 +67,8 @@ func explain(wrong error, speak bool, out, errout io.Writer) int {
 	return 2
 }
 
-// runAs runs the job as a rank, and leaves the job in good order where all agree on how
-// it ended. Otherwise the end of the process tells the others.
+// runAs runs the job as a rank. It closes the World if all ranks agree on how the job ended. Otherwise the end of the
+// process tells the others.
 func (j *job) runAs(ctx context.Context, w *world.World) error {
 	err := j.run(ctx, w)
 	if err != nil && (ctx.Err() != nil || len(w.Failures()) > 0) {

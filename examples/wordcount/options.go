@@ -43,20 +43,20 @@ exit status: 0; 1 if a PATH does not exist, the table is full, a rank failed, a 
 // mostRanks bounds -ranks.
 const mostRanks = 4096
 
-// options of the command line.
+// options are the options of the command line.
 type options struct {
 	top      int
 	verify   bool
 	progress bool
 	ranks    int
-	// distinct is how many different words the table has room for; 0: estimate.
+	// distinct is the number of different words for which the table has room. 0 means an estimate.
 	distinct int
 	paths    []string
 }
 
 var errUsage = errors.New("wrong usage")
 
-// parse reads the command line. flag.ErrHelp asks for help.
+// parse reads the command line. It returns flag.ErrHelp if help was requested.
 func parse(arguments []string) (*options, error) {
 	o := &options{}
 	flags := o.flags()

@@ -10,16 +10,14 @@ import (
 )
 
 const (
-	// pieceBytes is the size of pieces of large files. Files up to two pieces are
-	// not cut.
+	// pieceBytes is the size of a piece of a large file. Files of at most two pieces are not cut.
 	pieceBytes = 8 << 20
-	// A task of small files ends with the one that fills either.
+	// A task of small files ends with the file that reaches one of these limits.
 	taskBytes = 512 << 10
 	taskFiles = 64
 )
 
-// A piece is the part of a file whose words one rank counts: those that begin at offsets
-// from ≤ offset < to.
+// A piece is the part of a file whose words one rank counts: the words that begin at offsets from ≤ offset < to.
 type piece struct {
 	file
 	from, to int64
@@ -27,14 +25,14 @@ type piece struct {
 
 func (p piece) whole() bool { return p.from == 0 && p.to == p.size }
 
-// A plan is how the files are split: the tasks, in the order in which they are taken.
+// A plan holds the tasks in the order in which they are taken.
 type plan struct {
 	tasks [][]piece
-	// found is what became of files that no task has.
+	// found counts the files that are in no task.
 	found totals
 }
 
-// bytes is how many bytes the tasks have.
+// bytes returns the number of bytes of all tasks.
 func (p *plan) bytes() (sum int64) {
 	for _, task := range p.tasks {
 		sum += taskSize(task)
@@ -42,7 +40,7 @@ func (p *plan) bytes() (sum int64) {
 	return sum
 }
 
-// taskSize is how many bytes a task has.
+// taskSize returns the number of bytes of a task.
 func taskSize(task []piece) (sum int64) {
 	for _, p := range task {
 		sum += p.to - p.from
@@ -50,9 +48,8 @@ func taskSize(task []piece) (sum int64) {
 	return sum
 }
 
-// split makes a plan: the largest files first, so that no rank begins with much
-// work when the others end. Those that would be cut are looked at here, so that they
-// are named or skipped as a whole.
+// split makes a plan. The largest files come first, so that no rank begins a long task when the others end. Files
+// that would be cut are examined here, so that each is reported or skipped as a whole.
 func split(ctx context.Context, files []file, problem func(error)) (*plan, error) {
 	p := &plan{}
 	files = slices.Clone(files)
@@ -109,7 +106,7 @@ func sniff(f file) ([]byte, error) {
 
 var errTask = errors.New("the list of files is damaged")
 
-// encodeTask appends a task in the form in which it is in the window.
+// encodeTask appends a task in its encoding in the window.
 func encodeTask(text []byte, task []piece) []byte {
 	for _, p := range task {
 		for _, n := range []int64{p.size, p.from, p.to, int64(len(p.path))} {

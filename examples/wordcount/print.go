@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A line is a total and what it counts, one or several.
+// A line is a total and the name of what it counts, in singular and plural.
 type line struct {
 	number    uint64
 	one, many string
-	// rare lines are left out if there is nothing to say.
+	// rare lines are left out if the number is 0.
 	rare bool
 }
 
 func (l *line) name() string { return plural(l.number, l.one, l.many) }
 
-// plural is the name of so many.
+// plural returns one or many, as fits n.
 func plural(n uint64, one, many string) string {
 	if n == 1 {
 		return one
@@ -63,7 +63,7 @@ func printResult(to io.Writer, words []wordCount, t totals, other uint64) error 
 
 func digits(n uint64) int { return len(strconv.FormatUint(n, 10)) }
 
-// rate is a number per second.
+// rate formats a number per second.
 func rate(n uint64, elapsed time.Duration) string {
 	perSecond := float64(n) / max(elapsed.Seconds(), 1e-9)
 	switch {
@@ -75,7 +75,7 @@ func rate(n uint64, elapsed time.Duration) string {
 	return fmt.Sprintf("%.0f", perSecond)
 }
 
-// round is a duration in a few digits.
+// round rounds a duration to a few digits.
 func round(d time.Duration) time.Duration {
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
@@ -83,7 +83,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(100 * time.Microsecond)
 }
 
-// size is a number of bytes in a few digits.
+// size formats a number of bytes in a few digits.
 func size(bytes uint64) string {
 	const unit = 1024
 	if bytes < unit {

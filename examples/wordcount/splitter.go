@@ -2,16 +2,16 @@ package main
 
 import "unicode/utf8"
 
-// lookBehind is how far before its start a piece is read. A character that ends at the
-// start, or goes on behind it, begins there or later, and so does every stretch of bytes
-// that are decoded in the same way from wherever one begins.
+// lookBehind is the number of bytes before its start from which a piece is read. A character that ends at the start,
+// or extends beyond it, begins at that distance or less. So does every sequence of bytes that is decoded in the same
+// way from wherever decoding begins.
 const lookBehind = utf8.UTFMax
 
-// A splitter finds the words of one piece of a file, which it is fed chunk by chunk.
+// A splitter finds the words of one piece of a file, which it receives in chunks.
 type splitter struct {
-	// Words that begin at file offsets from ≤ offset < to are the piece's.
+	// Words that begin at file offsets from ≤ offset < to belong to the piece.
 	from, to int64
-	// inside: the bytes fed so far end within a word that is too long to be kept.
+	// inside is set if the bytes so far end within a word that is too long to be kept.
 	inside bool
 
 	add func(word []byte)
@@ -19,9 +19,9 @@ type splitter struct {
 	words, overlong uint64
 }
 
-// feed takes the text at a file offset and returns how much of it has been dealt with.
-// The next feed begins there, with at least one more byte; what is left is
-// at most longestWord bytes and a part of a character. If last, all has been dealt with.
+// feed processes the text at a file offset and returns the number of bytes that it is done with. The next feed begins
+// there, with at least one more byte. The rest is at most longestWord bytes and a part of a character. If last is set
+// there is no rest.
 func (s *splitter) feed(text []byte, offset int64, last bool) int {
 	if !last {
 		text = text[:len(text)-partialRune(text)]

@@ -8,42 +8,39 @@ import (
 	"math/rand/v2"
 )
 
-// A tally counts words in this rank, until it is full and emptied as a whole. It is a
-// hash table with linear probing, whose places have short words within themselves, so
-// that to count one more of a word costs one cache line.
+// A tally counts the words of one rank until it is full; then it is emptied as a whole. It is a hash table with
+// linear probing that stores short words in its slots. So counting another occurrence of a word costs one cache line.
 type tally struct {
 	seed0, seed1 uint64
 	long         maphash.Seed
 	places       []place
 	words, most  int
-	// text has the long words, and space for all of them when they are ranged over.
+	// text holds the long words, and has space for all words while they are ranged over.
 	text []byte
 }
 
-// shortWord is the most bytes of a short word.
+// shortWord is the greatest length of a short word, in bytes.
 const shortWord = 16
 
-// A place has a word and its count, or is empty if length is 0.
+// A place is a slot of the tally: a word and its count. It is empty if length is 0.
 type place struct {
-	// key is a short word followed by zeros, or, of a long one, a hash and the first
-	// bytes.
+	// key is a short word followed by zeros, or a hash and the first bytes of a long word.
 	key0, key1 uint64
 	count      uint64
 	length     uint32
-	// at is where a long word is in text.
+	// at is the offset of a long word in text.
 	at uint32
 }
 
 const (
-	// tallyWords is how many distinct words a tally has when it is full: so many
-	// that frequent words go to the shared table seldom, and so few that the
-	// tally stays near the processor.
+	// tallyWords is the number of distinct words of a full tally. It is large enough that frequent words seldom go to
+	// the shared table, and small enough that the tally stays in the cache.
 	tallyWords = 1 << 17
-	// tallyText is how many bytes the long ones have then, about.
+	// tallyText is about the number of bytes of the long words of a full tally.
 	tallyText = 8 << 20
 )
 
-// newTally makes a tally for so many distinct words.
+// newTally returns a tally for words distinct words.
 func newTally(words int) *tally {
 	places := 1
 	for places < 2*words {
@@ -52,17 +49,16 @@ func newTally(words int) *tally {
 	return &tally{seed0: rand.Uint64(), seed1: rand.Uint64(), long: maphash.MakeSeed(), places: make([]place, places), most: words}
 }
 
-// add counts a word of at least one byte, and tells whether the tally is full and has to
-// be emptied before the next. Behind the end of the word up to its capacity may be
-// anything.
+// add counts a word of at least one byte. It reports whether the tally is full and must be emptied before the next
+// call. The bytes between the end of the word and its capacity may have any value.
 func (t *tally) add(word []byte) (full bool) {
 	key0, key1 := beginning(word)
 	if len(word) > shortWord {
 		key1 = key0
 		key0 = maphash.Bytes(t.long, word)
 	}
-	// Folding the product mixes every bit of both factors into the low bits. The seeds
-	// keep files from having words chosen to collide.
+	// Folding the product mixes every bit of both factors into the low bits. With the seeds no file can have words
+	// that were chosen to collide.
 	high, low := bits.Mul64(key0^t.seed0, key1^t.seed1)
 	mask := uint64(len(t.places) - 1)
 	for at := (high ^ low) & mask; ; at = (at + 1) & mask {
@@ -82,12 +78,12 @@ func (t *tally) add(word []byte) (full bool) {
 	}
 }
 
-// same tells whether a word is that of p, whose keys and length it has.
+// same reports whether a word is that of p, whose keys and length are equal to the word's.
 func (t *tally) same(p *place, word []byte) bool {
 	return len(word) <= shortWord || string(t.text[p.at:p.at+p.length]) == string(word)
 }
 
-// beginning is the first 16 bytes of a word, which are zeros where it is shorter.
+// beginning returns the first 16 bytes of a word, filled up with zeros.
 func beginning(word []byte) (first, second uint64) {
 	n := len(word)
 	if cap(word) < shortWord {
@@ -104,11 +100,10 @@ func beginning(word []byte) (first, second uint64) {
 	return first, second
 }
 
-// all ranges over the words and their counts, in no order. The tally is not changed
-// meanwhile.
+// all ranges over the words and their counts, in no order. The tally must not change meanwhile.
 func (t *tally) all() iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
-		// One string for all of them: the long ones, then the short ones as they come.
+		// One string holds all words: the long ones, then the short ones in the order of the range.
 		text := t.text
 		for i := range t.places {
 			if p := &t.places[i]; p.length > 0 && p.length <= shortWord {

@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A wordCount is a word and how often it was found.
+// A wordCount is a word and its count.
 type wordCount struct {
 	word  string
 	count uint64
@@ -23,7 +23,7 @@ func before(a, b wordCount) int {
 	return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.word, b.word))
 }
 
-// first keeps the first n words of those that it is given, and up to n others.
+// first keeps the first n of the words that it is given, and at most n others.
 type first struct {
 	n     int
 	words []wordCount
@@ -39,15 +39,15 @@ func (f *first) offer(w wordCount) {
 	}
 }
 
-// trim sorts the words and drops those behind the first n.
+// trim sorts the words and drops those after the first n.
 func (f *first) trim() []wordCount {
 	slices.SortFunc(f.words, before)
 	f.words = f.words[:min(f.n, len(f.words))]
 	return f.words
 }
 
-// owned is what this rank's part of the table says: the n most frequent words in it, how
-// many different ones there are, and the sum of their counts.
+// owned examines this rank's part of the table. It returns its n most frequent words, the number of different words,
+// and the sum of their counts.
 func owned(table *hashtable.Table, n int) (top []wordCount, distinct, sum uint64) {
 	f := &first{n: n}
 	for word, value := range table.Local() {
@@ -58,7 +58,7 @@ func owned(table *hashtable.Table, n int) (top []wordCount, distinct, sum uint64
 	return f.trim(), distinct, sum
 }
 
-// gatherWords collects all ranks' words at rank 0, in the order in which they are printed.
+// gatherWords collects all ranks' words on rank 0, in the order in which they are printed.
 func gatherWords(ctx context.Context, w *world.World, mine []wordCount) ([]wordCount, error) {
 	var text []byte
 	for _, word := range mine {

@@ -8,16 +8,16 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// totals are what has been counted, by a rank or by all.
+// totals are the results of a count, of one rank or of all.
 type totals struct {
-	// Files were counted, with Bytes and Words.
+	// Files is the number of files that were counted. Bytes and Words are theirs.
 	Files, Bytes, Words uint64
-	// Distinct is how many different words there are.
+	// Distinct is the number of different words.
 	Distinct uint64
-	// Overlong is how many words were too long to be counted.
+	// Overlong is the number of words that were too long to be counted.
 	Overlong uint64
-	// Binary files were skipped, Unreadable files and directories were named, and so
-	// were files that had become Shorter.
+	// Binary files were skipped. Unreadable files and directories were reported, and so were files that had become
+	// Shorter.
 	Binary, Unreadable, Shorter uint64
 }
 
@@ -29,12 +29,12 @@ func (t totals) plus(other totals) totals {
 	}
 }
 
-// errElsewhere ends a rank because another one has failed, which says why.
+// errElsewhere ends a rank because another one has failed, which reports the reason.
 var errElsewhere = errors.New("another rank has failed")
 
-// agree is called by all ranks, and returns an error in all if it was called with one in
-// any: the own error in the first rank that has one, in the others an errElsewhere, which
-// may be agreed upon again. A rank that cannot be asked is an error, too.
+// agree returns an error on all ranks if any rank passes one. It is collective. The first rank that passes an error
+// gets its own, the others get errElsewhere, which may be passed to agree again. A rank that does not answer is an
+// error, too.
 func agree(ctx context.Context, w *world.World, err error) error {
 	mine := []int64{int64(w.Size())}
 	if err != nil && !errors.Is(err, errElsewhere) {
@@ -56,7 +56,7 @@ func agree(ctx context.Context, w *world.World, err error) error {
 	return fmt.Errorf("%w: rank %d", errElsewhere, first[0])
 }
 
-// gather collects the ranks' bytes, of any lengths, at rank 0.
+// gather collects the ranks' bytes, of any lengths, on rank 0.
 func gather(ctx context.Context, w *world.World, in []byte) ([][]byte, error) {
 	lengths := make([]int64, w.Size())
 	if err := world.AllGather(ctx, w, []int64{int64(len(in))}, lengths); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// errDifferent: the two counts are not the same.
+// errDifferent reports that the two counts differ.
 var errDifferent = errors.New("verification failed")
 
-// showDifferences is how many different words are printed.
+// showDifferences is the number of different words that are printed.
 const showDifferences = 10
 
-// A plain is a count without the library: one goroutine, a map, and a character at a
-// time. It shares with the job the meaning of a word and the list of files.
+// A plain is a count without the library: one goroutine, a map, and a character at a time. It shares the definition
+// of a word and the list of files with the job.
 type plain struct {
 	words map[string]uint64
 	found totals
@@ -68,7 +68,7 @@ func (p *plain) file(ctx context.Context, f file, input *bufio.Reader) {
 	}
 }
 
-// until reads until the context ends.
+// until is a reader that ends with its context.
 type until struct {
 	ctx   context.Context
 	input io.Reader
@@ -81,7 +81,7 @@ func (u *until) Read(buffer []byte) (int, error) {
 	return u.input.Read(buffer)
 }
 
-// text counts what input has and returns how many bytes that is.
+// text counts the words of input and returns its length in bytes.
 func (p *plain) text(input io.RuneReader) (read int64, err error) {
 	var word []byte
 	for {
@@ -110,9 +110,8 @@ func (p *plain) text(input io.RuneReader) (read int64, err error) {
 	}
 }
 
-// compare compares the table with the plain count of rank 0. It is called by all ranks,
-// with the totals of the job; the others have no plain count. It leaves the table
-// without words that are in the plain count.
+// compare compares the table with the plain count of rank 0. It is collective. job holds the totals of the job; p is
+// nil on other ranks. The words of the plain count are deleted from the table.
 func compare(ctx context.Context, w *world.World, table *hashtable.Table, job totals, p *plain) error {
 	var differences []string
 	var err error
@@ -122,7 +121,7 @@ func compare(ctx context.Context, w *world.World, table *hashtable.Table, job to
 	if err := agree(ctx, w, err); err != nil {
 		return err
 	}
-	// What is left now is what the plain count does not have.
+	// The words that are left are missing in the plain count.
 	left, _, _ := owned(table, showDifferences)
 	extra, err := gatherWords(ctx, w, left)
 	if err != nil || w.Rank() != 0 {
@@ -144,8 +143,8 @@ func compare(ctx context.Context, w *world.World, table *hashtable.Table, job to
 	return fmt.Errorf("%w; files that changed meanwhile can be a reason:%s", errDifferent, text)
 }
 
-// compareWords looks up every word in the table, in all ranks, and deletes it there. It
-// returns the first differences in the order of words.
+// compareWords looks up every word in the table, on all ranks, and deletes it there. It returns the first differences
+// in the order of words.
 func (p *plain) compareWords(ctx context.Context, table *hashtable.Table) (differences []string, err error) {
 	words := slices.Sorted(maps.Keys(p.words))
 	counts, deletions := table.NewBatch(), table.NewBatch()

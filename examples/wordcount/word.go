@@ -5,17 +5,16 @@ import (
 	"unicode/utf8"
 )
 
-// longestWord is the most bytes that a word may have to be counted. It bounds the
-// memory for a file without separators.
+// longestWord is the greatest length in bytes of a word that is counted. It bounds the memory for a file without
+// separators.
 const longestWord = 1024
 
-// isWord tells whether r is part of words.
+// isWord reports whether r is part of words.
 func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// inWord tells which ASCII bytes are part of words. Of others nothing is known before
-// they are decoded.
+// inWord reports which ASCII bytes are part of words. Other bytes must be decoded first.
 var inWord = func() (table [256]bool) {
 	for c := range utf8.RuneSelf {
 		table[c] = isWord(rune(c))
@@ -23,8 +22,8 @@ var inWord = func() (table [256]bool) {
 	return table
 }()
 
-// nextWord finds the first word of text that begins at from or later:
-// text[start:end]. If there is none both are len(text).
+// nextWord finds the first word of text that begins at from or later: text[start:end]. If there is none, both are
+// len(text).
 func nextWord(text []byte, from int) (start, end int) {
 	for i := from; i < len(text); {
 		c := text[i]
@@ -44,7 +43,7 @@ func nextWord(text []byte, from int) (start, end int) {
 	return len(text), len(text)
 }
 
-// wordEnd is where a word ends that goes on at from, if text goes on with it at all.
+// wordEnd returns the end of a word that continues at from, if it does.
 func wordEnd(text []byte, from int) int {
 	for i := from; i < len(text); {
 		c := text[i]
@@ -64,8 +63,7 @@ func wordEnd(text []byte, from int) int {
 	return len(text)
 }
 
-// partialRune is how many bytes at the end of text may be the beginning of a character
-// that is not complete.
+// partialRune returns the number of bytes at the end of text that may be the beginning of an incomplete character.
 func partialRune(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {

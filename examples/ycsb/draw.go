@@ -5,16 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// zipfian draws ranks 0 to n-1 with probabilities that go as 1/(rank+1)^theta, theta below 1,
-// by the method of Gray and others (Quickly generating billion-record synthetic databases,
-// 1994).
+// zipfian draws ranks 0 to n-1 with probabilities proportional to 1/(rank+1)^theta, theta below 1. The method is that
+// of Gray and others (Quickly generating billion-record synthetic databases, 1994).
 type zipfian struct {
 	n                 float64
 	zeta, eta         float64
 	alpha, secondFrom float64
 }
 
-// theta is the exponent that YCSB has.
+// theta is the exponent of YCSB.
 const theta = 0.99
 
 func newZipfian(n int) *zipfian {
@@ -37,7 +36,7 @@ func (z *zipfian) draw(random *rand.Rand) uint64 {
 	return min(uint64(z.n*math.Pow(z.eta*u-z.eta+1, z.alpha)), uint64(z.n)-1)
 }
 
-// mix is a permutation of 64 bits that leaves no pattern.
+// mix is a permutation of 64-bit numbers that leaves no pattern.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -46,8 +45,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// records draws n records. Popular ones are anywhere, as a hash scrambles them, so that no
-// rank owns them all.
+// records draws n records. A hash scrambles them, so that no rank owns all popular ones.
 func records(random *rand.Rand, distribution string, total, n int) []uint32 {
 	drawn := make([]uint32, n)
 	if distribution == uniform {

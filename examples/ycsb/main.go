@@ -11,7 +11,7 @@ import (
 
 func main() { kernel.Main(newKernel()) }
 
-// run is a rank. The others sleep until rank 0 has measured Redis.
+// run runs a rank. The others sleep until rank 0 has measured Redis.
 func (o *options) run(ctx context.Context, k *kernel.Rank) error {
 	apart := false
 	for other := range k.Size() {
@@ -31,7 +31,7 @@ func (o *options) run(ctx context.Context, k *kernel.Rank) error {
 	return redis.print(k.Out, *o, k.Size(), r.rate)
 }
 
-// print prints a table of what the operations took.
+// print prints a table of the latencies of the operations.
 func (r *result) print(out io.Writer, o options, ranks int) error {
 	if _, err := fmt.Fprintf(out, "workload %s, %s, %d ranks, %d records of %d bytes, batches of %d: %.0f operations/s\n\n", o.name, o.distribution, ranks, o.records, o.value, o.batch, r.rate); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (r *result) print(out io.Writer, o options, ranks int) error {
 	return table.Flush()
 }
 
-// print prints Redis's rates, and how many times that rate is.
+// print prints Redis's rates and the ratio of rate to them.
 func (r redisRates) print(out io.Writer, o options, clients int, rate float64) error {
 	mixed := r.mixed(o.workload)
 	_, err := fmt.Fprintf(out, "\nRedis, %d clients, pipelines of %d: GET %.0f/s, SET %.0f/s, workload %s %.0f operations/s; the table does %.1f times that\n",

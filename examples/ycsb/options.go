@@ -13,7 +13,7 @@ const (
 	zipf    = "zipfian"
 )
 
-// A mix of operations: what part of all reads, and what the others do.
+// A workload is a mix of operations: the fraction of reads, and the kind of the others.
 type workload struct {
 	reads float64
 	other kind
@@ -53,7 +53,7 @@ func (o *options) define(f *kernel.Flags) {
 	f.BoolVar(&o.redis, "redis", false, "put the load on Redis too, by redis-server and redis-benchmark: with pipelines of several depths, of which the best counts")
 }
 
-// check says what is wrong with flags that are no numbers, and finds the workload.
+// check returns an error if a flag that is not a number is wrong, and finds the workload.
 func (o *options) check() error {
 	o.name = strings.ToUpper(o.name)
 	known := false
@@ -66,7 +66,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// lacks says which programs are not there that rank 0 runs for Redis.
+// lacks returns an error that names the missing programs that rank 0 runs for Redis.
 func (o *options) lacks() error {
 	if !o.redis {
 		return nil

@@ -17,10 +17,10 @@ import (
 	"github.com/onesided/rma/internal/loopback"
 )
 
-// redisPrograms have to be installed where rank 0 is.
+// redisPrograms must be installed where rank 0 is.
 var redisPrograms = []string{"redis-server", "redis-benchmark"}
 
-// pipelines are the depths that Redis is measured with beside a batch of the table: what is usual, and as deep as that.
+// pipelines returns the pipeline depths for Redis: the usual ones, and the size of a batch of the table.
 func pipelines(batch int) []int {
 	if batch <= 64 {
 		return []int{16, 64}
@@ -28,13 +28,13 @@ func pipelines(batch int) []int {
 	return []int{16, 64, batch}
 }
 
-// redisRates are requests a second.
+// redisRates are in requests a second.
 type redisRates struct {
 	get, set float64
 	pipeline int
 }
 
-// mixed is the rate of operations of a workload, if requests cost what they cost alone.
+// mixed returns the rate of operations of a workload, if each request costs what it costs alone.
 func (r redisRates) mixed(w workload) float64 {
 	cost := 1 / r.set
 	if w.other == modify {
@@ -43,7 +43,7 @@ func (r redisRates) mixed(w workload) float64 {
 	return 1 / (w.reads/r.get + (1-w.reads)*cost)
 }
 
-// measureRedis runs a redis-server of its own, and redis-benchmark on it.
+// measureRedis runs a redis-server, and redis-benchmark on it.
 func measureRedis(ctx context.Context, o options, clients int, loopback bool) (best redisRates, err error) {
 	directory, err := os.MkdirTemp("", "ycsb")
 	if err != nil {
@@ -74,7 +74,7 @@ func measureRedis(ctx context.Context, o options, clients int, loopback bool) (b
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait(); stop() }()
-	// The server is stopped by the end of its context.
+	// The end of its context stops the server.
 	defer func() { stop(); <-ended }()
 	if err := dialable(ctx, network, address); err != nil {
 		return best, fmt.Errorf("redis-server does not answer: %w", err)
@@ -104,7 +104,7 @@ func benchmarkRedis(ctx context.Context, o options, where []string, clients, pip
 	return rates, err
 }
 
-// parseRates reads what redis-benchmark prints.
+// parseRates reads the output of redis-benchmark.
 func parseRates(text string) (r redisRates, err error) {
 	lines := csv.NewReader(strings.NewReader(text))
 	lines.FieldsPerRecord = -1
@@ -133,7 +133,7 @@ func parseRates(text string) (r redisRates, err error) {
 	return r, nil
 }
 
-// freePort is an address of loopback that nobody listens at.
+// freePort returns an unused loopback address.
 func freePort() (network, address string, err error) {
 	at, err := loopback.HostPort()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// kind is what an operation does.
+// A kind is a kind of operation.
 type kind uint8
 
 const (
@@ -25,38 +25,38 @@ const (
 
 var kindNames = [kinds]string{"read", "update", "read-modify-write"}
 
-// mostDraws is how many draws a rank makes beforehand.
+// mostDraws is the number of draws that a rank makes beforehand.
 const mostDraws = 1 << 20
 
-// A result is what all ranks together have done.
+// A result is the work of all ranks together.
 type result struct {
 	latencies [kinds]histogram.Histogram
 	// rate is in operations a second.
 	rate float64
 }
 
-// A worker is this rank's side of a run.
+// A worker is this rank's part of a run.
 type worker struct {
 	options
 	w     *world.World
 	table *hashtable.Table
 	batch *hashtable.Batch
-	// drawn are records, keys theirs, one after the other, and doing what is done with them.
+	// drawn are records, keys their keys in one string, and doing the kinds of operations on them.
 	drawn []uint32
 	keys  string
 	doing []kind
-	// values[i] is for operation i of a batch, written the last version made.
+	// values[i] is the value of operation i of a batch. written is the last version that was made.
 	values    [][]byte
 	written   uint64
 	latencies [kinds]histogram.Histogram
 }
 
-// measure has w's ranks carry out the load.
+// measure carries out the workload on w's ranks.
 func measure(ctx context.Context, w *world.World, o options) (r *result, err error) {
 	mine := share(o.operations, w)
 	entry := hashtable.EntryBytes(keyBytes, o.value)
-	// Keys spread over the ranks, but not evenly. As much room as they need is for what was replaced and is not
-	// used again yet, and for batches, all of which may be on one rank.
+	// Keys spread over the ranks, but not evenly. There is room for replaced values whose space is not reused yet,
+	// and for batches that are all on one rank.
 	room := 3*o.records/w.Size() + 16*o.batch*w.Size() + 1000
 	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 64 + 3*o.records/w.Size(), RecordBytes: room * entry})
 	if err != nil {
@@ -78,7 +78,7 @@ func measure(ctx context.Context, w *world.World, o options) (r *result, err err
 	return k.gather(ctx, time.Since(start))
 }
 
-// share is this rank's part of n.
+// share returns this rank's part of n.
 func share(n int, w *world.World) int {
 	return (w.Rank()+1)*n/w.Size() - w.Rank()*n/w.Size()
 }
@@ -103,14 +103,14 @@ func (k *worker) prepare(draws int) {
 	}
 }
 
-// put queues a new version of a record, as the batch's operation i.
+// put queues a new version of a record, as operation i of the batch.
 func (k *worker) put(i int, key string, record uint32) {
 	k.written++
 	fill(k.values[i], uint64(record), k.written<<16|uint64(k.w.Rank()))
 	k.batch.Put(key, k.values[i])
 }
 
-// load puts every record whose number is this rank's modulo their count.
+// load puts every record whose number is this rank's modulo the number of ranks.
 func (k *worker) load(ctx context.Context) error {
 	for record := k.w.Rank(); record < k.records; record += k.w.Size() {
 		if k.put(k.batch.Len(), keyOf(record), uint32(record)); k.batch.Len() == k.options.batch {
@@ -139,8 +139,7 @@ func (k *worker) work(ctx context.Context, n int) error {
 	return nil
 }
 
-// turn carries out what was drawn from at on, size operations, in a batch, and what they write to what they have read in
-// a second one.
+// turn carries out the size draws from at on in a batch. The writes of read-modify-writes follow in a second batch.
 func (k *worker) turn(ctx context.Context, at, size int) error {
 	drawn, doing, keys := k.drawn[at:at+size], k.doing[at:at+size], k.keys[at*keyBytes:]
 	key := func(i int) string { return keys[i*keyBytes:][:keyBytes] }
@@ -189,7 +188,7 @@ func (k *worker) turn(ctx context.Context, at, size int) error {
 	return nil
 }
 
-// gather brings what all ranks have measured together. The slowest one's time counts.
+// gather combines the measurements of all ranks. The time of the slowest rank counts.
 func (k *worker) gather(ctx context.Context, elapsed time.Duration) (*result, error) {
 	times := make([]int64, k.w.Size())
 	if err := world.AllGather(ctx, k.w, []int64{int64(elapsed)}, times); err != nil {

@@ -5,17 +5,16 @@ import (
 	"fmt"
 )
 
-// leastValue is the shortest value: it has its record, its version, and a word that follows
-// from both.
+// leastValue is the length of the shortest value: its record, its version, and a word that follows from both.
 const leastValue = 24
 
-// keyBytes is how long a key is.
+// keyBytes is the length of a key.
 const keyBytes = 16
 
-// keyOf is a record's key, of keyBytes.
+// keyOf returns the key of a record.
 func keyOf(record int) string { return fmt.Sprintf("key:%012d", record) }
 
-// fill makes value what a version of a record has.
+// fill sets value to the value of a version of a record.
 func fill(value []byte, record, version uint64) {
 	binary.LittleEndian.PutUint64(value, record)
 	binary.LittleEndian.PutUint64(value[8:], version)
@@ -32,7 +31,7 @@ func fill(value []byte, record, version uint64) {
 	}
 }
 
-// verify says what is wrong with the value of a record of size bytes.
+// verify returns an error if value is not a value of this record with size bytes.
 func verify(value []byte, record uint64, size int) error {
 	if len(value) != size {
 		return fmt.Errorf("record %d has a value of %d bytes, want %d", record, len(value), size)

@@ -2,8 +2,7 @@
 //
 //	await.True(t, "the queue to be empty", func() bool { return queue.Len() == 0 })
 //
-// Every wait ends after Limit with an error that names what it waited for. The limit is there to end a hang: no test
-// may depend on it.
+// Every wait ends after Limit with an error that names the state. The limit ends a hang: no test may depend on it.
 package await
 
 import (
@@ -18,20 +17,21 @@ import (
 )
 
 const (
-	// Limit ends a wait for a state that does not come.
+	// Limit is the time after which a wait ends with an error.
 	Limit = 2 * time.Minute
-	// pause is the least time between two looks at a state. It is also idle times as long as a look takes, which is long
-	// where it is at all goroutines: on one processor looks without rest keep off what they look for. A look that waits
-	// itself needs no more than longest.
+	// pause is the least time between two checks of a state. The pause is also at least idle times as long as a check
+	// takes. A check of all goroutines takes long, and checks without a pause would keep the state from being reached
+	// on one processor. longest bounds the pause.
 	pause   = 200 * time.Microsecond
 	idle    = 9
 	longest = 100 * time.Millisecond
 )
 
-// errLimit is the cause of the end of a wait that lasted for Limit.
+// errLimit is the cause of the end of a wait that has lasted for Limit.
 var errLimit = errors.New("did not come about")
 
-// True returns when state does. It fails the test after Limit. It is for the goroutine of the test.
+// True returns when state returns true. It fails the test after Limit. It must be called by the goroutine of the
+// test.
 func True(t testing.TB, what string, state func() bool) {
 	t.Helper()
 	if err := Until(t.Context(), what, state); err != nil {
@@ -39,8 +39,8 @@ func True(t testing.TB, what string, state func() bool) {
 	}
 }
 
-// Until returns when state does, with an error when ctx ends, or after Limit. It is for what runs outside of the
-// test's goroutine, such as the body of a rank.
+// Until returns nil when state returns true. It returns an error when ctx ends, or after Limit. It is for code
+// outside the test's goroutine, such as the body of a rank.
 func Until(ctx context.Context, what string, state func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, Limit, fmt.Errorf("%w in %v", errLimit, Limit))
 	defer cancel()
@@ -67,7 +67,7 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	return value
 }
 
-// Closed returns when a channel is closed. It fails the test if a value comes, and after Limit.
+// Closed returns when a channel is closed. It fails the test if a value arrives, and after Limit.
 func Closed[T any](t testing.TB, what string, channel <-chan T) {
 	t.Helper()
 	if value, ok := next(t, what, channel); ok {
@@ -89,15 +89,15 @@ func next[T any](t testing.TB, what string, from <-chan T) (value T, ok bool) {
 	return value, ok
 }
 
-// Parked returns when n goroutines or more are parked in the function, or in what it calls. The function is named as
-// in a stack trace, in full or by its end: "window.(*Window[...]).Lock", "Lock". A goroutine that spins or runs is not
-// parked; one in a system call is. It fails the test after Limit.
+// Parked returns when at least n goroutines are parked in function, or in a function that it calls. function is named
+// as in a stack trace, in full or by its end: "window.(*Window[...]).Lock", "Lock". A goroutine that spins or runs is
+// not parked; a goroutine in a system call is. Parked fails the test after Limit.
 func Parked(t testing.TB, function string, n int) {
 	t.Helper()
 	True(t, fmt.Sprintf("%d goroutines to be parked in %s", n, function), func() bool { return parked(stacks(), function) >= n })
 }
 
-// UntilParked is Parked for what runs outside of the test's goroutine.
+// UntilParked is like Parked, for code outside the test's goroutine.
 func UntilParked(ctx context.Context, function string, n int) error {
 	return Until(ctx, fmt.Sprintf("%d goroutines to be parked in %s", n, function), func() bool { return parked(stacks(), function) >= n })
 }
@@ -113,7 +113,7 @@ func stacks() string {
 	}
 }
 
-// parked counts goroutines of a stack trace.
+// parked counts the goroutines of a stack trace that are parked in function.
 func parked(trace, function string) (n int) {
 	for stack := range strings.SplitSeq(trace, "\n\n") {
 		head, frames, _ := strings.Cut(stack, "\n")
@@ -130,8 +130,8 @@ func parked(trace, function string) (n int) {
 	return n
 }
 
-// calls reports whether a line of a stack is a call of the function. The line ends with the call's arguments in
-// parentheses; one that says where the function is begins with a tab, and one that says who started the goroutine is not
+// calls reports whether a line of a stack is a call of the function. Such a line ends with the call's arguments in
+// parentheses. A line with the place of a function begins with a tab. A line with the creator of the goroutine is not
 // a call.
 func calls(frame, function string) bool {
 	if strings.HasPrefix(frame, "\t") || strings.HasPrefix(frame, "created by ") {
@@ -145,8 +145,8 @@ func calls(frame, function string) bool {
 	return ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "./"))
 }
 
-// Killed does not return. It is for a process that a test kills, and ends the process after twice Limit if nothing
-// does.
+// Killed does not return. It is for a process that a test kills. It ends the process after twice Limit if the test
+// does not.
 func Killed() {
 	time.Sleep(2 * Limit)
 	fmt.Fprintf(os.Stderr, "await: this process was not killed in %v\n", 2*Limit)

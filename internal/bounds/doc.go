@@ -1,12 +1,11 @@
-// Package bounds is what devices ask of the memory that they are given: where it is, and
-// whether a request of a peer stays within it.
+// Package bounds checks addresses for devices: where memory is, and whether a request of a peer stays within it.
 //
 //	if !bounds.Contains(bounds.Address(memory), uint64(len(memory)), address, n) {
 //		return verbs.StatusRemoteAccess
 //	}
 //
-// Addresses are numbers that are compared with each other, and never become pointers again.
-// They stay true of memory that does not move: outside the Go heap, or on it and referred to.
+// Addresses are numbers that are only compared with each other and never become pointers again. They stay valid for
+// memory that does not move: memory outside the Go heap, or referenced memory on it.
 package bounds
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -1,6 +1,5 @@
-// Package completion keeps the completions of a device that polls for them itself:
-// the bounded queue that is behind a verbs.CompletionQueue, without whatever drives
-// the device and whoever sleeps.
+// Package completion implements the bounded queue of a verbs.CompletionQueue for devices that generate their
+// completions themselves. It does not drive the device and wakes no sleeper.
 //
 //	queue, err := completion.New(capacity) // CreateCompletionQueue
 //	…
@@ -9,16 +8,16 @@
 //	…
 //	n := queue.Take(into)                  // Poll, once the device was driven
 //
-// What holds:
+// Invariants:
 //
 //   - Completions are taken in the order in which they were pushed.
-//   - At most the capacity wait at a time. A queue that has had no room has none for
-//     good, though some be taken: what came later must not look as if all had come.
-//   - So that nobody waits for ever, each queue pair says a last word all the same,
-//     beyond the capacity: that which had no room first, as a failure.
-//   - A queue closes only when no queue pair uses it, and then takes no other.
-//   - Every method may be called from any goroutine. None blocks, or calls anything of
-//     the caller's. To take from an empty queue takes no lock.
-//   - Memory is taken only for more completions than were ever held at once, and for
-//     last words, so that the large queue of a job costs no more than what is heard in it.
+//   - At most capacity completions wait at a time. A queue that once had no room never has room again, even after
+//     completions were taken: otherwise lost completions would go unnoticed.
+//   - In a full queue each queue pair still gets one final completion beyond the capacity, so that no caller waits for
+//     ever. It is the first that had no room, as a failure.
+//   - A queue closes only when no queue pair uses it. A closed queue takes no queue pair.
+//   - Every method may be called from any goroutine. None blocks or calls code of the caller. Take from an empty queue
+//     takes no lock.
+//   - Memory grows only with the number of completions that wait at once, and for final completions. So a large
+//     capacity costs nothing by itself.
 package completion

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	// MaxCapacity bounds what a queue holds.
+	// MaxCapacity is the maximum capacity of a queue.
 	MaxCapacity = 1 << 30
-	// firstEntries is how many a queue has memory for at first.
+	// firstEntries is the number of entries that a queue has memory for at first.
 	firstEntries = 64
 )
 
-// A Queue holds completions. New makes one.
+// A Queue holds completions. Use New to make one.
 type Queue struct {
-	// filled mirrors count, so that to find nothing takes no lock.
+	// filled mirrors count, so that Take of an empty queue takes no lock.
 	filled atomic.Int32
 
 	mu       sync.Mutex
 	capacity int
-	// entries is a ring: count of them wait, from first on.
+	// entries is a ring of count waiting completions from first on.
 	entries  []verbs.Completion
 	first    int
 	count    int
 	overflow bool
-	// silent are the queue pairs that have had their last word, nil before the first.
+	// silent has the queue pairs that have had their final completion. It is nil before the first.
 	silent map[uint32]bool
 	uses   int
 	closed bool
 }
 
-// New makes a queue of a capacity from 0, which is as 1, to MaxCapacity.
+// New returns a queue. capacity is from 0 to MaxCapacity; 0 counts as 1.
 func New(capacity int) (*Queue, error) {
 	if capacity < 0 || capacity > MaxCapacity {
 		return nil, fmt.Errorf("completion: capacity %d, allowed are 0 to %d", capacity, MaxCapacity)
@@ -42,7 +42,7 @@ func New(capacity int) (*Queue, error) {
 	return &Queue{capacity: capacity, entries: make([]verbs.Completion, min(capacity, firstEntries))}, nil
 }
 
-// Take takes up to len(into) completions, oldest first, and returns how many.
+// Take stores at most len(into) completions in into, oldest first, and returns their number.
 func (q *Queue) Take(into []verbs.Completion) int {
 	if q.filled.Load() == 0 {
 		return 0
@@ -60,7 +60,7 @@ func (q *Queue) take(into []verbs.Completion) int {
 		}
 	}
 	if q.count -= n; q.count == 0 {
-		// What holds little uses the same memory again and again.
+		// A queue with few completions uses the same memory again and again.
 		q.first = 0
 	}
 	q.filled.Store(int32(q.count))
@@ -68,10 +68,9 @@ func (q *Queue) take(into []verbs.Completion) int {
 	return n
 }
 
-// Push adds a completion, and tells whether there was room. Without room the queue pair
-// has to fail: its completions are lost from then on, but for one that says so, as
-// verbs.StatusFlushed if the request went well. The completion is the caller's again at
-// return.
+// Push adds a completion and reports whether there was room. Without room the queue pair has to fail: its completions
+// are lost from then on, except for one that reports the failure, with verbs.StatusFlushed if the request succeeded.
+// The completion belongs to the caller again at return.
 func (q *Queue) Push(c *verbs.Completion) (room bool) {
 	q.mu.Lock()
 	if room = !q.overflow && q.count < q.capacity; room {
@@ -83,7 +82,7 @@ func (q *Queue) Push(c *verbs.Completion) (room bool) {
 	return room
 }
 
-// lose keeps of completions without room the first of each queue pair.
+// lose keeps the first completion without room of each queue pair.
 func (q *Queue) lose(c *verbs.Completion) {
 	q.overflow = true
 	if q.silent[c.QueuePair] {
@@ -100,7 +99,7 @@ func (q *Queue) lose(c *verbs.Completion) {
 	q.add(&last)
 }
 
-// add puts a completion behind the others.
+// add appends a completion.
 func (q *Queue) add(c *verbs.Completion) {
 	if q.count == len(q.entries) {
 		larger := make([]verbs.Completion, 2*q.count)
@@ -112,7 +111,7 @@ func (q *Queue) add(c *verbs.Completion) {
 	q.filled.Store(int32(q.count))
 }
 
-// place is where in entries the i-th is that waits.
+// place returns the index in entries of the i-th waiting completion.
 func (q *Queue) place(i int) int {
 	at := q.first + i
 	if at >= len(q.entries) {
@@ -121,8 +120,8 @@ func (q *Queue) place(i int) int {
 	return at
 }
 
-// Attach counts in a queue pair whose sends and receives complete into two queues, or
-// into one. It tells whether both are open; into a closed one nothing must be pushed.
+// Attach registers a queue pair with the queues of its sends and receives, which may be the same queue. It reports
+// whether both are open. Nothing may be pushed to a closed queue.
 func Attach(sends, receives *Queue) (open bool) {
 	if !sends.attach() {
 		return false
@@ -134,8 +133,7 @@ func Attach(sends, receives *Queue) (open bool) {
 	return false
 }
 
-// Detach counts out a queue pair that is destroyed, and forgets its completions: another
-// may have its number.
+// Detach unregisters a queue pair that is destroyed, and removes its completions, because its number may be used again.
 func Detach(sends, receives *Queue, number uint32) {
 	for _, q := range []*Queue{sends, receives} {
 		q.forget(number)
@@ -174,8 +172,7 @@ func (q *Queue) forget(number uint32) {
 	delete(q.silent, number)
 }
 
-// Close closes the queue, which no queue pair may use any more. It tells whether it was
-// open.
+// Close closes the queue, and reports whether it was open. It returns an error while queue pairs use the queue.
 func (q *Queue) Close() (wasOpen bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,11 +8,11 @@ type Method uint32
 const (
 	// Auto chooses by size and processor.
 	Auto Method = iota
-	// Plain is the runtime's copy alone.
+	// Plain is the runtime's copy.
 	Plain
-	// Vector is the loop of vectors from Least bytes on.
+	// Vector is the vector loop, from Least bytes on.
 	Vector
-	// String is the string instruction from Least bytes on.
+	// String is the string instruction, from Least bytes on.
 	String
 )
 
@@ -25,7 +25,7 @@ func (m Method) String() string {
 
 var methods = [...]string{"auto", "plain", "vector", "string"}
 
-// Parse gives the method of a name.
+// Parse returns the method with a name.
 func Parse(name string) (Method, error) {
 	for m, n := range methods {
 		if n == name {
@@ -35,22 +35,20 @@ func Parse(name string) (Method, error) {
 	return 0, fmt.Errorf("cpucopy: no method %q: allowed are %v", name, methods)
 }
 
-// Least is the fewest bytes that are not simply copied by the runtime.
+// Least is the number of bytes from which on the runtime's copy is not used.
 const Least = 512
 
 const (
-	// piece is how many bytes are copied at a time. From 1 MiB up the runtime's
-	// copy writes past the caches; and within a piece a goroutine cannot be
-	// stopped for the collector.
+	// piece is how many bytes are copied at a time. From 1 MiB on the runtime's copy bypasses the caches. Within a
+	// piece the garbage collector cannot stop the goroutine.
 	piece = 512 << 10
-	// cached is how many bytes are taken to stay in the first-level cache with
-	// as many at the other end.
+	// cached is the number of bytes of which source and destination together fit the first-level cache.
 	cached = 24 << 10
 	line   = 64
 	page   = 4096
 )
 
-// Copy copies min(len(to), len(from)) bytes, as copy does, and returns how many.
+// Copy copies min(len(to), len(from)) bytes as copy does, and returns their number.
 func Copy(to, from []byte) int {
 	n := min(len(to), len(from))
 	to, from = to[:n], from[:n]

@@ -4,8 +4,8 @@ package cpucopy
 
 import "fmt"
 
-// Use makes all copies from now on by a method, and returns the one before. A
-// method that this processor does not have is an error.
+// Use sets the method of all later copies and returns the previous one. It returns an error if the processor does not
+// have the method.
 func Use(m Method) (previous Method, err error) {
 	if m != Auto && m != Plain {
 		return Auto, fmt.Errorf("cpucopy: this build has no method %v", m)
@@ -13,7 +13,7 @@ func Use(m Method) (previous Method, err error) {
 	return Auto, nil
 }
 
-// overlap leaves every copy to the runtime's.
+// overlap makes every copy use the runtime's.
 func overlap(_, _ []byte) bool { return true }
 
 func copyPiece(to, from []byte) { copy(to, from) }

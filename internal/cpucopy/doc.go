@@ -1,20 +1,18 @@
-// Package cpucopy copies memory with the CPU for those who hand large pieces to
-// another core: the devices whose peers share memory with this process.
+// Package cpucopy copies memory with the CPU for devices whose peers share memory with this process, and which hand
+// large pieces to another core.
 //
-// The runtime's copy is the best there is for short pieces. Beyond, two others are
-// better where the processor has them, each over a range of sizes:
+// The runtime's copy is best for short pieces. For longer ones, two other methods are better if the processor has them,
+// each in a range of sizes:
 //
-//   - while source and destination stay in the first-level cache, a loop of
-//     64-byte vectors with its stores aligned to cache lines;
-//   - above, the string instruction, which takes whole lines without reading
-//     first what it overwrites. It is slow where the destination lies less than
-//     a line above the source, modulo 4 KiB; the loop of vectors is not.
+//   - While source and destination fit the first-level cache, a loop of 64-byte vectors whose stores are aligned to
+//     cache lines.
+//   - Above that, the string instruction, which writes whole lines without reading them first. It is slow where the
+//     destination lies less than a line above the source, modulo 4 KiB; the vector loop is used there.
 //
-// Copies are plain stores: whoever publishes them does it by an atomic store
-// afterwards, which the processors here do not move ahead of either. Nothing is
-// written past the caches, because what is handed over is read soon.
+// Copies are plain stores. The caller publishes them by a later atomic store, which the supported processors do not
+// reorder before the copies. No store bypasses the caches, because the reader reads the data soon.
 //
-// With the race detector all copies are the runtime's, which it sees.
+// With the race detector all copies are the runtime's, which the detector sees.
 package cpucopy
 
 import _ "github.com/onesided/rma/internal/platform"

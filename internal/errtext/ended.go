@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Ended returns the error of a context that has ended, with the cause where that does not say as much.
+// Ended returns the error of a context that has ended. It includes the cause unless that says the same.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -1,16 +1,16 @@
-// Package errtext composes the texts of errors that pass through several packages of this module, so that each says
-// once which package it comes from, which rank it is of, and why.
+// Package errtext composes the texts of errors that pass through several packages of this module. Each text then
+// names its package, its rank and its reason once.
 //
-// Such a text begins with a head: the name of a package, and for some errors the rank, each followed by a colon. An error
-// in another one would repeat that, so whoever puts errors after a head of its own composes the text here. A text is that
-// of an error less
+// Such a text begins with a head: the name of a package, and for some errors the rank, each followed by a colon. An
+// error within another would repeat the head. So a package that adds a head of its own composes the text here. The
+// composed text is that of an error without
 //
-//   - the name of a package that stands before it, or of one below that;
-//   - the rank that stands before it, alone or with what it has done, as in "rank 2 has failed: ";
-//   - the class that stands right before it, such as "invalid environment: ", if more follows;
-//   - errors of an errors.Join that say what one before them says.
+//   - the name of a package that stands before it, or of a package below that;
+//   - the rank that stands before it, alone or in a clause as in "rank 2 has failed: ";
+//   - the class that stands directly before it, such as "invalid environment: ", if more follows;
+//   - errors of an errors.Join that repeat an earlier one.
 //
-// The errors themselves stay as they are, for errors.Is and errors.As.
+// The errors themselves do not change, for errors.Is and errors.As.
 package errtext
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// layers are the packages that begin their errors with their names, each with those below it before it.
+// layers are the packages that begin their errors with their names. Each stands after the packages below it.
 var layers = []string{"verbs", "proof", "reduce", "aggregate", "epoch", "world", "window"}
 
 const (
@@ -27,7 +27,8 @@ const (
 	after = ", after "
 )
 
-// Errorf is [fmt.Errorf] of a text that begins with a head, which the errors among the arguments do not repeat.
+// Errorf is like [fmt.Errorf], for a text that begins with a head. The errors among the arguments do not repeat the
+// head.
 func Errorf(format string, arguments ...any) error {
 	err := fmt.Errorf(format, arguments...)
 	text, errs := err.Error(), within(err)
@@ -40,7 +41,7 @@ func Errorf(format string, arguments ...any) error {
 	return &composed{err, replace(text, named(own), errs)}
 }
 
-// A composed error has another text than the one that it wraps.
+// A composed error has another text than the error that it wraps.
 type composed struct {
 	error
 	text string
@@ -48,11 +49,11 @@ type composed struct {
 
 func (e *composed) Error() string { return e.text }
 
-// Unwrap returns the error as it was.
+// Unwrap returns the original error.
 func (e *composed) Unwrap() error { return e.error }
 
-// After returns head, such as "world: rank 2: " or "world: rank 2 has failed: ", and the text of err after it, <nil> if err
-// is nil.
+// After returns head, such as "world: rank 2: " or "world: rank 2 has failed: ", followed by the text of err, or by
+// <nil> if err is nil.
 func After(head string, err error) string {
 	if err == nil {
 		return head + "<nil>"
@@ -60,8 +61,8 @@ func After(head string, err error) string {
 	return head + less(err, named(head))
 }
 
-// Call returns how the text of an error in a call begins: with own and the call, or, of a call with a package's name as
-// "window.Fence", with that package and the call.
+// Call returns the head of an error of a call. For a call with a package's name, such as "window.Fence", the head is
+// that package and the call. Otherwise it is own and the call.
 func Call(own, call string) string {
 	if name, unqualified, found := strings.Cut(call, "."); found && slices.Contains(layers, name) {
 		own, call = name, unqualified
@@ -69,7 +70,7 @@ func Call(own, call string) string {
 	return own + colon + call
 }
 
-// less returns the text of err without what it repeats of said.
+// less returns the text of err without the parts that repeat said.
 func less(err error, said []string) string {
 	text, kept := replace(err.Error(), said, within(err)), ""
 	for {
@@ -84,13 +85,13 @@ func less(err error, said []string) string {
 	}
 }
 
-// Under returns err, which is head's, though the package below has made it for that: the text begins with head in place
-// of below.
+// Under returns err with head in place of the head below, under which a lower package has made it.
 func Under(head, below string, err error) error {
 	return &composed{err, head + strings.TrimPrefix(err.Error(), below)}
 }
 
-// replace returns text, that of an error which wraps errs, with each of these less what it repeats of said.
+// replace returns text, the text of an error that wraps errs, with each of these shortened by what it repeats of
+// said.
 func replace(text string, said []string, errs []error) string {
 	own, end := named(text), len(text)
 	for i, err := range slices.Backward(errs) {
@@ -108,8 +109,8 @@ func replace(text string, said []string, errs []error) string {
 	return text
 }
 
-// lessClass returns text without the class that it begins with, and the package before that, if before ends with the class and
-// more follows. A class has several words: one is a call.
+// lessClass removes the class at the beginning of text, and the package before that. It does so if before ends with
+// the class and more follows. A class has several words; a single word is a call.
 func lessClass(before, text string) string {
 	own := text
 	if name, rest, _ := strings.Cut(text, colon); !strings.Contains(name, " ") {
@@ -124,8 +125,8 @@ func lessClass(before, text string) string {
 	return text
 }
 
-// find returns where text, which ends with that of err or goes on in words of its own, has it, as it stands there: whole, or
-// less what text itself names before it, by. Without it at is -1.
+// find returns the position of err's text in text, as it stands there. text may end with it or continue. err's text
+// may stand there whole or without the names by, which text itself has before it. at is -1 if it is not found.
 func find(text string, own []string, err error) (at int, was string, by []string) {
 	was = err.Error()
 	at = strings.LastIndex(text, was)
@@ -137,8 +138,9 @@ func find(text string, own []string, err error) (at int, was string, by []string
 	return at, was, by
 }
 
-// named returns the packages and ranks that stand before a colon of text: those of heads, and the rank that a sentence begins
-// with, or its last clause, as in "rank 2 has failed: " and "closed, after rank 2 had failed: ".
+// named returns the packages and ranks that stand before a colon of text. These are the ones of heads, and the rank
+// with which a sentence or its last clause begins, as in "rank 2 has failed: " and "closed, after rank 2 had failed:
+// ".
 func named(text string) (names []string) {
 	parts := strings.Split(text, colon)
 	for _, part := range parts[:len(parts)-1] {
@@ -159,7 +161,7 @@ func isRank(text string) bool {
 	return found && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// repeats reports whether part, of the head of an error, says what an error before it has said.
+// repeats reports whether part, of the head of an error, repeats what an earlier error has said.
 func repeats(part string, said []string) bool {
 	layer := slices.Index(layers, part)
 	return slices.ContainsFunc(said, func(before string) bool {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Count returns n and what there are n of, as "1 element" and "2 elements", "1 address" and "2 addresses".
+// Count returns n and the noun in the right number, such as "1 element", "2 elements", "1 address" and "2 addresses".
 func Count[N ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](n N, noun string) string {
 	switch {
 	case n == 1:
@@ -16,7 +16,7 @@ func Count[N ~int | ~uint8 | ~uint16 | ~uint32 | ~uint64](n N, noun string) stri
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Allowed returns which numbers from 0 to last are allowed, as "allowed is 0" and "allowed are 0 to 2".
+// Allowed returns the allowed numbers from 0 to last, as "allowed is 0" and "allowed are 0 to 2".
 func Allowed(last int) string {
 	if last == 0 {
 		return "allowed is 0"
@@ -24,7 +24,7 @@ func Allowed(last int) string {
 	return fmt.Sprintf("allowed are 0 to %d", last)
 }
 
-// List returns what there is, as "Sum", and "Sum, Product and Replace".
+// List returns the names of all in one phrase, as "Sum", and "Sum, Product and Replace".
 func List[S fmt.Stringer](all []S) string {
 	var text strings.Builder
 	for i, s := range all {

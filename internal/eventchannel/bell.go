@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// A Bell is where goroutines of this process sleep: a sleeper parks its goroutine and no
-// thread. It is a verbs.CompletionChannel.
+// A Bell is an event channel for goroutines of this process. A sleeper parks its goroutine and blocks no thread. It
+// implements verbs.CompletionChannel.
 type Bell struct {
-	// sequence counts the rings that anyone may have heard; it changes under mu, so
-	// that a ring cannot fall between a sleeper's last look and its wait.
+	// sequence counts the rings. It changes under mu, so that no ring falls between a sleeper's check of sequence in
+	// Sleep and its wait on rung.
 	sleepers atomic.Int32
 	sequence atomic.Uint32
 	mu       sync.Mutex
 	rung     sync.Cond
-	// timer rings at due, the soonest that a sleeper may have to wake by itself;
-	// due is zero when it is not set. One timer serves all sleepers for good, so
-	// that to sleep allocates nothing.
+	// timer rings at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is not set. One
+	// timer serves all sleepers, so that Sleep allocates nothing.
 	timer *time.Timer
 	due   time.Time
 }
 
-// New makes one.
+// New returns a Bell.
 func New() *Bell {
 	b := new(Bell)
 	b.rung.L = &b.mu
 	return b
 }
 
-// Prepare announces a sleeper. The announcement comes before the caller's loads,
-// and RingIfHeard looks for it after the ringer's stores, so one sees the other.
+// Prepare announces a sleeper. The announcement precedes the caller's loads, and RingIfHeard reads it after the
+// ringer's stores. So the sleeper sees the stores, or the ringer sees the sleeper.
 func (b *Bell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
@@ -39,7 +38,7 @@ func (b *Bell) Prepare() uint32 {
 // Finish takes the announcement back.
 func (b *Bell) Finish() { b.sleepers.Add(-1) }
 
-// Sleep waits for a ring, no longer than the limit, or without end if that is less than 0.
+// Sleep waits for a ring, at most for limit, or without end if limit is negative.
 func (b *Bell) Sleep(ticket uint32, limit time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +51,7 @@ func (b *Bell) Sleep(ticket uint32, limit time.Duration) {
 		}
 		return
 	}
-	// The timer's ring ends the other sleepers' waits too. They look again.
+	// The timer's ring also ends the waits of other sleepers, which check again.
 	if due := time.Now().Add(limit); b.due.IsZero() || due.Before(b.due) {
 		b.due = due
 		if b.timer == nil {
@@ -81,7 +80,7 @@ func (b *Bell) Ring() {
 	b.rung.Broadcast()
 }
 
-// RingIfHeard is Ring, and a load when nobody sleeps.
+// RingIfHeard is Ring if there is a sleeper, and otherwise only a load.
 func (b *Bell) RingIfHeard() {
 	if b.sleepers.Load() != 0 {
 		b.Ring()

@@ -1,5 +1,5 @@
-// Package eventchannel is the completion channel of cards whose sleepers are goroutines: those of one
-// process, and those for which a goroutine waits for what the system tells.
+// Package eventchannel is a verbs.CompletionChannel whose sleepers are goroutines of one process. It also serves
+// devices for which a goroutine waits for events of the system.
 package eventchannel
 
 import _ "github.com/onesided/rma/internal/platform"

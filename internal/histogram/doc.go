@@ -6,9 +6,8 @@
 //
 // # Invariants
 //
-// A Histogram has a fixed size and Add allocates nothing, so that it can count while something is
-// measured. A quantile is at most a sixteenth longer than the duration that it stands for, and
-// never shorter.
+// A Histogram has a fixed size and Add allocates nothing, so that it can count during a measurement. A quantile is
+// never shorter than the duration that it stands for, and at most a sixteenth longer.
 package histogram
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -12,14 +12,13 @@ const (
 	fine     = 1 << fineBits
 )
 
-// Buckets is how many a Histogram has.
+// Buckets is the number of buckets of a Histogram.
 const Buckets = (64 - fineBits + 1) * fine
 
-// A Histogram counts durations in buckets whose widths are about 6 % of what they hold. Its zero
-// value is empty.
+// A Histogram counts durations in buckets that are about 6 % wide. The zero value is empty.
 type Histogram struct{ counts [Buckets]uint64 }
 
-// bucketOf is the bucket of a number of nanoseconds.
+// bucketOf returns the bucket of a number of nanoseconds.
 func bucketOf(n uint64) int {
 	if n < fine {
 		return int(n)
@@ -28,7 +27,7 @@ func bucketOf(n uint64) int {
 	return e<<fineBits + int(n>>e)
 }
 
-// most is the largest number of nanoseconds of a bucket.
+// most returns the largest number of nanoseconds of a bucket.
 func most(bucket int) uint64 {
 	if bucket < 2*fine {
 		return uint64(bucket)
@@ -40,7 +39,7 @@ func most(bucket int) uint64 {
 // Add counts n durations of d.
 func (h *Histogram) Add(d time.Duration, n uint64) { h.counts[bucketOf(uint64(max(d, 0)))] += n }
 
-// Counts are those of each bucket, for Merge at another rank. They are the histogram's own.
+// Counts returns the count of each bucket, for Merge on another rank. The slice is the histogram's own.
 func (h *Histogram) Counts() []uint64 { return h.counts[:] }
 
 // Merge adds the Counts of another histogram.
@@ -50,7 +49,7 @@ func (h *Histogram) Merge(other []uint64) {
 	}
 }
 
-// Total is how many durations were added.
+// Total returns the number of durations added.
 func (h *Histogram) Total() (n uint64) {
 	for _, c := range h.counts {
 		n += c
@@ -58,7 +57,7 @@ func (h *Histogram) Total() (n uint64) {
 	return n
 }
 
-// Quantile is a duration that a part of all did not exceed; it is at most 6 % too long.
+// Quantile returns a duration that the given part of all durations did not exceed. It is at most 6 % too long.
 func (h *Histogram) Quantile(part float64) time.Duration {
 	rank := uint64(math.Ceil(part * float64(h.Total())))
 	var seen uint64

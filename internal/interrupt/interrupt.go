@@ -1,13 +1,14 @@
-// Package interrupt lets a command catch signals as os/signal does, but for those that were ignored when the process
-// started: nohup, and a shell whose script says trap "" INT, start a process so that it goes on, and [signal.Notify]
-// would end that.
+// Package interrupt lets a command catch signals as os/signal does, except those that were ignored when the process
+// started. nohup, and a shell script with trap "" INT, start a process with ignored signals so that it survives them,
+// and [signal.Notify] would undo that.
 //
 //	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
 //
-// Signals other than SIGHUP, SIGINT and those that stop and continue a process are caught always, SIGTERM and SIGQUIT among them. Go's
-// runtime catches these itself before any code of a program runs, even that of an init function, and keeps what it found in
-// a variable that no package can read. Then neither the kernel nor [signal.Ignored] knows that they were ignored.
+// The exception holds for SIGHUP, SIGINT and the signals that stop and continue a process. Other signals, such as
+// SIGTERM and SIGQUIT, are always caught. Go's runtime catches these before any code of a program runs, even an init
+// function. It keeps the previous state in a variable that no package can read. So neither the kernel nor
+// [signal.Ignored] knows that they were ignored.
 package interrupt
 
 import (
@@ -20,7 +21,7 @@ import (
 	_ "github.com/onesided/rma/internal/platform"
 )
 
-// Notify is [signal.Notify] of those of the signals that were not ignored when the process started. Unlike there, none
+// Notify is like [signal.Notify], for those of the signals that were not ignored when the process started. No signals
 // means none.
 func Notify(c chan<- os.Signal, signals ...os.Signal) {
 	if heeded := heed(signals); len(heeded) > 0 {
@@ -28,8 +29,8 @@ func Notify(c chan<- os.Signal, signals ...os.Signal) {
 	}
 }
 
-// Context is [signal.NotifyContext] of those of the signals that were not ignored when the process started. Unlike
-// there, none means none, the cause of the end is an [Error], and signals are caught no more once the context has ended: a
+// Context is like [signal.NotifyContext], for those of the signals that were not ignored when the process started. No
+// signals means none. The cause of the end is an [Error]. Once the context has ended, signals are no longer caught: a
 // second one ends the process.
 func Context(parent context.Context, signals ...os.Signal) (ctx context.Context, stop context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -56,7 +57,7 @@ type Error struct{ Signal os.Signal }
 
 func (e Error) Error() string { return fmt.Sprintf("%v signal received", e.Signal) }
 
-// Is reports whether target is [context.Canceled], which the Error is a kind of.
+// Is reports whether target is [context.Canceled].
 func (e Error) Is(target error) bool { return target == context.Canceled }
 
 func heed(signals []os.Signal) []os.Signal {

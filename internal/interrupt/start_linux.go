@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// atStart reports whether a signal was ignored before anything of this package was called. The runtime knows that of
-// SIGHUP and SIGINT alone; it leaves the signals that stop a process as they were, so that the kernel knows.
+// atStart reports whether a signal was ignored when the process started. The runtime knows that of SIGHUP and SIGINT
+// only. It does not change the signals that stop a process, so the kernel knows about those.
 func atStart(s os.Signal) bool {
 	number, ok := s.(syscall.Signal)
 	return ok && ignored()>>(number-1)&1 == 1
 }
 
-// ignored are the signals that the kernel drops for this process, a bit each. Where there is no /proc it is none.
+// ignored returns the signals that the kernel drops for this process, one bit each. Without /proc it returns 0.
 var ignored = sync.OnceValue(func() (mask uint64) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

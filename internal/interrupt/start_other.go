@@ -4,5 +4,5 @@ package interrupt
 
 import "os"
 
-// atStart reports nothing here: only Linux tells which signals a process ignores.
+// atStart returns false: only Linux tells which signals a process ignores.
 func atStart(os.Signal) bool { return false }

@@ -9,18 +9,19 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// OptionsApart have ranks that are goroutines map no memory of each other.
+// OptionsApart returns options for ranks that are goroutines but map no memory of each other.
 func OptionsApart() []world.Option {
 	return over(func(d verbs.Device) verbs.Device { return d })
 }
 
-// OptionsCards have ranks that are goroutines map no memory of each other and have network cards with
-// atomics, which are coherent with processors or not.
+// OptionsCards returns options for ranks that are goroutines, map no memory of each other, and have network cards
+// with atomics. coherent says whether the cards are coherent with processors.
 func OptionsCards(coherent bool) []world.Option {
 	return over(func(d verbs.Device) verbs.Device { return &atomicCard{d, coherent} })
 }
 
-// OptionsCardsOfProcesses have ranks that are processes have such cards, beside memory that they share.
+// OptionsCardsOfProcesses returns options for ranks that are processes with such cards, beside memory that they
+// share.
 func OptionsCardsOfProcesses(coherent bool) func() ([]world.Option, error) {
 	return func() ([]world.Option, error) {
 		return []world.Option{world.WithNetwork(func(int) (verbs.Device, error) {
@@ -30,8 +31,8 @@ func OptionsCardsOfProcesses(coherent bool) func() ([]world.Option, error) {
 	}
 }
 
-// An apartDevice hides what a device can do beside being one. Its costs are usual ones, and not
-// measured: what goes in which way does not depend on the machine, nor on the race detector.
+// An apartDevice hides the optional abilities of a device. Its costs are fixed and not measured. So the choice of
+// protocols depends neither on the machine nor on the race detector.
 type apartDevice struct{ verbs.Device }
 
 func (apartDevice) Costs() verbs.Costs {
@@ -45,7 +46,7 @@ func (apartDevice) Costs() verbs.Costs {
 	}
 }
 
-// over has ranks use devices in place of those of their process.
+// over returns an option that replaces the devices of the ranks.
 func over(as func(verbs.Device) verbs.Device) []world.Option {
 	fabric := shm.NewFabric()
 	return []world.Option{world.WithDevice("tcp"), world.WithNetwork(func(int) (verbs.Device, error) {
@@ -54,7 +55,7 @@ func over(as func(verbs.Device) verbs.Device) []world.Option {
 	})}
 }
 
-// An atomicCard is a device that passes for a card with atomics, and maps nothing.
+// An atomicCard is a device that appears as a card with atomics, and maps nothing.
 type atomicCard struct {
 	verbs.Device
 	coherent bool

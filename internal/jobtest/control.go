@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// await returns when ready does, which changed tells of. It fails the test if the rank's process ends before. If it takes
-// longer than any test does, all ranks print the stacks of their goroutines and end.
+// await returns when ready does; changed signals when to check it again. It fails the test if the rank's process ends
+// before. If it takes longer than any test does, all ranks print the stacks of their goroutines and end.
 func (j *Job) await(what string, r *rank, ready func() bool) {
 	j.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hangLimit)
@@ -31,20 +31,20 @@ func (j *Job) await(what string, r *rank, ready func() bool) {
 	}
 }
 
-// quit has a process print the stacks of its goroutines and end, also if it is stopped.
+// quit makes a process print the stacks of its goroutines and end, even if it is stopped.
 func (r *rank) quit() {
 	_ = r.cmd.Process.Signal(syscall.SIGQUIT)
 	_ = r.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// Await returns when a rank has come to a point that its body signals.
+// Await returns when a rank has reached a point that its body signals.
 func (j *Job) Await(rank int, point string) {
 	j.t.Helper()
 	r := j.ranks[rank]
 	j.await(fmt.Sprintf("rank %d at %q", rank, point), r, func() bool { return r.points[point] })
 }
 
-// AwaitAll returns when every rank has come to a point that its body signals.
+// AwaitAll returns when every rank has reached a point that its body signals.
 func (j *Job) AwaitAll(point string) {
 	j.t.Helper()
 	for rank := range j.ranks {
@@ -52,7 +52,7 @@ func (j *Job) AwaitAll(point string) {
 	}
 }
 
-// AwaitState returns when state does. It fails the test if the process of the rank ends before.
+// AwaitState returns when state returns true. It fails the test if the process of the rank ends before.
 func (j *Job) AwaitState(rank int, what string, state func() bool) {
 	j.t.Helper()
 	r := j.ranks[rank]
@@ -66,7 +66,7 @@ func (j *Job) AwaitState(rank int, what string, state func() bool) {
 	})
 }
 
-// Release lets a rank go on that is in Hold, or will be.
+// Release ends one Hold of a rank, a present or a future one.
 func (j *Job) Release(rank int) {
 	j.t.Helper()
 	if _, err := fmt.Fprintln(j.ranks[rank].words); err != nil {
@@ -74,7 +74,7 @@ func (j *Job) Release(rank int) {
 	}
 }
 
-// ReleaseAll lets every rank go on that is in Hold, or will be.
+// ReleaseAll ends one Hold of every rank, a present or a future one.
 func (j *Job) ReleaseAll() {
 	j.t.Helper()
 	for rank := range j.ranks {
@@ -82,7 +82,7 @@ func (j *Job) ReleaseAll() {
 	}
 }
 
-// Kill ends a rank's process by SIGKILL.
+// Kill kills a rank's process by SIGKILL.
 func (j *Job) Kill(rank int) {
 	j.t.Helper()
 	if err := j.ranks[rank].cmd.Process.Kill(); err != nil {
@@ -90,8 +90,7 @@ func (j *Job) Kill(rank int) {
 	}
 }
 
-// Killed kills a rank when all have signalled "ready". The test fails unless the bodies of all others end
-// without an error.
+// Killed kills a rank when all have signalled "ready". The test fails unless the bodies of all others return nil.
 func (j *Job) Killed(victim int) {
 	j.t.Helper()
 	j.AwaitAll("ready")
@@ -108,10 +107,10 @@ func (j *Job) Killed(victim int) {
 	j.t.Logf("%v from the kill to the end of all", time.Since(killed))
 }
 
-// Pid is the number of a rank's process.
+// Pid returns the process number of a rank.
 func (j *Job) Pid(rank int) int { return j.ranks[rank].cmd.Process.Pid }
 
-// AwaitEnd returns when a rank's process has ended, with the rank's error.
+// AwaitEnd returns the rank's error when its process has ended.
 func (j *Job) AwaitEnd(rank int) error {
 	j.t.Helper()
 	r := j.ranks[rank]
@@ -119,7 +118,7 @@ func (j *Job) AwaitEnd(rank int) error {
 	return r.err
 }
 
-// Wait returns when all processes have ended, with the ranks' errors.
+// Wait returns the ranks' errors when all processes have ended.
 func (j *Job) Wait() []error {
 	j.t.Helper()
 	errs := make([]error, len(j.ranks))
@@ -129,7 +128,7 @@ func (j *Job) Wait() []error {
 	return errs
 }
 
-// Succeeds is Wait that fails the test for each rank that has failed.
+// Succeeds waits like Wait, and fails the test for each rank that has failed.
 func (j *Job) Succeeds() {
 	j.t.Helper()
 	for rank, err := range j.Wait() {

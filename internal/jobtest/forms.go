@@ -7,21 +7,21 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A Form is where the body of a test may run.
+// A Form is a way to run the body of a test.
 type Form struct {
 	Name string
-	// Run runs a registered body over n ranks.
+	// Run runs a registered body on n ranks.
 	Run func(t *testing.T, n int, name string)
 }
 
-// Forms are those of Run for n ranks: Goroutines, Apart, and those of ProcessForms.
+// Forms returns the forms of Run for n ranks: Goroutines, Apart, and those of ProcessForms.
 func Forms(n int) []Form {
 	return append([]Form{{"goroutines", Goroutines}, {"apart", Apart}}, ProcessForms(n)...)
 }
 
-// ProcessForms are those of Run for n ranks that are processes: Processes, TCP, and, with three ranks or more, Hosts. The
-// race detector sees nothing of what goes on between processes: with it the only ones are three on two hosts, which share
-// memory and use TCP.
+// ProcessForms returns the forms of Run for n ranks that are processes: Processes, TCP, and, with three ranks or
+// more, Hosts. The race detector does not see accesses between processes. So with it the only form is three ranks on
+// two hosts, which use shared memory and TCP.
 func ProcessForms(n int) []Form {
 	var forms []Form
 	if !testsize.Race {
@@ -41,8 +41,8 @@ func Run(t *testing.T, n int, name string) {
 	}
 }
 
-// InTurns runs the body as subtests in each of Forms. Of the numbers of ranks a plain run takes one for each form, and a
-// larger one more. Which one is the turn of the body, which the caller counts, of the form and of the seed.
+// InTurns runs the body as subtests in each of Forms. A plain run takes one of the numbers of ranks for each form,
+// and a larger run more. The choice depends on turn, which the caller counts, on the form and on the seed.
 func InTurns(t *testing.T, turn int, name string, sizes ...int) {
 	t.Helper()
 	served, order := make(map[string][]int), []Form(nil)

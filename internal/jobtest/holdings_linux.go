@@ -14,14 +14,14 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// holding is what a process has that a World could leave behind.
+// A holding is what a process has that a World could leave behind.
 type holding struct {
 	goroutines int
-	// files are what its descriptors are of, and mapped what memory it shares.
+	// files are the files of its descriptors, and mapped the memory that it shares.
 	files, mapped []string
 }
 
-// holdings are those of this process. The runtime's own descriptors are there before.
+// holdings returns the holding of this process. The runtime's own descriptors are there before.
 func holdings() (*holding, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
@@ -36,8 +36,8 @@ func holdings() (*holding, error) {
 		return nil, fmt.Errorf("jobtest: %w", err)
 	}
 	for _, link := range links {
-		// The descriptor that lists the others is gone. Under the race detector package tcp
-		// keeps one of nothing for good.
+		// The descriptor that lists the others is closed by now. Under the race detector package tcp keeps a
+		// descriptor of the null device for good.
 		if of, err := os.Readlink(link); err == nil && of != os.DevNull {
 			h.files = append(h.files, of)
 		}
@@ -54,10 +54,11 @@ func holdings() (*holding, error) {
 	return h, nil
 }
 
-// settleLimit is for what a goroutine that ends still holds.
+// settleLimit bounds the time in which an ending goroutine releases what it holds.
 var settleLimit = time.Minute
 
-// remain returns when this process holds nothing that it did not hold before, or an error with what it does.
+// remain returns when this process holds nothing that it did not hold before. Otherwise it returns an error with what
+// it holds.
 func (h *holding) remain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
@@ -88,7 +89,7 @@ func (h *holding) more() (remains, failed error) {
 
 var errRemains = errors.New("jobtest: after its World was closed the process still holds")
 
-// without is a list without what is in another, as often as it is there.
+// without returns list without the elements of other, each as often as it occurs there.
 func without(list, other []string) []string {
 	for _, text := range other {
 		if at := slices.Index(list, text); at >= 0 {

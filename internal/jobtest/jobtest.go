@@ -10,10 +10,10 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Body is what each rank of a test does. An error fails the test.
+// A Body is the function that each rank of a test runs. An error fails the test.
 type Body func(ctx context.Context, w *world.World) error
 
-// A part is a body and how its ranks join.
+// A part is a body and the options with which its ranks join.
 type part struct {
 	body Body
 	// options is nil for the defaults.
@@ -22,13 +22,12 @@ type part struct {
 
 var parts = map[string]part{}
 
-// Register makes body known under name, in this process and in those that are
-// started from the same test binary, and returns the name. It is called when
-// packages are initialized; a name that is taken ends the program.
+// Register registers body under name and returns the name. It must be called while packages are initialized, so that
+// processes started from the same test binary know the name, too. A name that is taken ends the program.
 func Register(name string, body Body) string { return RegisterWith(name, nil, body) }
 
-// RegisterWith is Register for a body whose ranks join with options, where they are
-// processes. What differs from rank to rank options takes from the environment.
+// RegisterWith is like Register, for a body whose ranks join with options if they are processes. options must take
+// values that differ between ranks from the environment.
 func RegisterWith(name string, options func() ([]world.Option, error), body Body) string {
 	if _, taken := parts[name]; taken {
 		fmt.Fprintf(os.Stderr, "jobtest: two bodies are registered as %q\n", name)
@@ -38,7 +37,7 @@ func RegisterWith(name string, options func() ([]world.Option, error), body Body
 	return name
 }
 
-// Everywhere runs the body as subtests in every form: those of Run, Cards, whose atomics are coherent and are not,
+// Everywhere runs the body as subtests in every form: those of Run, Cards with coherent atomics and without,
 // Simulated, and, without the race detector, Namespaces. The body must be fit for Simulated.
 func Everywhere(t *testing.T, n int, name string) {
 	t.Helper()
@@ -51,14 +50,14 @@ func Everywhere(t *testing.T, n int, name string) {
 	}
 }
 
-// TCP runs the body over n processes that share no memory.
+// TCP runs the body on n processes that share no memory.
 func TCP(t *testing.T, n int, name string) {
 	t.Helper()
 	StartWith(t, n, name, func(int) []string { return []string{"RMA_DEVICE=tcp"} }).Succeeds()
 }
 
-// Hosts runs the body over n processes that take themselves for the ranks, in turn, of
-// two hosts: those of one share memory, and reach those of the other over TCP.
+// Hosts runs the body on n processes that act as if they were, in turn, on two hosts. Those of one host share memory,
+// and reach those of the other over TCP.
 func Hosts(t *testing.T, n int, name string) {
 	t.Helper()
 	StartWith(t, n, name, func(rank int) []string {
@@ -66,21 +65,21 @@ func Hosts(t *testing.T, n int, name string) {
 	}).Succeeds()
 }
 
-// Apart runs the body over n ranks that are goroutines but map no memory of each
-// other: everything goes by messages, writes and reads.
+// Apart runs the body on n ranks that are goroutines but map no memory of each other: everything goes by messages,
+// writes and reads.
 func Apart(t *testing.T, n int, name string) {
 	t.Helper()
 	goroutines(t, n, name, OptionsApart()...)
 }
 
-// Goroutines runs the body over n ranks that are goroutines.
+// Goroutines runs the body on n ranks that are goroutines.
 func Goroutines(t *testing.T, n int, name string) {
 	t.Helper()
 	goroutines(t, n, name)
 }
 
-// Cards runs the body over n ranks that are goroutines and have cards with atomics, which are coherent with processors or
-// not.
+// Cards runs the body on n ranks that are goroutines and have cards with atomics. coherent says whether the cards are
+// coherent with processors.
 func Cards(t *testing.T, n int, name string, coherent bool) {
 	t.Helper()
 	goroutines(t, n, name, OptionsCards(coherent)...)
@@ -93,7 +92,7 @@ func goroutines(t *testing.T, n int, name string, options ...world.Option) {
 	}
 }
 
-// Processes runs the body over n ranks that are processes.
+// Processes runs the body on n ranks that are processes.
 func Processes(t *testing.T, n int, name string) {
 	t.Helper()
 	Start(t, n, name).Succeeds()

@@ -9,15 +9,16 @@ import (
 // A Limit is a counting semaphore for parallel tests of one kind.
 type Limit chan struct{}
 
-// NewLimit is a limit of n tests at a time.
+// NewLimit returns a limit of n tests at a time.
 func NewLimit(n int) Limit { return make(Limit, n) }
 
-// Silent is for tests of jobs with a rank or a host that says nothing any more. If there were many at a time, a rank that
-// lives might have no processor for as long as it may be silent.
+// Silent is the limit for tests of jobs with a rank or a host that has gone silent. With many of them at a time a
+// live rank might get no processor for the time after which a silent rank counts as dead.
 var Silent = NewLimit(4)
 
-// Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. The attribute "limit"
-// tells testreport when, so that this wait does not count as time of the test, just as the wait of t.Parallel does not.
+// Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. The attribute
+// "limit" tells testreport the time, so that this wait does not count as time of the test, just as the wait of
+// t.Parallel does not.
 func (l Limit) Acquire(t *testing.T) {
 	t.Parallel()
 	t.Attr("limit", "awaited")
@@ -26,8 +27,8 @@ func (l Limit) Acquire(t *testing.T) {
 	t.Cleanup(func() { <-l })
 }
 
-// SideBySide lets up to n parallel tests of this program run at a time, unless -parallel says otherwise: more than there
-// are cores, where most of them wait, for a state or for a Limit. It is for TestMain.
+// SideBySide lets up to n parallel tests of this program run at a time, unless -parallel says otherwise. n may be
+// greater than the number of cores, because most of the tests wait, for a state or for a Limit. TestMain calls it.
 func SideBySide(n int) {
 	flag.Parse()
 	isSet := false

@@ -7,25 +7,25 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// mostHosts is on how many hosts Namespaces places ranks.
+// mostHosts is the greatest number of hosts on which Namespaces places ranks.
 const mostHosts = 3
 
-// Namespaces runs the body over n processes on hosts of a network of their own: three, or n if that is less. The ranks
+// Namespaces runs the body on n processes on three hosts, or n if that is less, of a network of their own. The ranks
 // of one host share memory, and reach those of others over TCP. The test is skipped without root.
 func Namespaces(t *testing.T, n int, name string) {
 	t.Helper()
 	StartAcross(t, min(n, mostHosts), n, name, nil).Succeeds()
 }
 
-// StartAcross is StartWith for ranks on hosts of a network of their own: rank r is on host r % hosts. The test can cut
-// the hosts off by Job.Cut; the ranks' manager is not cut off from any. It is skipped without root.
-// The environment may be nil.
+// StartAcross is like StartWith, for ranks on hosts of a network of their own: rank r is on host r % hosts. The test
+// can cut the hosts off by Job.Cut. The ranks' manager stays reachable from every host. environment may be nil. The
+// test is skipped without root.
 func StartAcross(t *testing.T, hosts, n int, name string, environment func(rank int) []string) *Job {
 	t.Helper()
 	return StartOnNetwork(t, nettest.New(t, hosts), n, name, environment, func(rank int) int { return rank % hosts })
 }
 
-// StartOnNetwork is StartAcross on a network that the test has made, with rank r on the host that host(r) says.
+// StartOnNetwork is like StartAcross, on a network that the test has made. Rank r is on host host(r).
 func StartOnNetwork(t *testing.T, network *nettest.Network, n int, name string, environment func(rank int) []string, host func(rank int) int) *Job {
 	t.Helper()
 	all := func(rank int) []string {
@@ -40,13 +40,14 @@ func StartOnNetwork(t *testing.T, network *nettest.Network, n int, name string, 
 	return j
 }
 
-// Cut takes the link of a host down. What is under way on it is lost. StartAcross has started the job.
+// Cut takes the link of a host down. Packets on their way over it are lost. The job must come from StartAcross or
+// StartOnNetwork.
 func (j *Job) Cut(host int) {
 	j.t.Helper()
 	j.hosts().Cut(host)
 }
 
-// Join takes the link of a host up again, and returns when it carries.
+// Join takes the link of a host up again, and returns when it carries packets.
 func (j *Job) Join(host int) {
 	j.t.Helper()
 	j.hosts().Join(host)

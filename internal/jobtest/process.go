@@ -26,27 +26,27 @@ import (
 
 const (
 	bodyVariable = "RMA_JOBTEST_BODY"
-	// The files that a rank inherits: its manager, and the pipe for its reports.
+	// The descriptors that a rank inherits: its manager, and the pipe for its reports.
 	managerFile = 3
 	reportFile  = 4
-	// limit bounds a rank's body, whose context ends after it.
+	// limit bounds a rank's body. The context of the body ends after it.
 	limit = 2 * time.Minute
-	// nearly is after how much of that time a body is taken to hang.
+	// nearly is the part of that time after which a body counts as hung.
 	nearly = limit - 10*time.Second
 	// hangLimit bounds a wait of the test for a rank, whose body has ended by then unless it hangs.
 	hangLimit = limit + time.Minute
-	// racedTurns is of how many tests with processes a short run with the race detector has one.
+	// A short run with the race detector runs one of racedTurns tests with processes.
 	racedTurns = 4
-	// longestReport is what an error may be that has the stacks of many goroutines.
+	// longestReport bounds the length of an error, which may have the stacks of many goroutines.
 	longestReport = 16 << 20
 )
 
-// hasMain: the package's TestMain calls Main. In one that does not, each process of a rank would run the tests, which start
-// processes, and these more.
+// hasMain is set if the package's TestMain calls Main. Without it each process of a rank would run the tests, which
+// start processes, and so on.
 var hasMain bool
 
-// Main runs the tests, or, in a process that Start has started, one rank. The tests of every other seed run with four
-// processors at least: ranks that are goroutines meet otherwise where each has one of its own.
+// Main runs the tests, or one rank if this process was started by Start. With every other seed the tests run with at
+// least four processors: ranks that are goroutines interact differently if each has its own processor.
 func Main(m *testing.M) {
 	hasMain = true
 	name := os.Getenv(bodyVariable)
@@ -107,19 +107,19 @@ func child(name string) error {
 	return before.remain(ctx)
 }
 
-// stacks returns the stacks of all goroutines, each once with how many have it.
+// stacks returns the stacks of all goroutines, each distinct one once with its count.
 func stacks() string {
 	var all strings.Builder
-	// A Builder takes everything.
+	// A Builder returns no errors.
 	_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
 	return all.String()
 }
 
-// A Job is a body that runs over processes.
+// A Job is a body that runs on processes.
 type Job struct {
 	t     *testing.T
 	ranks []*rank
-	// network is nil if the ranks are not on hosts of one.
+	// network is nil unless the ranks are on hosts of a network.
 	network *nettest.Network
 	// server is the ranks' manager.
 	server *pmi.Server
@@ -127,7 +127,7 @@ type Job struct {
 
 type rank struct {
 	cmd *exec.Cmd
-	// words let the rank go on from Hold.
+	// words release the rank from Hold.
 	words  io.WriteCloser
 	output bytes.Buffer
 
@@ -138,7 +138,7 @@ type rank struct {
 	err     error
 }
 
-// errNoReport: the process ended without a word.
+// errNoReport reports that the process ended without a report.
 var errNoReport = errors.New("ended without a report")
 
 // Start starts n processes for the body. They are killed when the test ends.
@@ -147,15 +147,15 @@ func Start(t *testing.T, n int, name string) *Job {
 	return StartWith(t, n, name, func(int) []string { return nil })
 }
 
-// StartWith is Start with more in the environment of each rank, as KEY=VALUE.
+// StartWith is like Start, with more variables in the environment of each rank, as KEY=VALUE.
 func StartWith(t *testing.T, n int, name string, environment func(rank int) []string) *Job {
 	t.Helper()
 	return StartOn(t, n, name, environment, func(_ int, program string) *exec.Cmd { return exec.Command(program) })
 }
 
-// StartOn is StartWith for ranks whose processes the test places: on gives the command
-// that runs the program, such as one on another host of a nettest.Network. The manager
-// is reached by a file that the process inherits, wherever it is.
+// StartOn is like StartWith, for ranks whose processes the test places. on returns the command that runs program, for
+// example on another host of a nettest.Network. A process reaches its manager by a file that it inherits, wherever it
+// runs.
 func StartOn(t *testing.T, n int, name string, environment func(rank int) []string, on func(rank int, program string) *exec.Cmd) *Job {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -180,9 +180,9 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	return j
 }
 
-// processors returns the variables that give each rank of a test its part of the processors, as this library's launcher
-// does, or none, as other launchers do. A body and the goroutine that makes progress run in parallel only without. Half
-// of the tests have the one and half the other, and the next seed changes them.
+// processors returns the variables that give each rank of a test its share of the processors, as this library's
+// launcher does, or none, as other launchers do. A body and the goroutine that makes progress run in parallel only
+// without them. Half of the tests have them, and the next seed exchanges the halves.
 func processors(test string, ranks int) []string {
 	if (number(test)+testsize.Seed())%2 != 0 {
 		return nil
@@ -190,7 +190,7 @@ func processors(test string, ranks int) []string {
 	return pmi.Share(ranks)
 }
 
-// number is a number of a test, the same in every run.
+// number returns a number of a test, the same in every run.
 func number(test string) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, test)
@@ -215,8 +215,7 @@ func (j *Job) start(i int, name string, more []string, on func(rank int, program
 	r := &rank{points: make(map[string]bool)}
 	r.changed = sync.NewCond(&r.mu)
 	r.cmd = on(i, self)
-	// With the race detector a process sleeps a second before it ends, unless it
-	// is told not to.
+	// With the race detector a process sleeps a second before it ends, unless GORACE says otherwise.
 	r.cmd.Env = append(append(os.Environ(), environment...), bodyVariable+"="+name, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	r.cmd.Env = append(append(r.cmd.Env, testsize.Environment()...), more...)
 	r.cmd.ExtraFiles = []*os.File{manager, out}

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse makes the kernel refuse system calls, by their numbers, to this process from
-// now on, as the profile of a container does: they fail with EPERM. There is no way
-// back, so it is for processes that a test has started.
+// Refuse makes the kernel reject the system calls with these numbers in this process from now on, as the profile of a
+// container does: they fail with EPERM. It cannot be undone, so it is for processes that a test has started.
 func Refuse(numbers ...uint32) error {
-	// Load the number, compare it with each, and answer EPERM or allow.
+	// The filter loads the number, compares it with each, and returns EPERM or allow.
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
 	for i, number := range numbers {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: number, Jt: uint8(len(numbers) - i)})
@@ -25,8 +24,8 @@ func Refuse(numbers ...uint32) error {
 	return install(filter)
 }
 
-// RefusePidfds makes the kernel refuse pidfds of other processes to this process from now on, as Refuse does, whether they are
-// asked for by the number of a process or by a connection to it.
+// RefusePidfds makes the kernel reject requests of this process for pidfds of other processes from now on, as Refuse
+// does. That includes pidfds by process number and by connection.
 func RefusePidfds() error {
 	// The option of getsockopt is the low half of its third argument.
 	const option = 16 + 8*2
@@ -41,18 +40,19 @@ func RefusePidfds() error {
 	})
 }
 
-// KillLong makes the kernel kill this process when a system call that takes long by the byte is for more than most: fallocate,
-// or madvise that finds pages or gives them back. It is for processes that a test has started.
+// KillLong makes the kernel kill this process at a system call whose cost grows with a length, if the length is more
+// than most bytes. These calls are fallocate, and madvise that populates or frees pages. It is for processes that a
+// test has started.
 func KillLong(most uint32) error {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	// jump goes on if the comparison holds, and else skips instructions.
+	// jump continues if the comparison holds, and otherwise skips instructions.
 	jump := func(comparison uint16, k uint32, skip uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jf: skip}
 	}
 	end := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
-	// Arguments are of 8 bytes, the low half first, from the 16th byte on.
+	// Arguments have 8 bytes each, the low half first, from byte 16 on.
 	const first, each = 16, 8
 	var filter []unix.SockFilter
 	forbid := func(number, length uint32, advice ...uint32) {
@@ -72,7 +72,7 @@ func KillLong(most uint32) error {
 	return install(append(filter, end(unix.SECCOMP_RET_ALLOW)))
 }
 
-// install has the kernel ask a filter about the system calls of this process from now on.
+// install makes the kernel apply a filter to the system calls of this process from now on.
 func install(filter []unix.SockFilter) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("jobtest: filtering system calls: %w", err)

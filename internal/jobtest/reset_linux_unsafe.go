@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResetConnections resets every TCP connection of this process: both ends find that the
-// peer has, as where something between them does it.
+// ResetConnections resets every TCP connection of this process. Both ends see a reset by the peer, as when a host
+// between them sends it.
 func ResetConnections() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -29,7 +29,7 @@ func ResetConnections() error {
 		if _, err := unix.Getpeername(fd); err != nil {
 			continue
 		}
-		// To connect to no address ends a connection by a reset.
+		// Connecting to no address ends a connection by a reset.
 		nowhere := unix.RawSockaddr{Family: unix.AF_UNSPEC}
 		// Sound: the kernel reads the address before the call returns.
 		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere))

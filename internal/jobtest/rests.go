@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// awake is the share of a core that a process may use while its ranks wait. The goal is 0.02, and one that spins uses
-	// all that it gets.
+	// awake is the greatest share of a core that a process may use while its ranks wait. A process that spins uses a
+	// whole core.
 	awake = 0.2
-	// mostRest is a span in which nothing else can make a rank that sleeps seem awake.
+	// mostRest is a span in which nothing else can make a sleeping rank seem awake.
 	mostRest = 2 * time.Second
 )
 
-// Rests ends the body unless a rank, and so its process, sleeps while it waits. All ranks call Rests. It has each call
-// begin, for what comes before the wait, and wait, which is to last for about a span. The spans double until the rank has
-// used little of a core in one, because a collection of garbage, or another machine on the same processor, can seem to be
-// use of it.
+// Rests ends the body unless the process of a rank sleeps while the rank waits. All ranks must call Rests. The rank
+// calls begin, for the steps before the wait, and then wait, which must last for about span. The spans double until
+// the rank has used little of a core in one. In a short span a garbage collection, or another machine on the same
+// processor, can look like use of the core.
 func (s *Script) Rests(rank int, what string, begin func(), wait func(span time.Duration)) {
 	again := []bool{true}
 	for span := time.Duration(testsize.N(80)) * time.Millisecond; again[0]; span *= 2 {
@@ -36,7 +36,7 @@ func (s *Script) Rests(rank int, what string, begin func(), wait func(span time.
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func (s *Script) processorTime() time.Duration {
 	var usage unix.Rusage
 	s.OK(unix.Getrusage(unix.RUSAGE_SELF, &usage))

@@ -8,11 +8,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// simulatedProfile is that of the cards on which bodies run.
+// simulatedProfile is the profile of the simulated cards.
 const simulatedProfile = "ndr-2024"
 
-// Simulated runs the body over n ranks in virtual time (world.Simulate), each of which has a simulated card. The ranks
-// must wait for each other through their Worlds only: not through channels, package await or the clock. The seed of the
+// Simulated runs the body on n ranks in virtual time (world.Simulate). Each rank has a simulated card. The ranks must
+// wait for each other through their Worlds only: not through channels, package await or the clock. The seed of the
 // simulator is testsize.Seed.
 func Simulated(t *testing.T, n int, name string) {
 	t.Helper()

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stop stops this process by SIGSTOP, with all its threads, until Job.Continue. It is
-// for processes that a test has started.
+// Stop stops this process by SIGSTOP, with all its threads, until Job.Continue. It is for processes that a test has
+// started.
 func Stop() error {
-	// A signal to the thread itself, unlike one to the process, which another thread may
-	// take, has stopped it when the call returns.
+	// A signal to the thread itself has stopped it when the call returns. Another thread might take a signal to the
+	// process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP); err != nil {
@@ -23,7 +23,7 @@ func Stop() error {
 	return nil
 }
 
-// Stop stops a rank's process by SIGSTOP, with all its threads, and returns when it is stopped.
+// Stop stops a rank's process by SIGSTOP, and returns when all its threads are stopped.
 func (j *Job) Stop(rank int) {
 	j.t.Helper()
 	if err := unix.Kill(j.Pid(rank), unix.SIGSTOP); err != nil {
@@ -32,13 +32,13 @@ func (j *Job) Stop(rank int) {
 	j.AwaitStop(rank)
 }
 
-// AwaitStop returns when a rank's process has stopped, with all its threads.
+// AwaitStop returns when all threads of a rank's process are stopped.
 func (j *Job) AwaitStop(rank int) {
 	j.t.Helper()
 	j.AwaitState(rank, "its process to be stopped", func() bool {
 		statuses, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", j.Pid(rank)))
 		for _, path := range statuses {
-			// Where there is no status the thread has ended; AwaitState notices the end of the process.
+			// Without a status file the thread has ended. AwaitState notices the end of the process.
 			if status, err := os.ReadFile(path); err == nil && !bytes.Contains(status, []byte("State:\tT")) {
 				return false
 			}
@@ -47,7 +47,7 @@ func (j *Job) AwaitStop(rank int) {
 	})
 }
 
-// Continue has a rank's process go on that is stopped.
+// Continue continues a stopped process of a rank.
 func (j *Job) Continue(rank int) {
 	j.t.Helper()
 	if err := unix.Kill(j.Pid(rank), unix.SIGCONT); err != nil {

@@ -5,12 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A Latch is a lock for a few instructions that block on nothing. Its zero value is
-// free. It must not be copied.
+// A Latch is a lock for a few instructions that do not block. The zero value is unlocked. A Latch must not be copied.
 type Latch struct{ held atomic.Uint32 }
 
-// spins are looks at a held latch before the processor is given to another
-// goroutine, such as the one that holds it.
+// spins is the number of polls of a held latch before the processor is given to another goroutine, such as the holder.
 const spins = 30
 
 // Lock takes the latch, waiting for it if it is held.
@@ -20,7 +18,7 @@ func (l *Latch) Lock() {
 	}
 }
 
-// Unlock gives back the latch, which the caller holds.
+// Unlock releases the latch, which the caller holds.
 func (l *Latch) Unlock() { Release(&l.held, 0) }
 
 func (l *Latch) wait() {

@@ -2,30 +2,29 @@ package latch
 
 import "sync"
 
-// A Lock is a Latch that may also be held for long: for as long as it takes to send what it
-// guards, say. Who takes it for a few instructions pays for the latch alone, unless somebody
-// has it for long, for whom it sleeps. Its zero value is free. It must not be copied.
+// A Lock is a Latch that may also be held for a long time, such as while what it guards is sent. A short holder pays
+// only for the latch, but sleeps while there is a long holder. The zero value is unlocked. A Lock must not be copied.
 //
-// Who has it for long has both; who has it for short only the latch. So the two exclude each
-// other by the latch, and nobody spins on that for longer than a short section lasts.
+// A long holder has both latch and long, a short holder only latch. So latch excludes all holders from each other, and
+// a goroutine spins on it no longer than a short section lasts.
 type Lock struct {
 	latch Latch
 	long  sync.Mutex
 }
 
-// Lock takes the lock for as long as the caller likes.
+// Lock takes the lock for any time.
 func (l *Lock) Lock() {
 	l.long.Lock()
 	l.latch.Lock()
 }
 
-// Unlock gives back what Lock or Extend has taken.
+// Unlock releases what Lock or Extend has taken.
 func (l *Lock) Unlock() {
 	l.latch.Unlock()
 	l.long.Unlock()
 }
 
-// LockShort takes the lock for a few instructions that block on nothing.
+// LockShort takes the lock for a few instructions that do not block.
 func (l *Lock) LockShort() {
 	if !l.latch.held.CompareAndSwap(0, 1) {
 		l.waitShort()
@@ -37,10 +36,10 @@ func (l *Lock) waitShort() {
 	l.long.Unlock()
 }
 
-// UnlockShort gives back what LockShort has taken.
+// UnlockShort releases what LockShort has taken.
 func (l *Lock) UnlockShort() { l.latch.Unlock() }
 
-// Extend is UnlockShort and Lock: others may have it in between.
+// Extend is UnlockShort followed by Lock: others may take the lock in between.
 func (l *Lock) Extend() {
 	l.latch.Unlock()
 	l.Lock()

@@ -7,7 +7,6 @@ import (
 	"unsafe"
 )
 
-// Release stores value in word, after every load and store before it. Sound because
-// this processor moves no store ahead of those, the compiler keeps a store behind
-// the loads and stores before it, and an aligned word is stored whole.
+// Release stores value in word, after every earlier load and store. It is sound because this processor does not move a
+// store ahead of earlier loads and stores, and the compiler keeps their order. An aligned word is stored whole.
 func Release(word *atomic.Uint32, value uint32) { *(*uint32)(unsafe.Pointer(word)) = value }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// programs are what Build and Self have made in this process.
+// programs are the files that Build and Self have made in this process.
 var programs struct {
 	sync.Mutex
 	dir   string
@@ -22,8 +22,8 @@ var programs struct {
 	hold *kept
 }
 
-// Build compiles a program of this module, as "./examples/wordcount", once a process, and
-// returns its path. Every user may run it. It is removed when the process ends.
+// Build compiles a program of this module, such as "./examples/wordcount", once in a process, and returns its path.
+// Every user may run it. It is removed when the process ends.
 func Build(t testing.TB, program string) string {
 	t.Helper()
 	return once(t, program, func(path string) error {
@@ -65,8 +65,8 @@ func Self(t testing.TB) string {
 	})
 }
 
-// Directory makes a directory that every user may read and the ranks under a Slurm
-// may write to. It is removed when the test ends.
+// Directory makes a directory that every user may read and to which the ranks under a Slurm may write. It is removed
+// when the test ends.
 func Directory(t testing.TB) string {
 	t.Helper()
 	dir, err := directory()
@@ -97,8 +97,7 @@ func directory() (string, error) {
 	return dir, nil
 }
 
-// prepare makes the directory of programs, with a keeper that removes it. The lock of
-// programs is held.
+// prepare makes the directory of programs, with a keeper that removes it. The caller holds the lock of programs.
 func prepare() error {
 	if programs.hold != nil {
 		return nil
@@ -111,7 +110,7 @@ func prepare() error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	// Whoever reads this process's errors to their end waits for the removal.
+	// A reader of this process's standard error to its end waits for the removal.
 	hold.Stderr = os.Stderr
 	if err := hold.Start(); err != nil {
 		hold.finish()
@@ -121,7 +120,7 @@ func prepare() error {
 	return nil
 }
 
-// once makes a program unless it is made.
+// once makes a program unless it has been made.
 func once(t testing.TB, name string, produce func(path string) error) string {
 	t.Helper()
 	need(t)

@@ -10,12 +10,12 @@ import (
 	"text/template"
 )
 
-// processors that each node claims to have, whatever the machine has: the ranks that it
+// processors is the number of processors that each node claims, whatever the machine has: the number of ranks that it
 // can take.
 const processors = 64
 
-// slurmConf is a Slurm that needs no control groups, accounting or systemd, listens on
-// the loopback address, and says nothing to anyone else.
+// slurmConf configures a Slurm without control groups, accounting and systemd that listens on the loopback address
+// only.
 var slurmConf = template.Must(template.New("slurm.conf").Parse(`ClusterName=launchtest
 SlurmctldHost={{.Host}}(127.0.0.1)
 SlurmctldPort={{.Port}}
@@ -60,8 +60,8 @@ func nodeName(n int) string { return fmt.Sprintf("n%d", n+1) }
 
 func confPath(dir string) string { return filepath.Join(dir, "slurm.conf") }
 
-// configure writes the configuration and makes the directories that it names. Slurm knows
-// who talks to it by munge, if there is a socket of one, and else believes everybody.
+// configure writes the configuration and makes the directories that it names. Slurm authenticates its clients by
+// munge, if there is a munge socket. Otherwise it believes every client.
 func configure(dir, munge string, port int, nodePorts []int) (path string, err error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -100,14 +100,14 @@ func configure(dir, munge string, port int, nodePorts []int) (path string, err e
 	return confPath(dir), nil
 }
 
-// freePorts finds ports that nobody listens on at the loopback address.
+// freePorts returns unused ports of the loopback address.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("launchtest: finding a free port: %w", err)
 		}
-		// They are closed together, so that none is found twice.
+		// They are closed together, so that no port is found twice.
 		defer l.Close()
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}

@@ -1,5 +1,5 @@
-// Package launchtest starts jobs for tests the way users do: under Slurm's srun, in a
-// Slurm of the test's own, and under MPICH's mpiexec.hydra.
+// Package launchtest starts jobs for tests as users do: under Slurm's srun, in a Slurm of the test's own, and under
+// MPICH's mpiexec.hydra.
 //
 //	func TestUnderSlurm(t *testing.T) {
 //		program := launchtest.Build(t, "./examples/wordcount")
@@ -7,44 +7,45 @@
 //		fmt.Print(cluster.Run(t, "--mpi=pmi2", "-N", "2", "-n", "4", program, "-verify", dir))
 //	}
 //
-// A test is skipped, with the reason, where a launcher is not installed or does not run.
+// A test is skipped, with the reason, if a launcher is not installed or does not run.
 //
-// To start a Slurm takes a third of a second. Tests whose jobs leave nothing behind share one, by SharedSlurm.
+// Tests whose jobs leave nothing behind share one Slurm, by SharedSlurm.
 //
-// For jobs that no launcher starts there are RootAddress and KeyFile. ProcessOf sees the end of a process that is not the
-// test's child.
+// RootAddress and KeyFile are for jobs without a launcher. ProcessOf returns a process that is not the test's child
+// and reports its end.
 //
 // # Nothing is left behind
 //
-// Launchers start processes that are not the test's children, and leave some of them
-// running when a rank fails. So each command of this package runs under a keeper, a
-// process of the same test binary that adopts whatever its command leaves alone. It kills
-// all of them, by process number, when the command has ended, when its context
-// ends, when its time limit is over, and when the test's process is gone,
-// by whatever cause: a keeper reads from a pipe that only the test's process can
-// write to. A test does not end before its keepers have; that of SharedSlurm ends with the process.
+// Launchers start processes that are not the test's children, and leave some of them running when a rank fails. So
+// each command of this package runs under a keeper, a process of the same test binary that adopts the processes that
+// its command leaves behind. It kills all of them, by process number, when
 //
-// A keeper is started by the initialization of this package, before tests and
-// main run. It is told by an environment variable, which it takes away from what it
-// starts.
+//   - the command has ended,
+//   - its context ends,
+//   - its time limit is over,
+//   - the test's process is gone, for whatever reason. The keeper reads from a pipe to which only the test's process
+//     can write.
+//
+// A test does not end before its keepers. The keeper of SharedSlurm ends with the process.
+//
+// An environment variable makes a process of the test binary a keeper. It runs in the initialization of this package,
+// before tests and main. The keeper removes the variable from the environment of its command.
 //
 // # Invariants
 //
-// An exec.Cmd of this package can be changed before it is started, but its ExtraFiles are
-// taken and are not handed down. Its Process is the keeper: interrupts and termination
-// signals sent to it go to the launcher. Cancel ends everything; killing the Process ends
-// the launcher but not what that has started.
+// An exec.Cmd of this package can be changed before it is started. Its ExtraFiles are in use and are not passed on.
+// Its Process is the keeper: interrupts and termination signals sent to it go to the launcher. Cancel ends all
+// processes. Killing the Process ends the launcher but not the processes that it has started.
 //
-// Variables of a launcher (PMI_, SLURM_, …) that the test has inherited are left out of a
-// command's environment. What a test appends to its Env comes to all ranks. What
-// differs between them is a matter of the program, or of a shell in front of it:
+// Variables of a launcher (PMI_, SLURM_, …) that the test has inherited are removed from a command's environment.
+// Variables that a test appends to its Env reach all ranks. Variables that differ between ranks must be set by the
+// program, or by a shell in front of it:
 //
 //	cluster.Run(t, "-N", "2", "-n", "4", "sh", "-c", `RMA_HOST=$SLURM_NODEID exec "$0"`, program)
 //
-// A Slurm knows who talks to it by a munge of its own, with a key of its own. Where munge
-// is not installed Slurm's authentication is switched off, which the ranks see nothing of:
-// they talk to the daemons by a file that they inherit, and know each other by the key that
-// rank 0 makes. Whoever is on the machine could then have the Slurm run jobs, so under root
-// it and its jobs run as an unprivileged user: programs and files must be readable to
-// others, as those of Build, Self and Directory are.
+// A Slurm authenticates its clients by its own munge, with its own key. If munge is not installed, Slurm's
+// authentication is off. The ranks do not notice that: they talk to the daemons by a file that they inherit, and
+// recognize each other by the key that rank 0 makes. Every user of the machine could then make the Slurm run jobs. So
+// under root it and its jobs run as an unprivileged user. Programs and files must be readable for others, as those of
+// Build, Self and Directory are.
 package launchtest

@@ -13,38 +13,38 @@ import (
 	"time"
 )
 
-// keeperVariable makes a process of a test binary a keeper, with orders.
+// keeperVariable makes a process of a test binary a keeper. Its value is the orders.
 const keeperVariable = "RMA_LAUNCHTEST_KEEPER"
 
 // Limit bounds a command: all of its processes are killed after it.
 const Limit = 2 * time.Minute
 
-// orders of a keeper. Its command is in its arguments.
+// orders are the orders of a keeper. Its command is in its arguments.
 type orders struct {
-	// Limit, if it is not 0, is how long the command may run.
+	// Limit, if not 0, is the time limit of the command.
 	Limit time.Duration
-	// User, if it is not 0, is the user that the command runs as.
+	// User, if not 0, is the user as which the command runs.
 	User int
-	// Beside are commands that run at the same time. All end with the first that does.
+	// Beside are commands that run at the same time. All end with the first that ends.
 	Beside [][]string
-	// Later are commands as those Beside that are started when a process listens at the address Listens.
+	// Later are commands like those of Beside that start when a process listens at the address Listens.
 	Later   [][]string
 	Listens string
-	// Remove is a directory, or empty, that is removed in the end.
+	// Remove, if not empty, is a directory that is removed at the end.
 	Remove string
 }
 
 // A kept is a command under a keeper.
 type kept struct {
 	*exec.Cmd
-	// Closing life ends the command; done ends when nothing is left of it. The others are
-	// the keeper's ends of these pipes.
+	// Closing life ends the command. done ends when none of its processes is left. The others are the keeper's ends
+	// of these pipes.
 	life, done       *os.File
 	itsLife, itsDone *os.File
 }
 
-// keep makes a command that runs under a keeper, or a keeper alone if there are no
-// arguments. Finish is to be called in the end.
+// keep returns a command that runs under a keeper, or a keeper alone if there are no arguments. The caller must call
+// finish at the end.
 func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -65,14 +65,14 @@ func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
 	}
 	k.ExtraFiles = []*os.File{k.itsLife, k.itsDone}
 	k.Cancel = k.life.Close
-	// A keeper ends on its own; this is for one that is broken.
+	// A keeper ends by itself. The delay is for a broken one.
 	k.WaitDelay = time.Minute
 	k.Env = append(environment(), keeperVariable+"="+string(text))
 	return k, nil
 }
 
-// finish ends the command and returns when nothing is left of it. It can be called of
-// a command that was not started.
+// finish ends the command and returns when none of its processes is left. It may be called for a command that was not
+// started.
 func (k *kept) finish() {
 	_ = k.life.Close()
 	_ = k.itsLife.Close()
@@ -81,7 +81,7 @@ func (k *kept) finish() {
 	_ = k.done.Close()
 }
 
-// newCommand makes a command that is finished when the test ends.
+// newCommand returns a command that is finished when the test ends.
 func newCommand(ctx context.Context, t testing.TB, o orders, arguments ...string) *kept {
 	t.Helper()
 	k, err := keep(ctx, o, arguments...)
@@ -92,8 +92,8 @@ func newCommand(ctx context.Context, t testing.TB, o orders, arguments ...string
 	return k
 }
 
-// environment is this process's without what a launcher has told it. The race detector
-// has processes sleep a second before they end, unless it is told not to.
+// environment returns this process's environment without the variables of a launcher. With the race detector a
+// process sleeps a second before it ends, unless GORACE says otherwise.
 func environment() []string {
 	var kept []string
 	for _, variable := range os.Environ() {
@@ -113,7 +113,7 @@ func foreign(variable string) bool {
 	return false
 }
 
-// need skips the test where a launcher cannot run.
+// need skips the test if a launcher cannot run.
 func need(t testing.TB, programs ...string) (paths []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -129,7 +129,7 @@ func need(t testing.TB, programs ...string) (paths []string) {
 	return paths
 }
 
-// find looks for a program also where daemons are.
+// find looks for a program also in the directories of daemons.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {

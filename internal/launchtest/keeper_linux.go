@@ -19,22 +19,22 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// The files that a keeper inherits: one that ends when the test's process does, one that nobody else has, so that it
-// ends with the keeper, and perhaps one that the keeper only has open.
+// The descriptors that a keeper inherits: a pipe that ends when the test's process does, a pipe that no other process
+// has and that ends with the keeper, and perhaps a file that the keeper only keeps open.
 const (
 	lifeFile = 3
 	doneFile = 4
 	heldFile = 5
 )
 
-// What keepers exit with of their own, as timeout(1) and shells do.
+// The keeper's own exit statuses, as of timeout(1) and shells.
 const (
 	statusStopped = 124
 	statusMissing = 127
 	statusSignal  = 128
 )
 
-// A process that has orders is a keeper, and nothing else: neither a test nor main runs.
+// A process that has orders is a keeper only: neither a test nor main runs.
 func init() {
 	if text, ok := os.LookupEnv(keeperVariable); ok {
 		os.Exit(keeper(text, os.Args[1:]))
@@ -71,10 +71,10 @@ func keeper(text string, arguments []string) int {
 	return status
 }
 
-// run runs a command, and those beside it, until one ends or it has to. It returns when
-// nothing is left of them.
+// run runs a command, and those beside it, until one ends or it must end them. It returns when none of their
+// processes is left.
 func (o orders) run(arguments []string, gone <-chan struct{}) int {
-	// Whatever loses its parent becomes a child of this process.
+	// Processes that lose their parents become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintf(os.Stderr, "launchtest: adopting processes: %v\n", err)
 		return statusMissing
@@ -130,11 +130,11 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 	}
 }
 
-// start starts a command, whose end it reports.
+// start starts a command and reports its end.
 func (o orders) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// If the keeper is killed all the same, its command goes too.
+	// If the keeper is killed nevertheless, its command dies with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.User != 0 {
 		id := uint32(o.User)
@@ -157,10 +157,10 @@ func status(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// sweep kills all descendants of this process and returns when there are none. One that
-// is born while they are looked for is seen the next time: it becomes a child of this
-// process by the death of its parent, which Wait4 returns for. A parent is killed before
-// its children, so that it reaps none whose number could then be another's.
+// sweep kills all descendants of this process and returns when there are none. A process that is born during a search
+// is found by a later one: when its parent dies, it becomes a child of this process, and Wait4 returns for the
+// parent. A parent is killed before its children. Otherwise it could reap a child, whose number could then be another
+// process's.
 func sweep() {
 	for {
 		for _, pid := range descendants(os.Getpid()) {
@@ -172,8 +172,8 @@ func sweep() {
 	}
 }
 
-// descendants are the processes that an ancestor has started, by any number of steps,
-// and that have not been reaped.
+// descendants returns the processes that an ancestor has started, directly or indirectly, and that have not been
+// reaped.
 func descendants(ancestor int) (found []int) {
 	children := make(map[int][]int)
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -182,7 +182,7 @@ func descendants(ancestor int) (found []int) {
 		if err != nil {
 			continue
 		}
-		// The name, in parentheses, may have anything in it.
+		// The name, in parentheses, may contain any character.
 		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
 		fields := strings.Fields(rest)
 		if len(fields) < 2 {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// mungeKeyBytes is what mungekey(8) makes.
+// mungeKeyBytes is the length of a key of mungekey(8).
 const mungeKeyBytes = 128
 
-// mungeSocket is where the daemons of a cluster reach its munged.
+// mungeSocket returns the socket by which the daemons of a cluster reach its munged.
 func mungeSocket(dir string) string { return filepath.Join(dir, "munge.socket") }
 
-// munge makes the key of a cluster's own munged, and the command that starts it.
+// munge makes the key of a cluster's own munged, and returns the command that starts it.
 func munge(munged, dir string) (command []string, err error) {
 	key := make([]byte, mungeKeyBytes)
 	_, _ = rand.Read(key)

@@ -9,15 +9,15 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A Process is one that the test may not have started itself, such as a rank, and of which it sees the end: also
-// of one that nobody reaps, and never that of another which has the same number later.
+// A Process is a process that the test may not have started itself, such as a rank. It refers to the same process
+// even if another one gets its number later. Its end can be awaited even if no process reaps it.
 type Process struct {
 	pid int
-	// file is -1 if the process had ended when it was looked for.
+	// file is -1 if the process had ended when ProcessOf looked for it.
 	file int
 }
 
-// ProcessOf finds a process by its number. One that the test's end finds is killed.
+// ProcessOf returns the process with a number. It is killed when the test ends, unless it has ended.
 func ProcessOf(t testing.TB, pid int) *Process {
 	t.Helper()
 	file, err := unix.PidfdOpen(pid, 0)

@@ -10,10 +10,10 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A Process is one that the test may not have started itself, such as a rank, and of which it sees the end.
+// A Process is a process that the test may not have started itself, such as a rank. Its end can be awaited.
 type Process struct{ pid int }
 
-// ProcessOf finds a process by its number. One that the test's end finds is killed.
+// ProcessOf returns the process with a number. It is killed when the test ends, unless it has ended.
 func ProcessOf(t testing.TB, pid int) *Process {
 	t.Helper()
 	p := &Process{pid}

@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// rootPort is below those that a system gives to whoever asks for any.
+// rootPort is below the ports that a system chooses.
 const rootPort = 7000
 
-// RootAddress is one at which rank 0 can serve a job that no launcher starts, on this machine: a loopback address that
-// other tests do not have, also those of other processes at the same time. A port that was free a moment ago can be
-// another's now.
+// RootAddress returns an address at which rank 0 can serve a job without a launcher, on this machine. It is a
+// loopback address that no other test has, even in another process at the same time. A free port of a common address
+// would not do: another process might take it.
 func RootAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254), rootPort)
 }
 
-// KeyFile writes the key of a job that no launcher starts, and returns the file, which is for this user only.
+// KeyFile writes the key of a job without a launcher, and returns the file. Only this user can read it.
 func KeyFile(t testing.TB) string {
 	t.Helper()
 	key := make([]byte, 32)

@@ -18,35 +18,35 @@ import (
 )
 
 const (
-	// unprivileged is the user that a Slurm runs as if the test runs as root: nobody.
+	// unprivileged is the user, nobody, as which a Slurm runs if the test runs as root.
 	unprivileged = 65534
-	// startLimit ends a Slurm of which a node does not become ready.
+	// startLimit ends a Slurm whose nodes do not become ready.
 	startLimit = time.Minute
-	// attempts to start one: a port that was free can have been taken.
+	// attempts is the number of attempts to start one: another process may take a port that was free.
 	attempts = 3
-	// mostNodes is what one machine can be asked to play.
+	// mostNodes is the greatest number of virtual nodes on one machine.
 	mostNodes = 64
 )
 
-// A Cluster is a Slurm with virtual nodes n1, n2, … on this machine, for one test or several. The nodes
-// have the machine's name, network and memory; SLURM_NODEID tells them apart.
+// A Cluster is a Slurm with virtual nodes n1, n2, … on this machine, for one test or several. The nodes have the
+// machine's name, network and memory. SLURM_NODEID distinguishes them.
 type Cluster struct {
 	t     testing.TB
 	srun  string
 	sinfo string
 	nodes int
-	// dir has the configuration and state; the keeper removes it.
+	// dir has the configuration and state. The keeper removes it.
 	dir string
 	// daemons are the controller and the nodes, under one keeper: all end with the first.
 	daemons *kept
 	ended   chan struct{}
 	log     *log
-	// held is nil or a file that the keeper has open as long as there is the cluster.
+	// held is nil, or a file that the keeper has open as long as the cluster exists.
 	held *os.File
 }
 
-// Slurm starts a controller and nodes, and ends them with the test. The test is skipped where
-// Slurm is not installed or does not start.
+// Slurm starts a controller and nodes, and ends them with the test. The test is skipped if Slurm is not installed or
+// does not start.
 func Slurm(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	c, err := startSlurm(t, nodes, nil)
@@ -63,14 +63,15 @@ var shared struct {
 	clusters map[int]*sharedCluster
 }
 
-// A sharedCluster is a cluster, or why there is none.
+// A sharedCluster is a cluster, or the reason why there is none.
 type sharedCluster struct {
 	*Cluster
 	err error
 }
 
-// SharedSlurm is Slurm for tests whose jobs leave nothing behind: those of one process that ask for as many nodes have
-// one cluster, which is started for the first and ends with the process. They may run at the same time.
+// SharedSlurm is like Slurm, for tests whose jobs leave nothing behind. Tests of one process that ask for the same
+// number of nodes share a cluster. It is started for the first and ends with the process. The tests may run at the
+// same time.
 func SharedSlurm(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	shared.Lock()
@@ -92,8 +93,8 @@ func SharedSlurm(t testing.TB, nodes int) *Cluster {
 	return &of
 }
 
-// startSlurm starts a cluster that the caller ends. Who reads held to its end, if it is not nil, waits for the end of
-// the cluster. The test is skipped where Slurm is not installed; an error says why it is to be skipped.
+// startSlurm starts a cluster that the caller must end. held, if not nil, is a file whose readers see its end at the
+// end of the cluster. The test is skipped if Slurm is not installed. An error is a reason to skip the test.
 func startSlurm(t testing.TB, nodes int, held *os.File) (*Cluster, error) {
 	t.Helper()
 	if nodes < 1 || nodes > mostNodes {
@@ -112,7 +113,7 @@ func startSlurm(t testing.TB, nodes int, held *os.File) (*Cluster, error) {
 	return nil, fmt.Errorf("skipped: Slurm is installed but does not start: %w", failed)
 }
 
-// slurmUser is the user that daemons and jobs run as, if that is another.
+// slurmUser returns the user as which daemons and jobs run, or 0 for the present one.
 func slurmUser() int {
 	if os.Geteuid() == 0 {
 		return unprivileged
@@ -120,13 +121,12 @@ func slurmUser() int {
 	return 0
 }
 
-// start starts the daemons and returns when all nodes are ready. If it fails, it
-// has ended them.
+// start starts the daemons and returns when all nodes are ready. If it fails, it has ended them.
 func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	if c.dir, err = directory(); err != nil {
 		return err
 	}
-	// The keeper has it from when it has started.
+	// Once started, the keeper owns the directory.
 	held := false
 	defer func() {
 		if !held {
@@ -177,7 +177,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	return nil
 }
 
-// ready returns when every node waits for work, and has done some.
+// ready returns when every node is idle and has run a job.
 func (c *Cluster) ready(controller string) error {
 	ctx, cancel := context.WithTimeout(c.t.Context(), startLimit)
 	defer cancel()
@@ -186,7 +186,7 @@ func (c *Cluster) ready(controller string) error {
 		return err
 	}
 	if err := c.until(ctx, fmt.Sprintf("%d nodes to be ready", c.nodes), func() bool {
-		// What goes wrong here a job will tell.
+		// An error here shows in the following job.
 		output, _ := c.ask(ctx, c.sinfo, "-h", "-N", "-t", "idle", "-o", "%N")
 		return len(strings.Fields(output)) == c.nodes
 	}); err != nil {
@@ -199,7 +199,7 @@ func (c *Cluster) ready(controller string) error {
 	return nil
 }
 
-// until returns when state does, or an error if a daemon ends before.
+// until returns when state returns true, or an error if a daemon ends before.
 func (c *Cluster) until(ctx context.Context, what string, state func() bool) error {
 	ended := false
 	err := await.Until(ctx, what, func() bool {
@@ -230,8 +230,8 @@ func listens(address string) bool {
 	return err == nil && connection.Close() == nil
 }
 
-// ask runs a command that talks to the controller, and leaves nothing of it. It returns what
-// the command prints; what that says of errors is in the error.
+// ask runs a command that talks to the controller, and ends all its processes. It returns the command's output. The
+// error contains its standard error.
 func (c *Cluster) ask(ctx context.Context, command ...string) (string, error) {
 	k, err := keep(ctx, orders{Limit: Limit, User: slurmUser()}, command...)
 	if err != nil {
@@ -247,7 +247,7 @@ func (c *Cluster) ask(ctx context.Context, command ...string) (string, error) {
 	return string(output), err
 }
 
-// A log is what the daemons have printed.
+// A log is the output of the daemons.
 type log struct {
 	mu   sync.Mutex
 	text []byte
@@ -260,32 +260,30 @@ func (l *log) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// end is the last of it, which is what matters of a failure.
+// end returns the last part of the log, which explains a failure.
 func (l *log) end() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text[max(0, len(l.text)-4<<10):])
 }
 
-// client tells a command where the controller is.
+// client adds the place of the controller to the environment of a command.
 func (c *Cluster) client(k *kept) *exec.Cmd {
 	k.Env = append(k.Env, "SLURM_CONF="+confPath(c.dir))
 	k.Dir = c.dir
 	return k.Cmd
 }
 
-// Command makes a command that runs srun with arguments, among them the program and its own.
-// It ends with ctx, with the cluster, or after Limit. Its directory is one that ranks may write to.
+// Command returns a command that runs srun with arguments, which include the program and its arguments. It ends with
+// ctx, with the cluster, or after Limit. Ranks may write to its directory.
 //
-// Slurm does not tell the ranks of the death of one, and lets them wait, unless it is
-// asked to end them by -K (--kill-on-bad-exit).
+// Slurm does not tell the ranks when one dies, and lets them wait. With -K (--kill-on-bad-exit) it ends them.
 func (c *Cluster) Command(ctx context.Context, arguments ...string) *exec.Cmd {
 	o := orders{Limit: Limit, User: slurmUser()}
 	return c.client(newCommand(ctx, c.t, o, append([]string{c.srun}, arguments...)...))
 }
 
-// Run runs srun with arguments and returns what the ranks have printed. It fails the
-// test unless the exit status is 0.
+// Run runs srun with arguments and returns the output of the ranks. It fails the test unless the exit status is 0.
 func (c *Cluster) Run(t testing.TB, arguments ...string) string {
 	t.Helper()
 	command := c.Command(t.Context(), arguments...)

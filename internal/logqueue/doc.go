@@ -1,21 +1,18 @@
-// Package logqueue keeps a logger that blocks, on a full disk or a pipe that nobody
-// reads, from holding up those who log.
+// Package logqueue decouples logging calls from a logger that may block, such as on a full disk or an unread pipe.
 //
 //	queue := logqueue.New(logger)
 //	queue.Logger().Warn("connection refused", "peer", peer)
 //	…
 //	queue.Close()
 //
-// What holds:
+// Invariants:
 //
-//   - To log never waits, and calls nothing of the logger's that may.
-//   - Records reach the logger in the order in which they were logged, with the time
-//     and the place of that.
-//   - At most [Most] records wait. Those beyond it are counted, and the logger is told
-//     how many they were as soon as it can be.
-//   - There is a goroutine only while records wait. Close gives them a quarter of a
-//     second. A logger that blocks longer keeps that one goroutine, until it returns.
-//   - That a logger fails is its own matter, as with package slog.
+//   - Logging never waits, and calls no method of the logger that may block.
+//   - Records reach the logger in the order in which they were logged, with their original time and source position.
+//   - At most [Most] records wait. Further records are counted, and the number is logged as soon as possible.
+//   - There is a goroutine only while records wait. Close gives them a quarter of a second. A logger that blocks longer
+//     keeps that one goroutine until it returns.
+//   - Failures of the logger are ignored, as in package slog.
 package logqueue
 
 import _ "github.com/onesided/rma/internal/platform"

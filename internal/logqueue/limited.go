@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// Warnings of one subject are logged at least this far apart.
+	// warningPause is the minimum time between logged warnings of one subject.
 	warningPause = time.Minute
-	// maxSubjects bounds the subjects that are distinguished.
+	// maxSubjects bounds the number of subjects that are distinguished.
 	maxSubjects = 64
 )
 
-// A subject is what a warning is about. Strangers choose neither class, one of a few,
-// nor, as long as they are few, host.
+// A subject is what a warning is about. class is one of a few values. An unproven peer chooses neither class nor, while
+// there are few hosts, host.
 type subject struct{ class, host string }
 
-// others is the subject of those for which there is no room.
+// others is the subject of the warnings for which there is no room.
 var others = subject{}
 
 type warned struct {
 	last time.Time
-	// omitted counts the warnings since then that were not logged.
+	// omitted counts the warnings since last that were not logged.
 	omitted int
 }
 
-// warnings limit what is logged of peers without the key, which could fill a disk otherwise.
+// warnings limit the warnings about peers without the key, which could otherwise fill a disk.
 type warnings struct {
 	mu   sync.Mutex
 	kept map[subject]warned
@@ -57,7 +57,7 @@ func (w *warnings) due(about subject, now time.Time) (log bool, omitted int) {
 	return true, one.omitted
 }
 
-// forget makes room where a subject's last warning was long ago.
+// forget removes subjects whose last warning was long ago.
 func (w *warnings) forget(now time.Time) {
 	omitted := 0
 	for about, one := range w.kept {
@@ -72,7 +72,7 @@ func (w *warnings) forget(now time.Time) {
 	}
 }
 
-// rest returns how many warnings were omitted, and forgets them.
+// rest returns the number of omitted warnings and resets it.
 func (w *warnings) rest() (omitted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,11 +83,11 @@ func (w *warnings) rest() (omitted int) {
 	return omitted
 }
 
-// Limited logs warnings of peers without the key: one a minute for each host and class, with
-// the number of those omitted. It never waits for the logger.
+// A Limited logs warnings about peers without the key: one per minute for each host and class, with the number of
+// omitted ones. It never waits for the logger.
 type Limited struct {
 	queue *Queue
-	// prefix begins each message, and address is what the peers call.
+	// prefix begins each message. address is the address that the peers call.
 	prefix, address string
 	warnings        warnings
 }
@@ -97,8 +97,7 @@ func NewLimited(logger *slog.Logger, prefix, address string) *Limited {
 	return &Limited{queue: New(logger), prefix: prefix, address: address}
 }
 
-// Warn warns of an error of a class, of which there are a few. The peer is an address, or empty if
-// the error is this side's.
+// Warn logs an error of a class, of which there are a few. peer is an address, or empty if the error is this side's.
 func (l *Limited) Warn(message, class, peer string, err error) {
 	host := peer
 	if h, _, err := net.SplitHostPort(peer); err == nil {
@@ -118,7 +117,7 @@ func (l *Limited) Warn(message, class, peer string, err error) {
 	logger.Warn(l.prefix+message, "error", err)
 }
 
-// Close logs how many warnings were omitted, and ends as [Queue.Close] does.
+// Close logs how many warnings were omitted, and then closes the queue as [Queue.Close] does.
 func (l *Limited) Close() {
 	if omitted := l.warnings.rest(); omitted > 0 {
 		l.queue.Logger().Warn(l.prefix+"more warnings were omitted", "address", l.address, "times", omitted)

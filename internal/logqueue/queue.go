@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// Most is how many records may wait for the logger.
+	// Most is the maximum number of records that wait for the logger.
 	Most = 64
 	// parting is how long Close waits for the logger.
 	parting = 250 * time.Millisecond
 )
 
-// A Queue is between those who log and a logger that may block.
+// A Queue passes records to a logger that may block.
 type Queue struct {
-	// own is the handler for what the queue itself has to tell.
+	// own is the handler for the queue's own records.
 	own slog.Handler
 
 	mu      sync.Mutex
 	waiting []entry
 	dropped int
 	closed  bool
-	// idle is nil while there is no goroutine, and closed when there is none any more.
+	// idle is nil while there is no goroutine. It is closed when the goroutine ends.
 	idle chan struct{}
 }
 
@@ -33,7 +33,7 @@ type entry struct {
 	record  slog.Record
 }
 
-// New returns a queue to a logger. Nil logs nothing.
+// New returns a queue to a logger. A nil logger logs nothing.
 func New(logger *slog.Logger) *Queue {
 	if logger == nil {
 		return &Queue{own: slog.DiscardHandler}
@@ -41,7 +41,7 @@ func New(logger *slog.Logger) *Queue {
 	return &Queue{own: logger.Handler()}
 }
 
-// Logger is the one to log to.
+// Logger returns the logger that writes to the queue.
 func (q *Queue) Logger() *slog.Logger {
 	if q.own == slog.DiscardHandler {
 		return slog.New(slog.DiscardHandler)
@@ -49,8 +49,7 @@ func (q *Queue) Logger() *slog.Logger {
 	return slog.New(&handler{queue: q, Handler: q.own})
 }
 
-// Close waits until the logger has all records, though not long, and drops what is
-// logged from then on.
+// Close waits, for a short time, until the logger has all records. Later records are dropped.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
@@ -87,7 +86,7 @@ func (q *Queue) add(e entry) {
 	}
 }
 
-// drain hands records to the logger until none waits.
+// drain passes records to the logger until none waits.
 func (q *Queue) drain() {
 	for {
 		e, ok := q.next()
@@ -120,14 +119,13 @@ func (q *Queue) next() (e entry, ok bool) {
 	return e, true
 }
 
-// handler puts records in the queue. The logger's own is asked for nothing that may
-// block.
+// handler puts records in the queue. It calls no method of the logger's handler that may block.
 type handler struct {
 	slog.Handler
 	queue *Queue
 }
 
-// Enabled is true: whether the logger's own is may take it some time to say.
+// Enabled returns true, because the Enabled of the logger's handler may block.
 func (h *handler) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h *handler) Handle(ctx context.Context, record slog.Record) error {

@@ -1,4 +1,5 @@
-// Package loopback finds the address by which processes of one host reach each other, also on a host that has IPv6 only.
+// Package loopback finds the address by which processes of one host reach each other, also on a host that has IPv6
+// only.
 package loopback
 
 import (
@@ -11,7 +12,7 @@ import (
 	_ "github.com/onesided/rma/internal/platform"
 )
 
-// Address is the loopback address of this host, that of IPv4 if it has both.
+// Address returns the loopback address of this host: the IPv4 address if it has both.
 func Address() (netip.Addr, error) {
 	var missing []error
 	for _, address := range [...]netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
@@ -27,13 +28,13 @@ func Address() (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("this host has no loopback address, set its loopback interface up: %w; %w", missing[0], missing[1])
 }
 
-// HostPort is the host:port to listen at that address, at a port that the system chooses.
+// HostPort returns the host:port to listen at that address, with a port that the system chooses.
 func HostPort() (string, error) {
 	address, err := Address()
 	return netip.AddrPortFrom(address, 0).String(), err
 }
 
-// bind finds out whether this host has an address. Sockets tell so even where a process must not look at interfaces.
+// bind checks whether this host has an address. A socket tells that even in a process that may not list interfaces.
 func bind(address netip.Addr) error {
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package netcall is what devices whose peers meet over TCP have in common: where they listen, and why a call of a socket has failed.
+// Package netcall is the common part of devices whose peers connect over TCP: how they listen, and why a socket call
+// has failed.
 package netcall
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Listen listens at a host:port. 0.0.0.0 is all addresses of IPv4, and not those of IPv6, too.
+// Listen listens at a host:port. 0.0.0.0 means all IPv4 addresses, and no IPv6 addresses.
 func Listen(hostPort string) (net.Listener, error) {
 	network := "tcp"
 	if at, err := netip.ParseAddrPort(hostPort); err == nil && at.Addr().Is4() {
@@ -22,7 +23,7 @@ func Listen(hostPort string) (net.Listener, error) {
 	return net.Listen(network, hostPort)
 }
 
-// Undialed returns the error of a dial without the address, which the caller names.
+// Undialed returns the error of a dial without the address, which the caller adds.
 func Undialed(err error) error {
 	var dialed *net.OpError
 	if errors.As(err, &dialed) && dialed.Op == "dial" {
@@ -31,10 +32,11 @@ func Undialed(err error) error {
 	return err
 }
 
-// errNoRoute says nothing about the peer. A route that is missing may come back soon, but may also be missing for good.
+// errNoRoute says nothing about the peer. A missing route may come back soon, or may be missing for good.
 var errNoRoute = errors.New("this host has no route to it")
 
-// Class returns the class of the error of a dial: [verbs.ErrShortage], [verbs.ErrPeerGone], or one of neither.
+// Class returns the class of the error of a dial: [verbs.ErrShortage], [verbs.ErrPeerGone], or an error that is
+// neither.
 func Class(err error) error {
 	switch {
 	case IsShortage(err):
@@ -45,12 +47,13 @@ func Class(err error) error {
 	return verbs.ErrPeerGone
 }
 
-// MayPass reports whether a dial has failed for what this side lacks, and may get while the caller waits: then it dials again.
+// MayPass reports whether a dial has failed for a reason on this side that may be temporary. The caller then dials
+// again.
 func MayPass(err error) bool { return IsShortage(err) || lacksRoute(err) }
 
 func lacksRoute(err error) bool { return isOneOf(err, syscall.ENETUNREACH, syscall.ENETDOWN) }
 
-// IsShortage reports whether the system of this side refused for want of descriptors, ports or buffers. That says nothing
+// IsShortage reports whether the system of this side is short of descriptors, ports or buffers. That says nothing
 // about the peer.
 func IsShortage(err error) bool {
 	return isOneOf(err, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL)
@@ -65,7 +68,7 @@ func isOneOf(err error, numbers ...syscall.Errno) bool {
 	return false
 }
 
-// Limited adds to an error the limit that the call has met, if that is of descriptors.
+// Limited adds the limit of descriptors to an error of a call that has met it.
 func Limited(err error) error {
 	var limit unix.Rlimit
 	if errors.Is(err, syscall.EMFILE) && unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {

@@ -15,34 +15,36 @@ import (
 	"time"
 )
 
-// Most is how many hosts a network can have.
+// Most is the greatest number of hosts of a network.
 const Most = 250
 
 const (
-	// askAgain is after what time a host asks again for the link address of another, giveUp after what time it gives up.
+	// askAgain is the interval at which a host asks for the link address of another, giveUp the time after which it
+	// gives up.
 	askAgain = 20 * time.Millisecond
 	giveUp   = 3 * time.Second
 )
 
-// watchVariable makes a process of a test binary a watcher, of the number of namespaces that it holds.
+// watchVariable makes a process of a test binary a watcher. Its value is the number of namespaces that the watcher
+// holds.
 const watchVariable = "RMA_NETTEST_WATCH"
 
-// A Network is a number of hosts, from 0 on, with a link each to a common bridge.
+// A Network is a number of hosts, from 0 on, each with a link to a common bridge.
 type Network struct {
 	t testing.TB
-	// bridge is the namespace with one end of all links, hosts those with the others.
+	// bridge is the namespace with one end of all links. hosts are the namespaces with the other ends.
 	bridge *os.File
 	hosts  []*os.File
-	// watcher kills what is in the namespaces when life is closed.
+	// watcher kills the processes in the namespaces when life is closed.
 	watcher *exec.Cmd
 	life    io.Closer
-	// probes is the bridge's socket that answers them.
+	// probes is the bridge's socket that answers probes.
 	probes  io.Closer
 	ip      string
 	nsenter string
 }
 
-// New makes a network for a test, and removes it with all processes in it when the test ends.
+// New makes a network for a test. When the test ends, it is removed, and all processes in it are killed.
 func New(t testing.TB, hosts int) *Network {
 	t.Helper()
 	if hosts < 1 || hosts > Most {
@@ -86,8 +88,8 @@ func (n *Network) open(hosts int) (err error) {
 	return nil
 }
 
-// connect makes the bridge and the links. A link gets its ends in the two namespaces at
-// once. Without its forward delay, a bridge forwards as soon as a link is there.
+// connect makes the bridge and the links. The two ends of a link are made in their namespaces directly. Without its
+// forward delay a bridge forwards as soon as a link is up.
 func (n *Network) connect() error {
 	var bridge strings.Builder
 	fmt.Fprintf(&bridge, "link add bridge type bridge forward_delay 0 mcast_snooping 0\naddress add %v/%d dev bridge\nlink set bridge up\n", bridgeAddress, addresses.Bits())
@@ -98,8 +100,8 @@ func (n *Network) connect() error {
 		return err
 	}
 	for host, space := range n.hosts {
-		// A host that asks for the link address of another while a link is down learns it soon after the link is up, not
-		// a second later. It gives up as late as usual, and does not find the other unreachable before.
+		// A host that asks for the link address of another while a link is down learns it soon after the link is up,
+		// and not a second later. It gives up as late as usual, so it does not report the other unreachable earlier.
 		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\nntable change name arp_cache dev eth0 retrans %[3]d ucast_probes %[4]d mcast_probes %[4]d\n",
 			n.Address(host), addresses.Bits(), askAgain.Milliseconds(), giveUp/askAgain)
 		if err := n.configure(space, script); err != nil {
@@ -109,7 +111,7 @@ func (n *Network) connect() error {
 	return nil
 }
 
-// OnlyIPv6 takes IPv4 from all hosts, that of loopback too, and gives each an IPv6 address, as [Network.Address6] says.
+// OnlyIPv6 removes IPv4 from all hosts, including loopback. Each host gets the IPv6 address of [Network.Address6].
 func (n *Network) OnlyIPv6() {
 	n.t.Helper()
 	for host, space := range n.hosts {
@@ -121,10 +123,10 @@ func (n *Network) OnlyIPv6() {
 	}
 }
 
-// addresses6 are of the block that is set apart for documentation (RFC 3849).
+// addresses6 is in the block reserved for documentation (RFC 3849).
 var addresses6 = netip.MustParsePrefix("2001:db8::/64")
 
-// Address6 is a host's address after OnlyIPv6.
+// Address6 returns a host's address after OnlyIPv6.
 func (n *Network) Address6(host int) netip.Addr {
 	n.check(host)
 	a := addresses6.Addr().As16()
@@ -132,7 +134,7 @@ func (n *Network) Address6(host int) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// carry returns when all links carry.
+// carry returns when all links carry packets.
 func (n *Network) carry() error {
 	if err := n.answer(); err != nil {
 		return err
@@ -145,10 +147,10 @@ func (n *Network) carry() error {
 	return nil
 }
 
-// addresses are of the block that is set apart for measurements between networks (RFC 2544).
+// addresses is in the block reserved for measurements between networks (RFC 2544).
 var addresses = netip.MustParsePrefix("198.18.0.0/24")
 
-// Address is a host's address.
+// Address returns a host's address.
 func (n *Network) Address(host int) netip.Addr {
 	n.check(host)
 	a := addresses.Addr().As4()
@@ -156,7 +158,7 @@ func (n *Network) Address(host int) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// port is the bridge's end of a host's link.
+// port returns the name of the bridge's end of a host's link.
 func port(host int) string { return fmt.Sprintf("host%d", host) }
 
 func (n *Network) check(host int) {
@@ -166,8 +168,8 @@ func (n *Network) check(host int) {
 	}
 }
 
-// Cut takes a host's link down, at the bridge. What is under way on it is lost. The host
-// sees that its link is dead; the others do not.
+// Cut takes a host's link down, at the bridge. Packets on their way over it are lost. The host sees that its link is
+// down; the others do not.
 func (n *Network) Cut(host int) {
 	n.t.Helper()
 	n.check(host)
@@ -176,7 +178,7 @@ func (n *Network) Cut(host int) {
 	}
 }
 
-// Join takes a host's link up again, and returns when it carries.
+// Join takes a host's link up again, and returns when it carries packets.
 func (n *Network) Join(host int) {
 	n.t.Helper()
 	n.check(host)
@@ -189,28 +191,28 @@ func (n *Network) link(host int, state string) error {
 	return n.configure(n.bridge, fmt.Sprintf("link set %s %s\n", port(host), state))
 }
 
-// Command makes a command that runs on a host. It is killed when the test ends.
+// Command returns a command that runs on a host. It is killed when the test ends.
 func (n *Network) Command(host int, name string, arguments ...string) *exec.Cmd {
 	n.t.Helper()
 	n.check(host)
 	return n.command(n.t.Context(), n.hosts[host], name, arguments...)
 }
 
-// command runs in a namespace. The program nsenter becomes the one asked for: it is the
-// same process.
+// command returns a command that runs in a namespace. nsenter executes the command in its own process, so the process
+// stays the same.
 func (n *Network) command(ctx context.Context, space *os.File, name string, arguments ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, n.nsenter, append([]string{"--net=" + path(space), "--", name}, arguments...)...)
 }
 
-// Do calls f on a thread that is on a host: the sockets that f itself makes are that
-// host's, wherever they are used later. Goroutines that f starts are not on the host.
+// Do calls f on a thread that is on a host. Sockets that f itself makes belong to that host, wherever they are used
+// later. Goroutines that f starts are not on the host.
 func (n *Network) Do(host int, f func() error) error {
 	n.t.Helper()
 	n.check(host)
 	return inside(n.hosts[host], f)
 }
 
-// configure has ip carry out a script in a namespace.
+// configure makes ip carry out a script in a namespace.
 func (n *Network) configure(space *os.File, script string) error {
 	command := n.command(context.Background(), space, n.ip, "-batch", "-")
 	command.Stdin = strings.NewReader(script)
@@ -242,7 +244,7 @@ func (n *Network) watch() error {
 	return nil
 }
 
-// remove kills what runs in the namespaces and lets go of them.
+// remove kills the processes in the namespaces and closes the namespaces.
 func (n *Network) remove() {
 	if n.probes != nil {
 		_ = n.probes.Close()
@@ -260,5 +262,5 @@ func (n *Network) remove() {
 	}
 }
 
-// path leads other processes to a namespace that this one has open.
+// path returns the path by which other processes reach a namespace that this one has open.
 func path(space *os.File) string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), space.Fd()) }

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// carryLimit bounds the time until a link that is up carries something.
+	// carryLimit bounds the time until a link that is up carries packets.
 	carryLimit = time.Minute
 	probeEvery = 20 * time.Millisecond
 	probePort  = 7
 )
 
-// bridgeAddress is where the bridge answers probes.
+// bridgeAddress is the address at which the bridge answers probes.
 var bridgeAddress = netip.MustParseAddr("198.18.0.254")
 
-// answer has the bridge send back what probes send to it.
+// answer makes the bridge send probes back.
 func (n *Network) answer() error {
 	return inside(n.bridge, func() error {
 		bridge, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(bridgeAddress, probePort)))
@@ -32,7 +32,7 @@ func (n *Network) answer() error {
 				if err != nil {
 					return
 				}
-				// One that is lost is sent again.
+				// A lost probe is sent again.
 				_, _ = bridge.WriteToUDPAddrPort(datagram[:length], from)
 			}
 		}()
@@ -40,8 +40,8 @@ func (n *Network) answer() error {
 	})
 }
 
-// await returns when a host's link carries datagrams both ways. The kernel takes a while,
-// sometimes a second, from when a link is up until it does not drop what is sent.
+// await returns when a host's link carries datagrams both ways. After a link is up the kernel drops packets for a
+// while, sometimes for a second.
 func (n *Network) await(host int) error {
 	var probe *net.UDPConn
 	if err := inside(n.hosts[host], func() (err error) {
@@ -53,7 +53,7 @@ func (n *Network) await(host int) error {
 	defer probe.Close()
 	datagram := []byte("are you there?")
 	for begun := time.Now(); time.Since(begun) < carryLimit; {
-		// An error is that of an earlier probe, for which nobody was found.
+		// An error belongs to an earlier probe, for which no host was found.
 		_, _ = probe.Write(datagram)
 		if err := probe.SetReadDeadline(time.Now().Add(probeEvery)); err != nil { // expires
 			return fmt.Errorf("nettest: probing the link of host %d: %w", host, err)

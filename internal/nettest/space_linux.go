@@ -11,7 +11,7 @@ import (
 	_ "github.com/onesided/rma/internal/platform"
 )
 
-// newSpace makes a network namespace, which is there as long as the file or a process in it.
+// newSpace makes a network namespace. It exists as long as the file is open or a process is in it.
 func newSpace() (space *os.File, err error) {
 	if user := os.Geteuid(); user != 0 {
 		return nil, fmt.Errorf("nettest: making a network namespace: this is user %d: %w", user, os.ErrPermission)
@@ -39,17 +39,16 @@ func inside(space *os.File, f func() error) error {
 // ownSpace is the namespace of the calling thread.
 const ownSpace = "/proc/thread-self/ns/net"
 
-// onThread calls f on a thread that f may take to another namespace, and takes it back
-// afterwards. A thread that cannot be taken back ends.
+// onThread calls f on a thread that f may move to another namespace, and moves it back afterwards. A thread that
+// cannot be moved back ends.
 //
-// It is not the process's first thread: that one's namespace is taken for the process's,
-// by whoever looks into /proc/self.
+// It does not use the process's first thread: readers of /proc/self take that thread's namespace for the process's.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			// While this goroutine holds the first thread, the next gets another.
+			// While this goroutine holds the first thread, the next goroutine gets another.
 			done <- onThread(f)
 			runtime.UnlockOSThread()
 			return

@@ -13,21 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The files that a watcher inherits: one that ends when the test's process does, and the
-// namespaces.
+// The descriptors that a watcher inherits: a pipe that ends when the test's process does, and the namespaces.
 const (
 	lifeFile  = 3
 	firstFile = 4
 )
 
-// A process that has something to watch is a watcher, and nothing else: neither a
-// test nor main runs.
+// A process with this variable is a watcher only: neither a test nor main runs.
 func init() {
 	text, ok := os.LookupEnv(watchVariable)
 	if !ok {
 		return
 	}
-	// A signal from a terminal is for the test; its end is what this process hears of.
+	// Signals of a terminal are for the test. The watcher notices the test's end.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	_, _ = io.Copy(io.Discard, os.NewFile(lifeFile, "life"))
 	if err := emptyAll(text); err != nil {
@@ -37,7 +35,7 @@ func init() {
 	os.Exit(0)
 }
 
-// emptyAll empties as many namespaces as text says.
+// emptyAll empties the number of namespaces that text names.
 func emptyAll(text string) error {
 	spaces, err := strconv.Atoi(text)
 	if err != nil {
@@ -69,9 +67,8 @@ func empty(space int) error {
 	}
 }
 
-// processesIn opens the processes of a namespace. A process is opened before its namespace
-// is looked at: if its number has become another's in between, a process that has ended is
-// returned, and the other is found the next time.
+// processesIn opens the processes of a namespace. It opens a process before it looks at the namespace. If another
+// process gets the number in between, a process that has ended is returned, and the next search finds the other.
 func processesIn(wanted *unix.Stat_t) (files []int, err error) {
 	paths, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -84,7 +81,7 @@ func processesIn(wanted *unix.Stat_t) (files []int, err error) {
 		}
 		file, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
-			// It has ended.
+			// The process has ended.
 			continue
 		}
 		var its unix.Stat_t

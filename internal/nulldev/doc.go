@@ -1,9 +1,7 @@
-// Package nulldev is a card that does nothing, in the form of libibverbs' own structures: to
-// measure, where there is no card, what calls of the library cost a Go program, and that they
-// allocate nothing.
+// Package nulldev is a card that does nothing, with libibverbs' own structures. Where there is no card, it measures
+// what calls of the library cost a Go program, and shows that they allocate nothing.
 //
-// Requests that are posted are forgotten, but for the IDs of those that are signalled, with
-// which they complete when the queue is polled.
+// The card drops posted requests, except for the IDs of signalled requests, which complete when the queue is polled.
 package nulldev
 
 import _ "github.com/onesided/rma/internal/platform"

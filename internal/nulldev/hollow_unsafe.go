@@ -62,8 +62,8 @@ import "C"
 
 import "unsafe"
 
-// New makes a card, and gives its queue pair and its completion queue as the library's
-// pointers to an ibv_qp and an ibv_cq. Free ends it.
+// New makes a card and returns its queue pair and completion queue, as the library's pointers to an ibv_qp and an
+// ibv_cq. free frees it.
 func New() (pair, queue unsafe.Pointer, free func()) {
 	h := C.make()
 	if h == nil {

@@ -1,24 +1,22 @@
-// Package object holds the Go objects behind buffers weakly, which keeps a cache of registered memory
-// honest: as long as an Object gives its memory, the card's pages behind these addresses are those
-// that were registered.
+// Package object holds the Go objects behind buffers weakly, for caches of registered memory: while an Object returns
+// its memory, the card's pages behind these addresses are those that were registered.
 //
-// # Why that is so
+// # Why this is correct
 //
-// Go's heap does not move objects, and gives the pages of a live one to nobody else. A weak pointer
-// to an object that is dead gives nil before its memory can be another's: the sweeper clears it
-// first. So what an address alone does not tell, a weak pointer does: a pointer from Alive is
-// to the object that was there when Of was called, and nil says that it is no more, whatever is at its
-// address by then. What a pointer from Alive leads to stays until the program has let go of that
+// Go's heap does not move objects, and does not reuse the pages of a live object. A weak pointer to a dead object
+// returns nil before its memory is reused: the sweeper clears it first. So a weak pointer shows what an address cannot.
+// A pointer from Alive is to the object that was there when Of was called. A nil means that the object is gone,
+// whatever is at its address now. The object of a pointer from Alive stays alive as long as the program holds the
 // pointer.
 //
-// Memory that is not of Go's heap has no such pointers: a package's variables, what is mapped, what C
-// allocates, stacks. Of tells.
+// Memory outside Go's heap has no such pointers: variables of packages, mapped memory, memory of C, stacks. Of reports
+// that.
 //
-// # What it takes
+// # Costs
 //
-// Alive may park its goroutine while a collection ends, so it may not be called under a lock that
-// another goroutine spins for. Of and Stop pass all Objects of lower addresses within the same Go
-// object, some 10 ns each: thousands of buffers that are parts of one large array want a common Object.
+// Alive may park its goroutine while a collection ends, so it must not be called under a lock that another goroutine
+// spins for. Of and Stop walk all Objects at lower addresses within the same Go object, about 10 ns each. Thousands of
+// buffers within one large array should share an Object.
 package object
 
 import _ "github.com/onesided/rma/internal/platform"

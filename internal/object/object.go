@@ -5,41 +5,40 @@ import (
 	"weak"
 )
 
-// An Object is the Go object behind a buffer, held weakly. The zero value is one that is gone.
+// An Object is the Go object behind a buffer, held weakly. The zero value is an object that is gone.
 type Object struct {
 	memory  weak.Pointer[byte]
 	cleanup runtime.Cleanup
 }
 
-// Of gives the object that memory is part of, and has gone called with ticket once it is no more,
-// in a goroutine of the runtime's that others wait for: it must do no more than queue the ticket. ok
-// is false for memory that is not on Go's heap, or none.
+// Of returns the object that memory is part of. When the object is gone, Of's gone is called with ticket, in a
+// goroutine of the runtime that others wait for: gone must only queue the ticket. ok is false for memory that is empty
+// or not on Go's heap.
 //
-// Neither gone nor ticket may lead to the object. It would live for ever; where ticket is a pointer
-// into it, Of panics.
+// Neither gone nor ticket may reference the object, which would then live for ever. Of panics if ticket is a pointer
+// into the object.
 //
-// What is less than 16 bytes long may share its memory with others, and lives as long as they do.
+// Memory of less than 16 bytes may share its block with other objects, and lives as long as they do.
 func Of[T any](memory []byte, gone func(T), ticket T) (o Object, ok bool) {
 	if len(memory) == 0 {
 		return o, false
 	}
 	first := &memory[0]
-	// The clean-up comes first: it can be tried on any memory, but weak.Make ends the process where
-	// there is no object.
+	// The clean-up comes first: it can be tried on any memory, but weak.Make ends the process if there is no object.
 	if o.cleanup, ok = onceGone(first, gone, ticket); ok {
 		o.memory = weak.Make(first)
 	}
 	return o, ok
 }
 
-// What runtime.AddCleanup panics with where there is no object that could be collected.
+// The panics of runtime.AddCleanup for memory that is not a collectable object.
 const (
 	notAllocated = "runtime.AddCleanup: ptr not in allocated block"
 	inArena      = "runtime.AddCleanup: ptr is arena-allocated"
 )
 
-// onceGone adds a clean-up to what is at an address, if the collector ever takes that: variables of
-// packages get one that does nothing.
+// onceGone adds a clean-up to the object at an address, if it can be collected. For variables of packages the clean-up
+// does nothing.
 func onceGone[T any](first *byte, gone func(T), ticket T) (c runtime.Cleanup, ok bool) {
 	defer func() {
 		switch reason := recover(); reason {
@@ -52,11 +51,11 @@ func onceGone[T any](first *byte, gone func(T), ticket T) (c runtime.Cleanup, ok
 	return c, c != runtime.Cleanup{}
 }
 
-// Alive gives the address that Of was given, by a pointer that keeps the object alive, or nil if that is
-// gone. It may park the goroutine.
+// Alive returns the address that Of was given, as a pointer that keeps the object alive, or nil if the object is gone.
+// It may park the goroutine.
 func (o *Object) Alive() *byte { return o.memory.Value() }
 
-// Stop has gone called no more, unless the object is gone already. Alive is as it was.
+// Stop prevents the call of gone, unless the object is gone already. Alive does not change.
 func (o *Object) Stop() {
 	alive := o.Alive()
 	o.cleanup.Stop()

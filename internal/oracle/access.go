@@ -9,9 +9,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A stretch is phases up to one that is not loose: what lies between two looks at all
-// windows. It has, of each part of each window, the segments of elements that the same
-// accesses touch.
+// A stretch is a sequence of phases until one that is not loose: the phases between two examinations of all windows.
+// For each part of each window it has the segments of elements that the same accesses touch.
 type stretch struct {
 	// first and last are the phases.
 	first, last int
@@ -31,13 +30,12 @@ type part struct {
 // An access is what a step does to a part.
 type access struct {
 	step *Step
-	// phase and index are the step's place. done is the index from which on later steps
-	// of the same member come behind the access.
+	// phase and index are the place of the step. done is the index from which on later steps of the same member
+	// follow the access.
 	phase, index, done int
-	// noticed is from which step of its target on the access is known there, by a
-	// notification.
+	// noticed is the index of its target's steps from which on the target knows of the access by a notification.
 	noticed int
-	// epoch is the lock epoch that the access is in, -1 if it is in none.
+	// epoch is the lock epoch of the access, or -1.
 	epoch int
 }
 
@@ -47,34 +45,33 @@ const never = math.MaxInt
 type lockEpoch struct {
 	rank      int
 	exclusive bool
-	// lock is the step that begins it.
+	// lock is the step that begins the epoch.
 	phase, lock int
 }
 
-// A touch is elements that an access touches: those from byte from of the part up to byte
-// to, the first being its operand-th.
+// A touch is a range of elements that an access touches: from byte from of the part to before byte to. The first of
+// them is operand number operand.
 type touch struct {
 	from, to, access, operand int
 }
 
-// A segment is bytes of a part that the same touches cover.
+// A segment is a range of bytes of a part that the same touches cover.
 type segment struct {
 	from, to int
 	kind     reduce.Kind
 	cells    []cell
-	// locked: exclusive locks order what several ranks do to it.
+	// locked is set if exclusive locks order the accesses of several ranks.
 	locked bool
-	// commutes: whatever the order of the accesses, the outcome is the same.
+	// commutes is set if every order of the accesses has the same outcome.
 	commutes bool
 }
 
-// A cell is an access to a segment, whose first element is its operand-th.
+// A cell is an access to a segment. The segment's first element is its operand number operand.
 type cell struct {
 	access, operand int
 }
 
-// stretches gives what a program does to windows, and requires that its
-// steps are legal by themselves.
+// stretches returns what a program does to windows. The steps must be legal by themselves.
 func (p *Program) stretches() []stretch {
 	var all []stretch
 	for first := 0; first < len(p.Phases); {
@@ -105,7 +102,7 @@ func (p *Program) stretch(first, last int) stretch {
 // collect gathers the accesses of a phase.
 func (p *Program) collect(s *stretch, phase int) {
 	steps := p.Phases[phase].Steps
-	// open is the lock epoch of each rank, by part.
+	// open is the open lock epoch of each rank, by part.
 	open := make([]int, p.Ranks*len(s.parts))
 	for i := range open {
 		open[i] = -1
@@ -148,7 +145,7 @@ func (p *Program) collect(s *stretch, phase int) {
 	}
 }
 
-// done is the index from which on later steps of the same member come behind step i.
+// done returns the index from which on later steps of the same member follow step i.
 func done(steps []Step, i int) int {
 	s := &steps[i]
 	if s.Call == Store || s.Call == Load {
@@ -191,7 +188,7 @@ func done(steps []Step, i int) int {
 	return never
 }
 
-// noticed is the step of its target that has waited for the notification of step i.
+// noticed returns the index of its target's step that has waited for the notification of step i.
 func noticed(steps []Step, i int) int {
 	s := &steps[i]
 	if s.Call != PutNotify {
@@ -206,7 +203,7 @@ func noticed(steps []Step, i int) int {
 	return never
 }
 
-// divide divides what is touched of a part into segments.
+// divide divides the touched bytes of a part into segments.
 func (t *part) divide() {
 	var touches []touch
 	for i := range t.accesses {
@@ -267,7 +264,7 @@ func (t *part) segment(from, to int, active []touch) segment {
 	return g
 }
 
-// before tells whether access a takes effect before b, in every execution.
+// before reports whether access a takes effect before b in every execution.
 func (p *Program) before(a, b *access) bool {
 	switch {
 	case a.phase != b.phase:

@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// assemble makes the steps of the phase of its chores.
+// assemble makes the steps of the phase from its chores.
 func (d *drawer) assemble() {
 	for rank := range d.p.Ranks {
 		for member := range d.members {
@@ -20,7 +20,7 @@ func (d *drawer) assemble() {
 	}
 }
 
-// stream gives the steps of a member on a window.
+// stream returns the steps of a member on a window.
 func (d *drawer) stream(win, rank, member int) []Step {
 	var own, chores []chore
 	for _, c := range d.chores {
@@ -49,7 +49,7 @@ func (d *drawer) stream(win, rank, member int) []Step {
 	return d.mix(append(own, chore{steps: d.sessions(win, rank, chores)}))
 }
 
-// mix gives the steps of chores, each in its order, but the chores among each other in any.
+// mix returns the steps of chores. The steps of each chore keep their order; the chores are interleaved at random.
 func (d *drawer) mix(chores []chore) (steps []Step) {
 	left := slices.DeleteFunc(slices.Clone(chores), func(c chore) bool { return len(c.steps) == 0 })
 	for len(left) > 0 {
@@ -94,7 +94,7 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 	d.Shuffle(len(sessions), func(i, j int) { sessions[i], sessions[j] = sessions[j], sessions[i] })
 	var begin, do, end, nested []Step
 	if d.one(2) {
-		// Some are open at once, one of a target.
+		// Some locks are held at the same time, one for each target.
 		slices.SortStableFunc(sessions, func(a, b session) int { return a.target - b.target })
 		var together []chore
 		last := -1
@@ -118,8 +118,8 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 	return nested
 }
 
-// join makes one stream of those of all windows, such that locks are taken in an order in
-// which nobody waits for ever, and adds what may be anywhere.
+// join merges the steps on all windows into one stream and adds steps that may be anywhere. Locks are taken in an
+// order that excludes deadlock.
 func (d *drawer) join(streams [][]Step, rank, member int) (steps []Step) {
 	c := newChecker(d.p)
 	c.syncs = d.phaseOf.Syncs
@@ -152,7 +152,7 @@ func (d *drawer) join(streams [][]Step, rank, member int) (steps []Step) {
 	if member > 0 {
 		return steps
 	}
-	// Waits come before loads that need them, and behind all notifications of this rank.
+	// Waits come before loads that need them, and after all notifications of this rank.
 	for _, s := range d.waits {
 		if s.Rank == rank {
 			steps = append(steps, s)
@@ -161,7 +161,7 @@ func (d *drawer) join(streams [][]Step, rank, member int) (steps []Step) {
 	return d.extras(steps, c, &requests, rank, member)
 }
 
-// extras may add a flush, a wait for a request, or a call that is refused.
+// extras may add a flush, a wait for a request, or a call that must be rejected.
 func (d *drawer) extras(steps []Step, c *checker, requests *[]Step, rank, member int) []Step {
 	win := d.IntN(len(d.p.Windows))
 	if mode := c.syncs[win].Mode; (mode == Locked && member == 0 || mode == AllLocked) && d.one(6) {
@@ -198,7 +198,7 @@ func (d *drawer) extras(steps []Step, c *checker, requests *[]Step, rank, member
 	return steps
 }
 
-// wrong draws a call that is likely to be refused.
+// wrong draws a call that is likely to be rejected.
 func (d *drawer) wrong(rank int) Step {
 	s := Step{Rank: rank, Refused: true, Window: d.IntN(len(d.p.Windows)), Target: d.IntN(d.p.Ranks)}
 	w := &d.p.Windows[s.Window]
@@ -226,7 +226,7 @@ func (d *drawer) wrong(rank int) Step {
 		s.Target = [2]int{-1, d.p.Ranks}[d.IntN(2)]
 	case 3:
 		if s.Call.layouts() {
-			// Both have four elements; the one that is written to has them overlap.
+			// Both layouts have four elements. The one that is written to overlaps itself.
 			s.From, s.To = Shape{Blocks: 2, Length: 2, Stride: 2}, Shape{Blocks: 2, Length: 2, Stride: 1}
 			if s.Call == GetLayout {
 				s.From, s.To = s.To, s.From

@@ -8,10 +8,10 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// ErrIllegal: a program that is not legal, or not one whose outcome the model can tell.
+// ErrIllegal reports a program that is not legal, or whose outcome the model cannot determine.
 var ErrIllegal = errors.New("not a legal program")
 
-// The limits of what Check lets pass.
+// The limits of programs that pass Check.
 const (
 	mostRanks   = 64
 	mostMembers = 4
@@ -19,14 +19,15 @@ const (
 	mostSlots   = 1 << 16
 	// mostCells is the greatest number of accesses to an element between two examinations if their order matters.
 	mostCells = 30
-	// mostEpochs is how many lock epochs may be serialized by exclusive locks.
+	// mostEpochs is the greatest number of lock epochs that exclusive locks may serialize.
 	mostEpochs = 32
 )
 
-// Check tells why a program is not legal, nil if it is: every step is allowed by the rules
-// of package window, or refused for one reason if it says so; no element is accessed in ways
-// that conflict, but by atomic operations or in lock epochs that exclude each other; and no
-// order of events makes ranks wait for each other for ever.
+// Check returns an error if a program is not legal. A legal program satisfies three conditions:
+//
+//   - Every step is allowed by the rules of package window, or, if it says so, rejected for one reason.
+//   - Accesses to an element do not conflict, except for atomic operations and lock epochs that exclude each other.
+//   - No order of events makes ranks wait for each other forever.
 func (p *Program) Check() error {
 	illegal := func(err error) error { return fmt.Errorf("oracle: %w: %w", ErrIllegal, err) }
 	if err := p.checkWindows(); err != nil {
@@ -69,14 +70,14 @@ func (p *Program) checkWindows() error {
 // A checker goes through a program step by step.
 type checker struct {
 	*Program
-	// syncs are those of the phase at hand.
+	// syncs are those of the current phase.
 	syncs []Sync
 	// epochs are by window and rank.
 	epochs []epochs
-	// behind says of each window what may not follow it without a look or a Fence: accesses
-	// of an epoch of this mode.
+	// behind has for each window the mode of earlier accesses that need an examination or a Fence before accesses of
+	// another mode.
 	behind []Mode
-	// sameOp is 1 + the operation of each window made with SameOp.
+	// sameOp is 1 plus the operation of each window made with SameOp.
 	sameOp []window.Op
 }
 
@@ -153,8 +154,7 @@ func (c *checker) begin(win int, y *Sync) error {
 	return nil
 }
 
-// steps checks each step by itself, and that locks are taken in an order which lets nobody
-// wait for ever.
+// steps checks each step by itself, and that the order of locks excludes deadlock.
 func (c *checker) steps(f *Phase) error {
 	waited := map[[3]int]bool{}
 	notifying := make([]bool, c.Ranks)
@@ -197,7 +197,7 @@ func (c *checker) steps(f *Phase) error {
 	return nil
 }
 
-// lockOrder is the place of what a step locks in the order in which locks are taken.
+// lockOrder returns the position of a step's lock in the order in which locks are taken.
 func (c *checker) lockOrder(s *Step) int {
 	if s.Call == LockAll {
 		return s.Window * (c.Ranks + 1)
@@ -205,8 +205,8 @@ func (c *checker) lockOrder(s *Step) int {
 	return s.Window*(c.Ranks+1) + s.Target
 }
 
-// highestLock is the place of the last lock that steps of a rank hold, -1 if they hold
-// none. LockAll holds all of the window.
+// highestLock returns the position of the last lock that steps of a rank hold, or -1. LockAll holds all locks of the
+// window.
 func (c *checker) highestLock(rank int) int {
 	for win := len(c.Windows) - 1; win >= 0; win-- {
 		e := c.of(win, rank)
@@ -283,7 +283,7 @@ func checkRequest(before []Step, s *Step) error {
 	return nil
 }
 
-// sound tells whether nothing of the shape is negative or overflows.
+// sound reports whether nothing of the shape is negative or overflows.
 func (s *Shape) sound() bool {
 	for _, b := range s.Index {
 		if b.Offset < 0 || b.Length < 0 || b.Offset > mostBytes || b.Length > mostBytes {
@@ -343,7 +343,7 @@ func (p *Program) conflict(t *part, g *segment, a, b *access) string {
 	return ""
 }
 
-// serialized are the lock epochs that access locked segments.
+// serialized returns the lock epochs that access locked segments.
 func (t *part) serialized() []int {
 	var epochs []int
 	for i := range t.segments {

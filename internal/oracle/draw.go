@@ -8,33 +8,33 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Limits bound what Draw draws. What is 0 is drawn, too.
+// Limits bound what Draw draws. A zero field is drawn, too.
 type Limits struct {
-	// Ranks is how many ranks the program has.
+	// Ranks is the number of ranks of the program.
 	Ranks int
-	// Windows, Phases and Places are the most windows, phases, and places that a phase
-	// accesses of each window.
+	// Windows and Phases are the greatest numbers of windows and phases. Places is the greatest number of places of
+	// each window that a phase accesses.
 	Windows, Phases, Places int
-	// Elements is how many elements the windows have on each rank.
+	// Elements is the number of elements of the windows on each rank.
 	Elements int
-	// CardAtomics has windows drawn that are made with that option, too.
+	// CardAtomics allows windows with that option.
 	CardAtomics bool
 }
 
-// The limits where none are given.
+// The limits for fields that are 0.
 const (
 	drawnRanks   = 5
 	drawnWindows = 3
 	drawnPhases  = 6
 	drawnPlaces  = 5
 	largePlace   = 1 << 14
-	// mostStorm is how many calls a member makes in a storm.
+	// mostStorm is the greatest number of calls of a member in a storm.
 	mostStorm = 150
-	// mostCrowd is how often a member of a crowd accumulates.
+	// mostCrowd is the greatest number of accumulates of a member of a crowd.
 	mostCrowd = 40
 )
 
-// Draw draws a legal program. It depends on nothing but the arguments.
+// Draw draws a legal program. It depends on its arguments only.
 func Draw(seed uint64, l Limits) *Program {
 	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 0x0a11)), p: &Program{Ranks: l.Ranks}}
 	if l.Ranks == 0 {
@@ -64,38 +64,35 @@ type drawer struct {
 	*rand.Rand
 	p                *Program
 	places, elements int
-	// cards tells that windows are made with CardAtomics.
+	// cards is set if windows are made with CardAtomics.
 	cards bool
-	// viewed are the windows that are viewed as other types, ops the operations of those made
-	// with SameOp.
+	// viewed marks the windows that are viewed as other types. ops are the operations of those made with SameOp.
 	viewed []bool
 	ops    []window.Op
-	// fenced are the windows with an epoch of Fence open, behind what is behind them: see
-	// checker.
+	// fenced marks the windows with an open epoch of Fence. behind is as in checker.
 	fenced []bool
 	behind []Mode
-	// loose: the phase before is.
+	// loose is set if the previous phase is loose.
 	loose    bool
 	requests int
 
-	// The phase at hand: its chores, how many members ranks have, and waits for notifications
-	// with the loads behind them.
+	// The current phase: its chores, the number of members of ranks, and waits for notifications with the loads that
+	// follow them.
 	phaseOf *Phase
-	// fields are those of the phase, before those of the loose phase before it: to access these
-	// again shows whether the synchronization keeps the phases apart.
+	// fields are those of the phase, before those of the previous loose phase. Accessing these again shows whether
+	// the synchronization separates the phases.
 	fields, before []field
 	chores         []chore
 	members        int
-	// crowded: elements have so many accesses that nothing else may be between two looks.
+	// crowded is set if elements have so many accesses that no others may come before the next examination.
 	crowded bool
 	waits   []Step
 }
 
-// A chore is steps of one member of a rank that follow each other, on one part.
+// A chore is a sequence of steps of one member of a rank on one part.
 type chore struct {
 	rank, member int
-	// kind is the lock under which it may be done, where it needs one; 0 is either. One on
-	// the rank's own memory needs none.
+	// kind is the lock that the chore needs; 0 allows either. A chore on the rank's own memory needs none.
 	kind  window.LockKind
 	own   bool
 	steps []Step
@@ -119,10 +116,10 @@ func (d *drawer) window() {
 	most := 8 + d.IntN(120)
 	switch {
 	case d.one(40):
-		// More than a message or a letter has room for.
+		// More than a message or an eager buffer has room for.
 		most = (64<<10)/w.Kind.Size() + d.IntN(20_000)
 	case d.one(80):
-		// Enough to have accumulates held back.
+		// Enough for accumulates to be held back.
 		most = (1<<20)/w.Kind.Size() + 16
 	}
 	w.Counts = make([]int, d.p.Ranks)
@@ -146,8 +143,8 @@ func (d *drawer) window() {
 	d.ops = append(d.ops, d.opOf(&w, w.Kind, viewed))
 }
 
-// anyOp draws an operation of the accumulate family. The contents of a window that is viewed
-// as several types may be no numbers, or such as rounding depends on their order.
+// anyOp draws an operation of the accumulate family. The contents of a window that is viewed as several types may be
+// NaN, or their rounding may depend on the order.
 func (d *drawer) anyOp(kind reduce.Kind, viewed bool) window.Op {
 	if viewed && kind >= reduce.Float32 {
 		return [2]window.Op{window.Replace, window.NoOp}[d.IntN(2)]
@@ -159,7 +156,7 @@ func (d *drawer) anyOp(kind reduce.Kind, viewed bool) window.Op {
 	}
 }
 
-// opOf is anyOp for a window, which may not take all.
+// opOf is anyOp for a window that may not allow all operations.
 func (d *drawer) opOf(w *Window, kind reduce.Kind, viewed bool) window.Op {
 	if w.CardAtomics {
 		return [3]window.Op{window.Sum, window.Sum, window.NoOp}[d.IntN(3)]
@@ -194,8 +191,8 @@ func (d *drawer) phase(last bool) {
 		}
 	}
 	d.assemble()
-	// Between two looks an element is accessed as one type, and exclusive locks order only
-	// what is in one phase.
+	// Between two examinations an element is accessed as one type, and exclusive locks order only accesses of one
+	// phase.
 	f.Loose = !last && !d.crowded && d.one(3) && !slices.ContainsFunc(f.Steps, func(s Step) bool {
 		return !s.Refused && (s.LockKind == window.Exclusive || s.elements() > 0 && s.Kind != d.p.Windows[s.Window].Kind)
 	})
@@ -242,7 +239,7 @@ func (d *drawer) sync(win int, y *Sync) {
 	}
 }
 
-// someone draws members that may operate on a part: at most n of them.
+// someone draws at most n members that may operate on a part.
 func (d *drawer) someone(win, target, n int) []chore {
 	y := &d.phaseOf.Syncs[win]
 	var some []chore
@@ -262,14 +259,13 @@ func (d *drawer) someone(win, target, n int) []chore {
 	return some[:min(n, len(some))]
 }
 
-// A field is elements of one part that a phase accesses as one type.
+// A field is a range of elements of one part that a phase accesses as one type.
 type field struct {
 	win, target, at, n int
 	kind               reduce.Kind
 }
 
-// place draws a place of a window that nothing accesses yet in the phase, and chores that
-// access it.
+// place draws a place of a window that nothing accesses yet in the phase, and chores that access it.
 func (d *drawer) place(win int) {
 	w := &d.p.Windows[win]
 	f := field{win: win, target: d.IntN(d.p.Ranks), kind: w.Kind}
@@ -290,7 +286,7 @@ func (d *drawer) place(win int) {
 	f.at = d.IntN(room - f.n + 1)
 	again := false
 	if i := slices.IndexFunc(d.before, func(b field) bool { return b.win == win && b.kind == w.Kind }); i >= 0 && d.one(2) {
-		// Once more is enough: an element has only so many accesses between two looks.
+		// Once more is enough: the number of accesses to an element between two examinations is limited.
 		f, again = d.before[i], true
 		d.before = slices.Delete(d.before, i, i+1)
 		room = w.Counts[f.target]
@@ -307,7 +303,7 @@ func (d *drawer) place(win int) {
 	case role < 2:
 		d.writer(&f, passive)
 	case !again && d.one(40):
-		// It has room for many calls.
+		// A storm needs room for many calls.
 		if f.n = min(room-f.at, 500); d.free(&f) {
 			d.storm(&f)
 		}
@@ -332,7 +328,7 @@ func (d *drawer) place(win int) {
 	}
 }
 
-// free tells whether no chore of the phase accesses bytes of the field.
+// free reports whether no chore of the phase accesses bytes of the field.
 func (d *drawer) free(f *field) bool {
 	from, to := f.at*f.kind.Size(), (f.at+f.n)*f.kind.Size()
 	overlaps := func(s *Step) bool {
@@ -353,7 +349,7 @@ func (d *drawer) free(f *field) bool {
 	return !slices.ContainsFunc(d.waits, func(s Step) bool { return overlaps(&s) })
 }
 
-// step is a step of an operation on all of the field or, if some is true, on some of it.
+// step returns a step of an operation on all of the field or, if some is true, on a part of it.
 func (d *drawer) step(f *field, c *chore, call Call, some bool) Step {
 	s := Step{Rank: c.rank, Member: c.member, Call: call, Window: f.win, Kind: f.kind, Target: f.target, At: f.at, Count: f.n, Fill: int64(d.IntN(100))}
 	if some && d.one(3) {
@@ -367,7 +363,7 @@ func (d *drawer) step(f *field, c *chore, call Call, some bool) Step {
 	return s
 }
 
-// lay makes a step one of layouts, within what it accesses.
+// lay makes a step one with layouts, within what it accesses.
 func (d *drawer) lay(s *Step, call Call) {
 	s.Call, s.Request = call, 0
 	n := s.Count
@@ -376,12 +372,12 @@ func (d *drawer) lay(s *Step, call Call) {
 	if elements := s.To.elements(); call == AccumulateEach || d.one(2) {
 		s.From = Shape{Blocks: 1, Length: elements, Stride: elements}
 	} else {
-		// The buffer has a gap behind each element.
+		// The buffer has a gap after each element.
 		s.From = Shape{Blocks: elements, Length: 1, Stride: 2}
 	}
 }
 
-// shape draws a shape within n elements, which does not overlap.
+// shape draws a shape within n elements that does not overlap itself.
 func (d *drawer) shape(n int) Shape {
 	if d.one(3) {
 		var index []window.Block

@@ -9,11 +9,11 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// bits is an element of any kind by its bits. The imaginary part of a complex64 is the upper
-// half of lo, that of a complex128 is hi.
+// bits are the bits of an element of any kind. The imaginary part of a complex64 is the upper half of lo, that of a
+// complex128 is hi.
 type bits struct{ lo, hi uint64 }
 
-// read gives the element of kind at the beginning of b.
+// read returns the element of kind at the beginning of b.
 func read(kind reduce.Kind, b []byte) bits {
 	if kind == reduce.Complex64 {
 		return bits{lo: uint64(binary.NativeEndian.Uint32(b)) | uint64(binary.NativeEndian.Uint32(b[4:]))<<32}
@@ -32,7 +32,7 @@ func read(kind reduce.Kind, b []byte) bits {
 	}
 }
 
-// write puts the element v of kind at the beginning of b.
+// write stores the element v of kind at the beginning of b.
 func write(kind reduce.Kind, b []byte, v bits) {
 	if kind == reduce.Complex64 {
 		binary.NativeEndian.PutUint32(b, uint32(v.lo))
@@ -54,7 +54,7 @@ func write(kind reduce.Kind, b []byte, v bits) {
 	}
 }
 
-// number is v as an element of kind. A complex one has an imaginary part that differs.
+// number returns v as an element of kind. A complex one has an imaginary part that differs.
 func number(kind reduce.Kind, v int64) bits {
 	switch kind {
 	case reduce.Float32:
@@ -72,8 +72,7 @@ func number(kind reduce.Kind, v int64) bits {
 	return bits{lo: uint64(v)}
 }
 
-// operand is the i-th operand of a step. Products of floats take few values, which keeps
-// them exact.
+// operand returns the i-th operand of a step. Products of floats have few values, which keeps them exact.
 func operand(s *Step, i int) bits {
 	v := s.Fill + int64(i)
 	if s.Call.combines() && s.Op == window.Product && s.Kind >= reduce.Float32 && s.Call != CompareAndSwap {
@@ -105,7 +104,7 @@ func ofComplex128(c complex128) bits {
 	return bits{math.Float64bits(real(c)), math.Float64bits(imag(c))}
 }
 
-// numeric are the elements that have all arithmetic.
+// numeric are the element types with all arithmetic.
 type numeric interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
@@ -130,7 +129,7 @@ func complexArithmetic[T complex64 | complex128](op window.Op, a, b T) T {
 	return a * b
 }
 
-// combine is what op makes of the element was.
+// combine returns the result of op on the element was with the operand with.
 func combine(kind reduce.Kind, op window.Op, was, with bits) bits {
 	switch op {
 	case window.NoOp:
@@ -172,7 +171,7 @@ func combine(kind reduce.Kind, op window.Op, was, with bits) bits {
 	}
 }
 
-// isNaN tells whether an element or a part of it is not a number.
+// isNaN reports whether an element or a part of it is a NaN.
 func isNaN(kind reduce.Kind, b bits) bool {
 	switch kind {
 	case reduce.Float32:
@@ -189,12 +188,13 @@ func isNaN(kind reduce.Kind, b bits) bool {
 	return false
 }
 
-// same tells whether two elements are the same. Which NaN comes of a NaN is not said.
+// same reports whether two elements are the same. All NaNs are the same: which one a NaN operand yields is not
+// defined.
 func same(kind reduce.Kind, a, b bits) bool {
 	return a == b || isNaN(kind, a) && isNaN(kind, b)
 }
 
-// show is an element as text.
+// show formats an element.
 func show(kind reduce.Kind, b bits) string {
 	switch kind {
 	case reduce.Int8:

@@ -8,15 +8,15 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// epochs are what one rank has open on one window.
+// epochs are the open epochs of one rank on one window.
 type epochs struct {
 	fenced, started, posted, all bool
 	targets                      []int
-	// locks has the kind of lock of each target, 0 if there is none.
+	// locks has the kind of lock of each target, or 0.
 	locks []window.LockKind
 }
 
-// begin opens what a phase opens for a rank by its synchronization.
+// begin opens the epochs that a phase opens for a rank by its synchronization.
 func (e *epochs) begin(y *Sync, rank int) {
 	switch y.Mode {
 	case Fenced:
@@ -31,7 +31,7 @@ func (e *epochs) begin(y *Sync, rank int) {
 	}
 }
 
-// end closes it.
+// end closes these epochs.
 func (e *epochs) end(y *Sync) {
 	e.started, e.posted, e.all = false, false, false
 	if y.Mode == Fenced && y.NoSucceed {
@@ -39,7 +39,7 @@ func (e *epochs) end(y *Sync) {
 	}
 }
 
-// step does what a step that is not refused does to epochs.
+// step applies a step that is not rejected to epochs.
 func (e *epochs) step(s *Step) {
 	switch s.Call {
 	case Lock:
@@ -57,19 +57,19 @@ func (e *epochs) locked() bool {
 	return slices.ContainsFunc(e.locks, func(k window.LockKind) bool { return k != 0 })
 }
 
-// access tells whether an access epoch is open.
+// access reports whether an access epoch is open.
 func (e *epochs) access() bool { return e.fenced || e.started || e.all || e.locked() }
 
-// open tells whether operations on target are legal.
+// open reports whether operations on target are legal.
 func (e *epochs) open(target int) bool {
 	return e.fenced || e.started && slices.Contains(e.targets, target) || e.passive(target)
 }
 
-// passive tells whether target may be flushed.
+// passive reports whether target may be flushed.
 func (e *epochs) passive(target int) bool { return e.all || e.locks[target] != 0 }
 
-// refusals are the reasons why a step is refused: none if it is legal. With several of
-// them nothing is said of which the call gives.
+// refusals returns the reasons for which a step is rejected: none if it is legal. If there are several, the call may
+// give any of them.
 func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
 	refuse := func(reason bool, class error) {
 		if reason {
@@ -121,7 +121,7 @@ func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
 	default:
 		refuse(!rank, window.ErrRank)
 		refuse(rank && !e.open(s.Target), epoch.ErrNoEpoch)
-		// AccumulateEach of nothing has no displacement.
+		// AccumulateEach without elements has no displacement.
 		somewhere := s.Call != AccumulateEach || s.elements() > 0
 		refuse(somewhere && s.At < 0, window.ErrArgument)
 		if somewhere && rank && s.At >= 0 {
@@ -133,8 +133,7 @@ func (p *Program) refusals(s *Step, e *epochs) (reasons []error) {
 	return reasons
 }
 
-// span is how many elements of the target there are from the step's displacement to the
-// last that it touches.
+// span returns the number of elements of the target from the step's displacement to the last element that it touches.
 func (s *Step) span() int {
 	if s.Call.layouts() {
 		return s.To.extent()
@@ -142,7 +141,7 @@ func (s *Step) span() int {
 	return s.elements()
 }
 
-// arguments are the reasons that do not depend on the target.
+// arguments reports the reasons that do not depend on the target.
 func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	win := &p.Windows[s.Window]
 	if s.Call.layouts() {
@@ -173,7 +172,7 @@ func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrHint)
 }
 
-// longestRun is the length of the longest run of elements side by side in both shapes.
+// longestRun returns the length of the longest run of elements that is contiguous in both shapes.
 func longestRun(a, b *Shape) (longest int) {
 	var ends []int
 	for _, shape := range []*Shape{a, b} {
@@ -192,7 +191,7 @@ func longestRun(a, b *Shape) (longest int) {
 	return longest
 }
 
-// group tells whether ranks can be a group.
+// group reports whether ranks can be a group.
 func (p *Program) group(ranks []int) bool {
 	for i, rank := range ranks {
 		if rank < 0 || rank >= p.Ranks || slices.Contains(ranks[:i], rank) {
@@ -202,7 +201,7 @@ func (p *Program) group(ranks []int) bool {
 	return true
 }
 
-// viewable tells whether the window can be viewed as elements of kind.
+// viewable reports whether the window can be viewed as elements of kind.
 func (w *Window) viewable(kind reduce.Kind) bool {
 	for _, count := range w.Counts {
 		if count*w.Kind.Size()%kind.Size() != 0 {

@@ -10,23 +10,23 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// A record is what a run of a program has shown.
+// A record holds the results of a run of a program.
 type record struct {
-	// results has what each step has read, by phase and step; nil where it reads nothing.
+	// results has what each step has read, by phase and step, or nil if it reads nothing.
 	results [][][]byte
 	// parts has the contents of each part after each stretch, by stretch, window and rank.
 	parts [][][]byte
 }
 
-// An OutcomeError is an outcome that the model does not allow.
+// An OutcomeError reports an outcome that the model does not allow.
 type OutcomeError struct {
-	// Step is what has read it; nil if it is what is in memory after Phase.
+	// Step is the step that has read it, or nil for the contents of memory after Phase.
 	Step  *Step
 	Phase int
-	// Element, of Kind, is that of Rank's part of the window.
+	// Element, of Kind, is an element of Rank's part of the window.
 	Window, Rank, Element int
 	Kind                  reduce.Kind
-	// Got is what was seen, and Allowed what the model allows.
+	// Got is the outcome, and Allowed what the model allows.
 	Got, Allowed string
 }
 
@@ -38,18 +38,18 @@ func (e *OutcomeError) Error() string {
 	return fmt.Sprintf("oracle: phase %d: element %d (%v) of rank %d in window %d: %s: got %s, allowed %s", e.Phase, e.Element, e.Kind, e.Rank, e.Window, what, e.Got, e.Allowed)
 }
 
-// ErrUndecided: so many orders of accesses could explain an outcome that the search for one was
-// given up. It has found none, and not that there is none.
+// ErrUndecided reports that a search was given up, because too many orders of accesses could explain an outcome. No
+// order was found, which does not mean that there is none.
 var ErrUndecided = errors.New("neither explained nor refuted")
 
-// judge compares what a run has shown with what the model allows, and gives the first
-// difference. It is undecided only if there is none.
+// judge compares the results of a run with what the model allows, and returns the first difference. It returns
+// ErrUndecided only if there is none.
 func (p *Program) judge(r *record) error {
 	return p.judgeWithin(r, bounds{places: 1 << 20, tries: 1 << 17})
 }
 
-// bounds are those of the searches for orders: how many places one comes to of the accesses of
-// an element, and how many lock epochs one tries to have come next.
+// bounds bound the searches for orders. places bounds the search over accesses of an element, tries that over lock
+// epochs.
 type bounds struct{ places, tries int }
 
 func (p *Program) judgeWithin(r *record, most bounds) error {
@@ -72,7 +72,7 @@ func (p *Program) judgeWithin(r *record, most bounds) error {
 	return undecided
 }
 
-// A comparison is of one part after a stretch, with what was before.
+// A comparison compares one part after a stretch with its contents before.
 type comparison struct {
 	program *Program
 	*part
@@ -80,13 +80,13 @@ type comparison struct {
 	most          bounds
 	last          int
 	before, after []byte
-	// plays are the accesses of the element at hand.
+	// plays are the accesses of the current element.
 	plays []play
-	// undecided tells of the first search that was given up.
+	// undecided describes the first search that was given up.
 	undecided error
 }
 
-// giveUp notes that a search was given up.
+// giveUp records that a search was given up.
 func (c *comparison) giveUp(at string, bound int) {
 	if c.undecided == nil {
 		c.undecided = fmt.Errorf("oracle: phase %d: %s of rank %d in window %d: %w after %d steps of the search", c.last, at, c.rank, c.window, ErrUndecided, bound)
@@ -97,14 +97,14 @@ func (c *comparison) giveUp(at string, bound int) {
 type play struct {
 	access        *access
 	with, compare bits
-	// read is what it has read, if it reads.
+	// read is what the access has read, if reads is set.
 	read  bits
 	reads bool
-	// behind are the plays, by their bits, that come before it.
+	// behind are the plays, by their bits, that precede this one.
 	behind uint32
 }
 
-// apply is what a play makes of an element.
+// apply returns the element after the play.
 func (y *play) apply(was bits) bits {
 	s := y.access.step
 	switch {
@@ -159,7 +159,7 @@ func (c *comparison) untouched(from, to int) error {
 	return nil
 }
 
-// play fills the play of a cell, of element n of its segment.
+// play fills the play of a cell, for element n of its segment.
 func (c *comparison) play(y *play, l cell, n int) {
 	a := &c.accesses[l.access]
 	s := a.step
@@ -175,8 +175,8 @@ func (c *comparison) play(y *play, l cell, n int) {
 	}
 }
 
-// segment compares a segment element by element: some order of its accesses must explain
-// what was read and what is there.
+// segment compares a segment element by element. Some order of its accesses must explain what was read and what is in
+// memory.
 func (c *comparison) segment(g *segment) error {
 	c.plays = slices.Grow(c.plays[:0], len(g.cells))[:len(g.cells)]
 	for j, l := range g.cells {
@@ -208,7 +208,7 @@ func (c *comparison) segment(g *segment) error {
 	return nil
 }
 
-// inTurn tells whether the accesses in the order of the program's text explain an element.
+// inTurn reports whether the accesses in the order of the program's text explain an element.
 func (c *comparison) inTurn(kind reduce.Kind, v, after bits) bool {
 	done := uint32(0)
 	for j := range c.plays {
@@ -222,8 +222,7 @@ func (c *comparison) inTurn(kind reduce.Kind, v, after bits) bool {
 	return same(kind, v, after)
 }
 
-// A place is where a search has been: the plays that are done, and what they have made of
-// the element.
+// A place is a state that a search has visited: the plays that are done, and the element after them.
 type place struct {
 	done  uint32
 	value bits
@@ -235,13 +234,13 @@ type search struct {
 	plays []play
 	after bits
 	seen  map[place]bool
-	// most bounds how many places it comes to, givenUp tells that it would have come to more.
+	// most bounds the number of places. givenUp is set if the search would have visited more.
 	most    int
 	givenUp bool
 }
 
-// explains tells whether some order of the plays that are not done explains the element,
-// which is v now, or the search was given up.
+// explains reports whether some order of the plays that are not done explains the element, whose value is v. It also
+// returns true if the search was given up.
 func (f *search) explains(done uint32, v bits) bool {
 	if done == 1<<len(f.plays)-1 {
 		return same(f.kind, v, f.after)
@@ -263,8 +262,8 @@ func (f *search) explains(done uint32, v bits) bool {
 	return false
 }
 
-// visit goes through all orders, and gives of each play the values that it may read, and
-// last those that the element may have in the end.
+// visit goes through all orders. It returns for each play the values that it may read, and last those that the
+// element may finally have.
 func (f *search) visit(done uint32, v bits, values [][]bits) {
 	here := place{done, v}
 	if f.seen[here] || len(f.seen) >= f.most {
@@ -287,7 +286,7 @@ func (f *search) visit(done uint32, v bits, values [][]bits) {
 	}
 }
 
-// describe is the error of an element that no order of its accesses explains.
+// describe returns the error of an element that no order of its accesses explains.
 func (c *comparison) describe(g *segment, at int, before, after bits) error {
 	if g.commutes {
 		allowed := before
@@ -325,7 +324,7 @@ func (c *comparison) describe(g *segment, at int, before, after bits) error {
 	return e
 }
 
-// mostShown is how many values an error lists.
+// mostShown is the number of values that an error lists.
 const mostShown = 12
 
 func showAll(kind reduce.Kind, values []bits) string {

@@ -54,8 +54,8 @@ func (r *runner) fence(o *opened, asserts window.Assert) error {
 	return r.block(func(ctx context.Context) error { return o.bytes.Fence(ctx, asserts) })
 }
 
-// promises are NoStore and NoPut, where they are true: NoStore of phases up to stored,
-// NoPut of the first epoch of Fence from phase next on.
+// promises returns NoStore and NoPut if they are true: NoStore for the phases until stored, NoPut for the first epoch
+// of Fence from phase next on.
 func (r *runner) promises(win, stored, next int) window.Assert {
 	phases := r.program.Phases
 	promises := window.NoStore
@@ -100,7 +100,7 @@ func (r *runner) end(win int) error {
 	if !o.epochs.posted {
 		return nil
 	}
-	// A few looks, because a rank that goes on looking may keep others from going on.
+	// A few polls only: a rank that polls on may keep others from running.
 	for range 3 {
 		if y.Test {
 			if ended, err := o.bytes.Test(); ended || err != nil {
@@ -126,7 +126,7 @@ type flushing struct {
 	index   int
 }
 
-// An airborne is a flight and the step that it is of.
+// An airborne is a flight and its step.
 type airborne struct {
 	flight
 	step  *Step
@@ -185,7 +185,7 @@ func (c *crew) carryOut() error {
 	return nil
 }
 
-// refuse makes a call that must be refused for the reason that the model foretells of s.
+// refuse makes a call that must be rejected for the reason that the model predicts for s.
 func (c *crew) refuse(s, done *Step) error {
 	o := &c.windows[s.Window]
 	reasons := c.program.refusals(s, &o.epochs)
@@ -202,7 +202,7 @@ func (c *crew) refuse(s, done *Step) error {
 	return nil
 }
 
-// illegal makes a call that must be refused.
+// illegal makes a call that must be rejected.
 func (c *crew) illegal(o *opened, s *Step) error {
 	switch s.Call {
 	case Fence:
@@ -239,7 +239,7 @@ func (c *crew) illegal(o *opened, s *Step) error {
 	return err
 }
 
-// step carries out a step that is legal.
+// step carries out a legal step.
 func (c *crew) step(s *Step, i int) error {
 	o := &c.windows[s.Window]
 	switch {
@@ -340,7 +340,7 @@ func (c *crew) over(r window.Request, s *Step) (done bool, err error) {
 	return true, c.block(r.Wait)
 }
 
-// settle takes down what the flights have read that are complete.
+// settle records what the completed flights have read.
 func (c *crew) settle(complete func(f *airborne) bool) error {
 	for i := range c.flights {
 		if f := &c.flights[i]; complete(f) {
@@ -361,8 +361,7 @@ func (c *crew) down(f *airborne) error {
 	return err
 }
 
-// land settles all flights, and looks whether anybody has written to the buffers of those
-// that were settled before.
+// land settles all flights, and checks that the buffers of those settled earlier have not been written to.
 func (c *crew) land() error {
 	if err := c.settle(func(*airborne) bool { return true }); err != nil {
 		return err

@@ -11,49 +11,47 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A port is a window seen as elements of one kind.
+// A port is a window viewed as elements of one kind.
 type port interface {
-	// issue makes the call of an operation, with buffers of its own.
+	// issue makes the call of an operation, with its own buffers.
 	issue(s *Step) (flight, error)
-	// store and load are of the own part.
+	// store and load access the rank's own part.
 	store(s *Step)
 	load(s *Step) []byte
 }
 
-// A flight is an operation that was issued, whose buffers belong to the library until it is
-// settled.
+// A flight is an issued operation. Its buffers belong to the library until it is settled.
 type flight interface {
-	// request is that of the operation, for those that have one.
+	// request returns the request of an operation that has one.
 	request() window.Request
-	// settle gives what was read, as bytes, and fills the buffers with something else. A
-	// second one gives nil.
+	// settle returns what was read, as bytes, and overwrites the buffers. A second call returns nil.
 	settle() ([]byte, error)
-	// intact tells whether nobody has written to the buffers since.
+	// intact reports whether the buffers have not been written to since.
 	intact() bool
 }
 
-// A codec is how elements of a Go type are written as bits.
+// A codec converts elements of a Go type to bits and back.
 type codec[T window.Element] struct {
 	kind reduce.Kind
 	of   func(bits) T
 	bits func(T) bits
 }
 
-// typed is the port of T. It embeds nothing: the compiler would make all methods of that once more for each kind.
+// typed is the port of T. It does not embed the window, because the compiler would instantiate all its methods again
+// for each kind.
 type typed[T window.Element] struct {
 	win   *window.Window[T]
 	codec *codec[T]
 }
 
-// guard is how many elements there are on both sides of a buffer, and poison is what they
-// hold, and a buffer that was settled.
+// guard is the number of elements on each side of a buffer. poison fills them, and buffers that were settled.
 const (
 	guard  = 2
 	poison = 0x5a
 )
 
-// flown is a flight with its buffers. result has guards at its ends; touched are the
-// elements between them that the operation writes to.
+// flown is a flight with its buffers. result has guards at its ends. touched are the elements between them to which
+// the operation writes.
 type flown[T window.Element] struct {
 	*codec[T]
 	step           *Step
@@ -161,7 +159,7 @@ func (p *typed[T]) store(s *Step) {
 
 func (p *typed[T]) load(s *Step) []byte { return p.codec.encode(p.win.Local()[s.At : s.At+s.Count]) }
 
-// encode gives elements as bytes.
+// encode returns elements as bytes.
 func (c *codec[T]) encode(elements []T) []byte {
 	size := c.kind.Size()
 	b := make([]byte, len(elements)*size)
@@ -223,15 +221,15 @@ func (f *flown[T]) intact() bool {
 	return true
 }
 
-// A maker makes windows of a kind, and ports to windows that are seen as it.
+// A maker makes windows of a kind, and ports to windows that are viewed as it.
 type maker interface {
-	// allocate and create make a window of zeroed elements.
+	// allocate and create make a window of zero elements.
 	allocate(ctx context.Context, w *world.World, count int, options []window.Option) (bytewise, error)
 	create(ctx context.Context, w *world.World, count int, options []window.Option) (bytewise, error)
 	port(win bytewise) (port, error)
 }
 
-// bytewise is a window seen as bytes.
+// bytewise is a window viewed as bytes.
 type bytewise = *window.Window[uint8]
 
 func (c *codec[T]) allocate(ctx context.Context, w *world.World, count int, options []window.Option) (bytewise, error) {

@@ -7,9 +7,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A Program is what all ranks of a job do to their windows: phases, one after the
-// other, each under a synchronization for each window. It is data: it can be printed,
-// parsed, changed and run again.
+// A Program is what all ranks of a job do to their windows: a sequence of phases, each with a synchronization for
+// each window. It is data: it can be printed, parsed, changed and run again.
 type Program struct {
 	// Ranks is the size of the job.
 	Ranks   int
@@ -17,19 +16,19 @@ type Program struct {
 	Phases  []Phase
 }
 
-// A Window is how a window is made.
+// A Window describes how a window is made.
 type Window struct {
-	// Kind is its element type, Counts how many elements each rank exposes.
+	// Kind is the element type. Counts are the numbers of elements that the ranks expose.
 	Kind   reduce.Kind
 	Counts []int
-	// Create has it made over the program's own memory.
+	// Create makes the window over the program's own memory.
 	Create bool
-	// The window's options. Slots is the number of notification slots.
+	// The options of the window. Slots is the number of notification slots.
 	SingleElement, SameOp, Unordered, Immediate, CardAtomics bool
 	Slots                                                    int
 }
 
-// A Mode is a kind of epochs.
+// A Mode is a kind of epoch.
 type Mode uint8
 
 const (
@@ -39,44 +38,41 @@ const (
 	Fenced
 	// Started: an epoch of Start and Complete, Post and Wait, for the ranks of Sync.Targets.
 	Started
-	// Locked: steps lock and unlock as they like.
+	// Locked: steps lock and unlock.
 	Locked
-	// AllLocked: all ranks lock all for the time of the phase.
+	// AllLocked: all ranks hold LockAll during the phase.
 	AllLocked
 	modes
 )
 
-// A Sync is how a phase synchronizes a window.
+// A Sync describes how a phase synchronizes a window.
 type Sync struct {
 	Mode Mode
-	// NoPrecede is asserted by the Fence that opens the epoch, if none is open, and NoSucceed
-	// by the one that closes it. Assert has both assert NoPut and NoStore where that is true,
-	// and LockAll assert NoCheck.
+	// NoPrecede is asserted by the Fence that opens the epoch, if none is open, and NoSucceed by the Fence that
+	// closes it. With Assert both assert NoPut and NoStore if these are true, and LockAll asserts NoCheck.
 	NoPrecede, NoSucceed, Assert bool
-	// Targets are, of each rank, the group of its Start; nil if it calls none.
+	// Targets has the group of the Start of each rank, or nil if it calls none.
 	Targets [][]int
-	// Test has exposures end by Test, as far as it says so soon.
+	// Test ends exposures by Test, if it reports the end soon.
 	Test bool
 }
 
-// A Phase is steps of all ranks that are concurrent, as far as the synchronization lets
-// them.
+// A Phase is a set of steps of all ranks that are concurrent, as far as the synchronization allows.
 type Phase struct {
-	// Loose has no Barrier behind the phase, and nothing is looked at.
+	// A Loose phase has no Barrier after it, and memory is not examined.
 	Loose bool
-	// Hasty makes each blocking call with an ended context first.
+	// A Hasty phase makes each blocking call with an ended context first.
 	Hasty bool
-	// Syncs has one for each window.
+	// Syncs has one Sync for each window.
 	Syncs []Sync
-	// Steps of one member of a rank are in its order.
+	// Steps of one member of a rank are in the member's order.
 	Steps []Step
 }
 
-// A Call is what a step calls.
+// A Call is the call of a step.
 type Call uint8
 
-// The calls. Those from Fence on are only there to be refused, because a phase makes them
-// by its Sync.
+// The calls. Those from Fence on only occur as calls to be rejected, because a phase makes them by its Sync.
 const (
 	Put Call = iota
 	RPut
@@ -93,7 +89,7 @@ const (
 	RGetAccumulate
 	FetchAndOp
 	CompareAndSwap
-	// Store and Load are of the rank's own part, by the processor.
+	// Store and Load access the rank's own part by the processor.
 	Store
 	Load
 	Flush
@@ -106,10 +102,10 @@ const (
 	Unlock
 	LockAll
 	UnlockAll
-	// WaitNotify waits for all notifications of a slot that were sent since the last, and
-	// counts from the last phase that is not loose.
+	// WaitNotify waits for all notifications of a slot since the last WaitNotify, counted from the last phase that is
+	// not loose.
 	WaitNotify
-	// Wait and Test are of the request of an earlier step of the same member.
+	// Wait and Test are for the request of an earlier step of the same member.
 	Wait
 	Test
 	Fence
@@ -134,10 +130,10 @@ var callNames = [calls]string{
 
 func (c Call) String() string { return callNames[c] }
 
-// Operates tells whether the call is an operation on a target.
+// Operates reports whether the call is an operation on a target.
 func (c Call) Operates() bool { return c <= CompareAndSwap }
 
-// reads tells whether the call has a result.
+// reads reports whether the call has a result.
 func (c Call) reads() bool {
 	switch c {
 	case Get, RGet, GetLayout, GetAccumulate, RGetAccumulate, FetchAndOp, CompareAndSwap, Load:
@@ -146,48 +142,47 @@ func (c Call) reads() bool {
 	return false
 }
 
-// combines tells whether the call is of the accumulate family.
+// combines reports whether the call belongs to the accumulate family.
 func (c Call) combines() bool { return c >= Accumulate && c <= CompareAndSwap }
 
-// requests tells whether the call gives a request.
+// requests reports whether the call returns a request.
 func (c Call) requests() bool {
 	return c == RPut || c == RGet || c == RAccumulate || c == RGetAccumulate || c == RFlush
 }
 
-// layouts tells whether the call has layouts, as AccumulateEach has for the displacements in the target's part.
+// layouts reports whether the call has layouts, as AccumulateEach has for the displacements in the target's part.
 func (c Call) layouts() bool {
 	return c == PutLayout || c == GetLayout || c == AccumulateLayout || c == AccumulateEach
 }
 
 // A Step is one call of one rank.
 type Step struct {
-	// Rank makes the call; Member is which of its goroutines. Members other than 0 only
-	// operate and flush.
+	// Rank makes the call, by its goroutine Member. Members other than 0 only operate and flush.
 	Rank, Member int
 	Call         Call
-	// Refused says that the call is an error, which the model foretells.
+	// Refused says that the call must return an error, which the model predicts.
 	Refused bool
 	Window  int
-	// Kind is the type as which the window is seen.
+	// Kind is the type as which the window is viewed.
 	Kind reduce.Kind
 	Op   window.Op
-	// Target, At (the displacement) and Count are the operation's, in elements of Kind.
+	// Target, At (the displacement) and Count are arguments of the operation, in elements of Kind.
 	Target, At, Count int
-	// Fill is where operands begin: the i-th is Fill+i. Compare is that of CompareAndSwap.
+	// Fill is the first operand: the i-th is Fill+i. Compare is an argument of CompareAndSwap.
 	Fill, Compare int64
 	// From is the layout of the buffer, To that in the target's part.
 	From, To Shape
 	Slot     int
-	// Request numbers the request that the step makes or is about.
+	// Request numbers the request that the step makes or uses.
 	Request  int
 	LockKind window.LockKind
-	// Nil has a result be nil. Assert and Ranks are arguments of calls that are refused.
+	// Nil makes the result nil. Assert and Ranks are arguments of calls that must be rejected.
 	Nil    bool
 	Assert window.Assert
 	Ranks  []int
 }
 
-// A Shape is a layout as data: Indexed if there is an Index, else Strided.
+// A Shape is a layout as data: Indexed if there is an Index, otherwise Strided.
 type Shape struct {
 	Blocks, Length, Stride int
 	Index                  []window.Block
@@ -217,19 +212,19 @@ func (s *Shape) each(do func(offset, n int)) {
 	}
 }
 
-// elements is how many elements the shape touches.
+// elements returns the number of elements that the shape touches.
 func (s *Shape) elements() (n int) {
 	s.each(func(_, length int) { n += length })
 	return n
 }
 
-// extent is one past the last element that the shape touches.
+// extent returns one past the last element that the shape touches.
 func (s *Shape) extent() (n int) {
 	s.each(func(offset, length int) { n = max(n, offset+length) })
 	return n
 }
 
-// overlaps tells whether the shape touches an element twice.
+// overlaps reports whether the shape touches an element twice.
 func (s *Shape) overlaps() bool {
 	var touched []window.Block
 	s.each(func(offset, length int) { touched = append(touched, window.Block{Offset: offset, Length: length}) })
@@ -242,8 +237,8 @@ func (s *Shape) overlaps() bool {
 	return false
 }
 
-// touches calls do for each run of elements of the target that the step accesses: n of
-// them from displacement at on, the first being the step's operand-th.
+// touches calls do for each run of elements of the target that the step accesses: n elements from displacement at on.
+// The first is operand number operand of the step.
 func (s *Step) touches(do func(at, n, operand int)) {
 	switch {
 	case s.Call.layouts():
@@ -257,7 +252,7 @@ func (s *Step) touches(do func(at, n, operand int)) {
 	}
 }
 
-// elements is how many elements the step accesses.
+// elements returns the number of elements that the step accesses.
 func (s *Step) elements() int {
 	switch {
 	case s.Call == FetchAndOp || s.Call == CompareAndSwap:
@@ -270,10 +265,10 @@ func (s *Step) elements() int {
 	return 0
 }
 
-// reads tells whether the step reads anything.
+// reads reports whether the step reads anything.
 func (s *Step) reads() bool { return s.Call.reads() && !s.Refused }
 
-// part is which rank's part of the window the step accesses.
+// part returns the rank whose part of the window the step accesses.
 func (s *Step) part() int {
 	if s.Call == Store || s.Call == Load {
 		return s.Rank
@@ -281,7 +276,7 @@ func (s *Step) part() int {
 	return s.Target
 }
 
-// Clone is a copy that shares nothing.
+// Clone returns a deep copy.
 func (p *Program) Clone() *Program {
 	c := &Program{Ranks: p.Ranks, Windows: slices.Clone(p.Windows), Phases: slices.Clone(p.Phases)}
 	for i := range c.Windows {
@@ -305,7 +300,7 @@ func (p *Program) Clone() *Program {
 	return c
 }
 
-// Steps is how many steps the program has.
+// Steps returns the number of steps of the program.
 func (p *Program) Steps() int {
 	n := 0
 	for i := range p.Phases {
@@ -314,7 +309,7 @@ func (p *Program) Steps() int {
 	return n
 }
 
-// origins are the ranks of whose Start group rank is.
+// origins returns the ranks whose Start group contains rank.
 func (y *Sync) origins(rank int) []int {
 	var origins []int
 	for origin, targets := range y.Targets {
@@ -325,8 +320,8 @@ func (y *Sync) origins(rank int) []int {
 	return origins
 }
 
-// starts tells whether a rank calls Start, posts whether it calls Post: it is in a group,
-// or has no targets itself and yet calls Start.
+// starts reports whether a rank calls Start, and posts whether it calls Post. A rank posts if it is in a group, or
+// calls Start without targets.
 func (y *Sync) starts(rank int) bool {
 	return y.Mode == Started && rank < len(y.Targets) && y.Targets[rank] != nil
 }
@@ -338,9 +333,8 @@ func (y *Sync) posts(rank int) bool {
 	return len(y.origins(rank)) > 0 || y.starts(rank) && len(y.Targets[rank]) == 0
 }
 
-// ShortAtomics tells whether elements of less than 4 bytes are combined in a window that is made
-// with SingleElement. That is done by atomic instructions on the word around one, which the race
-// detector takes for accesses to its neighbours.
+// ShortAtomics reports whether elements of less than 4 bytes are combined in a window made with SingleElement. Atomic
+// instructions on the enclosing word do that, which the race detector takes for accesses to the neighbors.
 func (p *Program) ShortAtomics() bool {
 	return slices.ContainsFunc(p.Phases, func(phase Phase) bool {
 		return slices.ContainsFunc(phase.Steps, func(s Step) bool {

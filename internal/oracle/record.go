@@ -11,11 +11,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// The log of a rank has, for each phase, what its steps have read, in their order, and
-// behind each phase that is not loose what has changed of its part of each window.
+// The log of a rank has, for each phase, what its steps have read, in their order. After each phase that is not loose
+// it has the changes of its part of each window.
 
-// appendChanges appends what has changed: runs of bytes, each with how many before it are
-// as they were and how many it has, up to an empty one.
+// appendChanges appends changes as runs of bytes. Each run has the number of unchanged bytes before it and its
+// length. An empty run ends them.
 func appendChanges(log, was, is []byte) []byte {
 	const block = 64
 	at := 0
@@ -88,7 +88,7 @@ func (l *logReader) changes(part []byte) error {
 	}
 }
 
-// decode makes the record of a run of the logs of all ranks.
+// decode makes the record of a run from the logs of all ranks.
 func (p *Program) decode(logs [][]byte) (*record, error) {
 	r := &record{results: make([][][]byte, len(p.Phases))}
 	readers := make([]logReader, p.Ranks)
@@ -128,7 +128,7 @@ func (p *Program) decode(logs [][]byte) (*record, error) {
 	return r, nil
 }
 
-// gather gives rank 0 the logs of all ranks.
+// gather returns the logs of all ranks on rank 0.
 func gather(ctx context.Context, w *world.World, log []byte) ([][]byte, error) {
 	longest := make([]int64, 1)
 	if err := world.AllReduce(ctx, w, []int64{int64(len(log))}, longest, func(a, b int64) int64 { return max(a, b) }); err != nil {

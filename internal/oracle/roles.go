@@ -7,11 +7,16 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Each place of a phase is accessed in one of these roles, so that the phase is legal: by
-// one member; by several who read; by several who combine; by its owner; by several who put
-// with notification, for which the owner waits; or by several under exclusive locks.
+// Each place of a phase is accessed in one of these roles, so that the phase is legal:
+//
+//   - by one member
+//   - by several that read
+//   - by several that combine
+//   - by its owner
+//   - by several that put with notification, for which the owner waits
+//   - by several under exclusive locks
 
-// put draws an operation that writes, without combining.
+// put draws an operation that writes without combining.
 func (d *drawer) put(f *field, c *chore, some bool) Step {
 	calls := []Call{Put, Put, RPut, PutLayout}
 	if d.p.Windows[f.win].Slots > 0 {
@@ -51,7 +56,7 @@ func (d *drawer) accumulate(f *field, c *chore) Step {
 		s.At = f.at + d.IntN(f.n)
 		if s.Call == CompareAndSwap {
 			s.Op = 0
-			// Both are few values, so that it swaps now and then.
+			// Both have few values, so that it swaps now and then.
 			s.Compare, s.Fill = int64(d.IntN(3)), int64(d.IntN(3))
 		}
 	case s.Call == AccumulateLayout && w.SingleElement:
@@ -66,14 +71,14 @@ func (d *drawer) accumulate(f *field, c *chore) Step {
 	return s
 }
 
-// flush completes what a chore has done on the field.
+// flush returns a step that completes what a chore has done on the field.
 func flush(f *field, c *chore) Step {
 	return Step{Rank: c.rank, Member: c.member, Call: Flush, Window: f.win, Target: f.target}
 }
 
 func (d *drawer) add(c chore) { d.chores = append(d.chores, c) }
 
-// writer has one member put, and where it can flush do more behind that.
+// writer makes one member put and, if it can flush, do more after that.
 func (d *drawer) writer(f *field, passive bool) {
 	for _, c := range d.someone(f.win, f.target, 1) {
 		c.steps = append(c.steps, d.put(f, &c, false))
@@ -89,7 +94,7 @@ func (d *drawer) writer(f *field, passive bool) {
 	}
 }
 
-// readers has several members read.
+// readers makes several members read.
 func (d *drawer) readers(f *field) {
 	for _, c := range d.someone(f.win, f.target, 1+d.IntN(4)) {
 		for range 1 + d.IntN(2) {
@@ -99,8 +104,8 @@ func (d *drawer) readers(f *field) {
 	}
 }
 
-// combiners has several members accumulate. Under locks these are all shared, because an
-// exclusive one would have to order all of them.
+// combiners makes several members accumulate. Under locks these are all shared, because an exclusive one would have
+// to order all of them.
 func (d *drawer) combiners(f *field) {
 	for _, c := range d.someone(f.win, f.target, 1+d.IntN(4)) {
 		c.kind = window.Shared
@@ -111,7 +116,7 @@ func (d *drawer) combiners(f *field) {
 	}
 }
 
-// owner has the rank itself store to and load from its part.
+// owner makes the rank itself store to its part and load from it.
 func (d *drawer) owner(f *field) {
 	c := chore{rank: f.target, own: true}
 	for range 1 + d.IntN(3) {
@@ -127,8 +132,8 @@ func (d *drawer) owner(f *field) {
 	d.add(c)
 }
 
-// notifiers has several members put with notification to elements of their own, and the
-// target read them when it has waited for that.
+// notifiers makes several members put with notification to separate elements. The target reads these when it has
+// waited for the notifications.
 func (d *drawer) notifiers(f *field) {
 	slots := d.p.Windows[f.win].Slots
 	if slots == 0 {
@@ -155,8 +160,8 @@ func (d *drawer) notifiers(f *field) {
 	}
 }
 
-// storm has several members make many calls, each of an element or a few of its own, so
-// that queues fill and operations are sent before the synchronization.
+// storm makes several members make many calls, each on one or a few elements of its own. So queues fill and
+// operations are sent before the synchronization.
 func (d *drawer) storm(f *field) {
 	some := d.someone(f.win, f.target, 1+d.IntN(3))
 	each := f.n / max(len(some), 1)
@@ -182,8 +187,8 @@ func (d *drawer) storm(f *field) {
 	}
 }
 
-// crowd has several members accumulate to the same elements many times, by one operation
-// whose order does not matter.
+// crowd makes several members accumulate to the same elements many times, by one operation whose order does not
+// matter.
 func (d *drawer) crowd(f *field) {
 	op := window.Op(d.IntN(int(window.Replace)))
 	if w := &d.p.Windows[f.win]; f.kind >= reduce.Float32 || w.SameOp || d.loose {
@@ -208,7 +213,7 @@ func (d *drawer) crowd(f *field) {
 	}
 }
 
-// mixer has one member do what it likes, and flush in between.
+// mixer makes one member do any operations, with flushes between them.
 func (d *drawer) mixer(f *field) {
 	for _, c := range d.someone(f.win, f.target, 1) {
 		c.steps = d.mixed(f, &c)
@@ -233,8 +238,7 @@ func (d *drawer) mixed(f *field, c *chore) (steps []Step) {
 	return steps
 }
 
-// excluders has several members do what they like under exclusive locks, and some read
-// under shared ones.
+// excluders makes several members do any operations under exclusive locks, and some read under shared ones.
 func (d *drawer) excluders(f *field) {
 	for _, c := range d.someone(f.win, f.target, 2+d.IntN(2)) {
 		c.kind = window.Exclusive

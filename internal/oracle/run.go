@@ -14,23 +14,20 @@ import (
 
 // Options say how a program is run. They have no influence on what is allowed.
 type Options struct {
-	// Without leaves out ways to arrange operations, as window.Without does.
+	// Without excludes schemes, as window.Without does.
 	Without scheduler.Scheme
-	// Concurrent has the members of a rank be goroutines. Else they take turns: each does
-	// all of its steps of a phase, as on a device whose ranks are single coroutines.
+	// Concurrent makes the members of a rank goroutines. Otherwise they take turns: each carries out all of its steps
+	// of a phase, as on a device whose ranks are single coroutines.
 	Concurrent bool
 
-	// mangle may change a step before it is carried out, or drop it, to see that this is
-	// found.
+	// mangle may change a step before it is carried out, or drop it, in order to test that this is detected.
 	mangle func(s *Step) (changed *Step, drop bool)
 }
 
-// Run carries out the share that this rank has in a program, which has passed Check. It is
-// called by all ranks of a job of p.Ranks. Rank 0 compares what all have seen with what the
-// model allows: the first difference is an *OutcomeError there, and ErrUndecided that none was
-// found but not everything could be explained in bounded time. An error of a call that
-// should have none, or none of a call that should be refused, is an error on the rank that
-// made it.
+// Run carries out this rank's share of a program, which must have passed Check. All ranks of a job of p.Ranks must
+// call it. Rank 0 compares the results of all ranks with what the model allows. There the first difference is an
+// *OutcomeError. ErrUndecided means that none was found, but not everything could be explained in bounded time. An
+// unexpected error of a call, or a missing one, is an error on the rank that made the call.
 func Run(ctx context.Context, w *world.World, p *Program, o Options) error {
 	if w.Size() != p.Ranks {
 		return fmt.Errorf("oracle: %w: a program of %d ranks in a job of %d", ErrIllegal, p.Ranks, w.Size())
@@ -60,7 +57,7 @@ type runner struct {
 	options    Options
 	rank       int
 	windows    []opened
-	// phase is the phase at hand, number its number.
+	// phase is the current phase, number its number.
 	phase  *Phase
 	number int
 	// results are what steps of the phase have read, by step.
@@ -73,9 +70,9 @@ type runner struct {
 type opened struct {
 	bytes bytewise
 	ports [reduce.Kinds]port
-	// seen is the own part when it was last looked at.
+	// seen is the rank's own part at the last examination.
 	seen []byte
-	// due are the notifications of each slot that were sent and not waited for.
+	// due has the notifications of each slot that were sent and not waited for.
 	due    []uint64
 	epochs epochs
 }
@@ -149,7 +146,7 @@ func (r *runner) open() error {
 	return nil
 }
 
-// close ends a window, which refuses everything then.
+// close closes a window and checks that it then rejects every call.
 func (r *runner) close(o *opened) error {
 	if o.epochs.fenced {
 		if err := o.bytes.Fence(r.ctx, window.NoPrecede, window.NoSucceed); err != nil {
@@ -169,7 +166,7 @@ func (r *runner) close(o *opened) error {
 	return nil
 }
 
-// block makes a call that may block; in a hasty phase with an ended context first.
+// block makes a call that may block. In a hasty phase it first makes it with an ended context.
 func (r *runner) block(call func(ctx context.Context) error) error {
 	if r.phase.Hasty {
 		if err := call(r.ended); err == nil || !errors.Is(err, context.Canceled) {
@@ -227,7 +224,7 @@ func (r *runner) runPhase() error {
 	return r.world.Barrier(r.ctx)
 }
 
-// look takes down what has changed of the own part, and takes the notifications.
+// look records what has changed in the rank's own part, and takes the notifications.
 func (r *runner) look(o *opened) error {
 	if err := o.bytes.Sync(); err != nil {
 		return err

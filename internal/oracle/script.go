@@ -11,15 +11,14 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// ErrScript: a text that is not the script of a program.
+// ErrScript reports a text that is not the script of a program.
 var ErrScript = errors.New("not the script of a program")
 
 var modeNames = [modes]string{"idle", "fence", "start", "lock", "lockall"}
 
 func (m Mode) String() string { return modeNames[m] }
 
-// String is the program as a script, a line for each window, synchronization and step,
-// which Parse reads.
+// String returns the program as a script, a line for each window, synchronization and step. Parse reads it.
 func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ranks %d\n", p.Ranks)
@@ -139,8 +138,7 @@ func opName(op window.Op) string {
 	return strconv.Itoa(int(op))
 }
 
-// Parse reads a script. Empty lines, and what follows a #, do not count. The program has
-// passed Check.
+// Parse reads a script. Empty lines, and text after a #, are ignored. The program has passed Check.
 func Parse(text string) (*Program, error) {
 	p := &Program{}
 	at := 0

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// Lock epochs of which some are exclusive have taken place one after the other, as far as
-// they access the same: there must be one order of them that explains all the segments
-// that exclusive locks order, on one part. Check has seen to it that epochs which may be at
-// once do not write what the other accesses.
+// Lock epochs of which some are exclusive happened one after the other, as far as they access the same elements. One
+// order of them must explain all the segments of one part that exclusive locks order. Check has ensured that epochs
+// which may overlap in time do not write what the other accesses.
 
-// An undo is bytes to put back.
+// An undo is bytes to restore.
 type undo struct {
 	at  int
 	was bits
@@ -21,13 +20,13 @@ type undo struct {
 // A serialization looks for the order.
 type serialization struct {
 	*comparison
-	// epochs are those to be ordered, done tells which have been.
+	// epochs are the epochs to be ordered. done marks those that have been.
 	epochs []int
 	done   []bool
-	// now is what the part would be after those that are done.
+	// now is the part as it would be after those that are done.
 	now  []byte
 	undo []undo
-	// deepest is how many epochs could be done at most, and wrong what was wrong then.
+	// deepest is the greatest number of epochs that could be done, and wrong the difference found then.
 	deepest int
 	wrong   *OutcomeError
 	tries   int
@@ -56,7 +55,7 @@ func (c *comparison) serialize() error {
 	return z.wrong
 }
 
-// explains tells whether some order of the epochs that are not done explains the part, or the
+// explains reports whether some order of the epochs that are not done explains the part. It also returns true if the
 // search was given up.
 func (z *serialization) explains(depth int) bool {
 	if z.tries++; z.tries > z.most.tries {
@@ -84,7 +83,7 @@ func (z *serialization) explains(depth int) bool {
 	return false
 }
 
-// waits tells whether an earlier epoch of the same rank is not done.
+// waits reports whether an earlier epoch of the same rank is not done.
 func (z *serialization) waits(epoch int) bool {
 	for i, e := range z.epochs {
 		if e < epoch && !z.done[i] && z.part.epochs[e].rank == z.part.epochs[epoch].rank {
@@ -94,7 +93,7 @@ func (z *serialization) waits(epoch int) bool {
 	return false
 }
 
-// take does the accesses of an epoch, and tells whether they read what they have read.
+// take does the accesses of an epoch, and reports whether they read what was recorded.
 func (z *serialization) take(epoch, depth int) bool {
 	for a := range z.accesses {
 		if z.accesses[a].epoch != epoch {
@@ -135,7 +134,7 @@ func (z *serialization) takeCell(g *segment, l cell, depth int) bool {
 	return true
 }
 
-// complete tells whether the part is as it would be now.
+// complete reports whether the part is as it would be now.
 func (z *serialization) complete(depth int) bool {
 	for i := range z.segments {
 		g := &z.segments[i]
@@ -156,7 +155,7 @@ func (z *serialization) complete(depth int) bool {
 	return true
 }
 
-// fail remembers what was wrong where the search has come furthest.
+// fail records the difference at which the search has come furthest.
 func (z *serialization) fail(depth int, wrong *OutcomeError) {
 	if depth > z.deepest {
 		z.deepest, z.wrong = depth, wrong

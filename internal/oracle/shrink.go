@@ -6,10 +6,9 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Shrink gives a program that is as small as it can find, is legal, and for which fails
-// is still true, as it must be for p: without phases, windows, ranks and steps that it can
-// do without, fewer elements, and simpler synchronization. fails is called often. Where a
-// failure does not come every time fails may try several times.
+// Shrink returns a smaller legal program for which fails still returns true, as it must for p. It removes phases,
+// windows, ranks, steps and elements that are not needed, and simplifies the synchronization. It calls fails often.
+// If a failure does not occur every time, fails may try several times.
 func Shrink(p *Program, fails func(*Program) bool) *Program {
 	k := &shrinker{best: p, fails: fails}
 	for {
@@ -34,7 +33,7 @@ type shrinker struct {
 	accepted int
 }
 
-// try makes a change to a copy of the best program, which replaces it if it still fails.
+// try applies a change to a copy of the best program. The copy replaces it if it still fails.
 func (k *shrinker) try(change func(p *Program)) bool {
 	p := k.best.Clone()
 	change(p)
@@ -46,7 +45,7 @@ func (k *shrinker) try(change func(p *Program)) bool {
 	return true
 }
 
-// without tries to do without runs of things, of which there are count: long runs first.
+// without tries to remove runs of things, of which there are count: long runs first.
 func (k *shrinker) without(count func() int, remove func(p *Program, from, to int)) {
 	for length := count(); length > 0; length /= 2 {
 		for from := count() - length; from >= 0; from -= length {
@@ -85,7 +84,7 @@ func (k *shrinker) windows() {
 	}
 }
 
-// ranks tries to do without each rank; those behind it move up.
+// ranks tries to remove each rank. The ranks after it move up.
 func (k *shrinker) ranks() {
 	for rank := k.best.Ranks - 1; rank >= 0; rank-- {
 		move := func(r int) int {
@@ -123,7 +122,7 @@ func (k *shrinker) ranks() {
 	}
 }
 
-// merge tries to have one rank do what another does.
+// merge tries to make one rank do what another does.
 func (k *shrinker) merge() {
 	for rank := range k.best.Ranks {
 		for other := range rank {
@@ -155,7 +154,7 @@ func (k *shrinker) merge() {
 	}
 }
 
-// moved is a group without a rank.
+// moved returns a group without a rank.
 func moved(ranks []int, without int, move func(int) int) []int {
 	if ranks == nil {
 		return nil
@@ -169,8 +168,8 @@ func moved(ranks []int, without int, move func(int) int) []int {
 	return out
 }
 
-// sessions tries to do without each lock epoch with what is done in it, and then without
-// the lock epoch alone, whose accesses another may cover.
+// sessions tries to remove each lock epoch with its operations, and then the lock epoch alone, whose accesses another
+// epoch may cover.
 func (k *shrinker) sessions() {
 	for phase := len(k.best.Phases) - 1; phase >= 0; phase-- {
 		for i := len(k.best.Phases[phase].Steps) - 1; i >= 0; i-- {
@@ -208,7 +207,7 @@ func (k *shrinker) steps() {
 	}
 }
 
-// simplify tries to make what is left simpler.
+// simplify tries to simplify the rest.
 func (k *shrinker) simplify() {
 	for i := range k.best.Windows {
 		for _, simpler := range []func(w *Window){
@@ -235,7 +234,7 @@ func (k *shrinker) simplify() {
 	}
 }
 
-// changed tries a change, if it is one.
+// changed tries a change if it changes the program.
 func (k *shrinker) changed(change func(p *Program)) {
 	p := k.best.Clone()
 	change(p)

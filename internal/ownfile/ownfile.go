@@ -1,5 +1,5 @@
-// Package ownfile opens files that are written because a variable of the environment names them, perhaps in a directory
-// that other users can write. What others have put there is left alone.
+// Package ownfile opens files that a variable of the environment names for writing, perhaps in a directory to which
+// other users can write. Files of other users are not touched.
 package ownfile
 
 import (
@@ -12,14 +12,14 @@ import (
 	_ "github.com/onesided/rma/internal/platform"
 )
 
-// mode is that of a file which Open makes.
+// mode is the mode of a file that Open makes.
 const mode = 0o600
 
-// Open opens a file with flags as those of [os.OpenFile], and makes it for this user alone if it is not there. A file that
-// is there keeps its mode. It refuses a file that [Check] refuses, before anything is read or written. It waits for
-// nothing: a named pipe that is to be written only is refused unless a process has it open for reading.
+// Open opens a file with flags like those of [os.OpenFile]. A new file is for this user only; an existing file keeps
+// its mode. Open returns an error for a file that [Check] rejects, before anything is read or written. It never
+// blocks: a named pipe opened for writing only is an error unless a process has it open for reading.
 func Open(path string, flags int) (*os.File, error) {
-	// What is refused is not opened either: its reader would see that.
+	// A rejected file is not even opened: the reader of a pipe would notice.
 	if err := Check(path); err != nil {
 		return nil, err
 	}
@@ -48,8 +48,8 @@ func IsPipe(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeNamedPipe
 }
 
-// Check returns an error if a path names a symbolic link, a regular file or pipe of another user, or a file that has
-// another name. Devices, which only root makes, belong to everybody.
+// Check returns an error if a path names a symbolic link, a regular file or pipe of another user, or a file with
+// several names. Devices, which only root can make, are accepted.
 func Check(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +62,7 @@ func Check(path string) error {
 	return check(path, info)
 }
 
-// ErrLink: a path names a symbolic link.
+// ErrLink reports that a path names a symbolic link.
 var ErrLink = errors.New("is a symbolic link, which is not followed: name the file itself")
 
 var errUnread = errors.New("is a named pipe that no process reads: start its reader first, or name a file")

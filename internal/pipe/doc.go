@@ -1,42 +1,42 @@
-// Package pipe carries messages between two ranks that map the same memory, one way: the one
-// stores them there, the other loads them. It takes no device, no request and no completion, and of
-// a message that fits into a cache line the reader fetches that line alone.
+// Package pipe carries messages one way between two ranks that map the same memory: the writer stores them there, and
+// the reader loads them. It needs no device, request or completion. A message that fits a cache line costs the reader
+// one cache miss.
 //
 // # The memory
 //
-// A pipe is Config.Bytes of zeroed memory: a line of 64 bytes that has what the reader tells, and whether the
-// writer has left, and a ring of lines for messages. A message begins at a line:
+// A pipe is Config.Bytes of zeroed memory. Its first line of 64 bytes has the reader's count of freed lines and the
+// flag that the writer has left. After it comes a ring of lines for messages. A message begins at a line:
 //
 //	head      8 bytes   length 32 bits, number 32 bits
 //	payload   length bytes
 //
-// and takes as many lines as it needs, one behind the other. The last of a lap may need more than
-// there are: behind the ring there is room for that, so that every message is one piece of memory.
-// The next one begins at the first line then.
+// It takes as many consecutive lines as it needs. The last message of a lap may need more lines than the ring has left.
+// There is memory for that after the ring, so that every message is contiguous. The next message then begins at the
+// first line.
 //
-// The number of a message is one more than the lines that were taken before it, of which the low 32
-// bits are told. The head is stored last, and publishes the message: the reader looks at one word, for
-// the number that is due. Where the next message is going to begin there may be a part of an earlier
-// one that looks like that: before it publishes a message the writer looks there, and stores another number in that
-// case only, since a store takes the line away from the reader that is going to look at it.
+// The number of a message is 1 more than the number of lines used before it; the head has its low 32 bits. The head is
+// stored last and publishes the message: the reader polls one word for the expected number. Part of an earlier message
+// may look like that number where the next message will begin. So before it publishes a message, the writer checks that
+// place. It stores another number there only in that case, because a store takes the line from the reader that polls it
+// next.
 //
 // # Room
 //
-// The reader counts the lines that it has freed in the pipe's first line, not at each message but when
-// those of a quarter of the ring are free again. The writer looks there only when it knows of no room.
+// The reader counts the lines that it has freed in the pipe's first line. It updates the count when a quarter of the
+// ring is free again, not at each message. The writer reads the count only when it knows of no room.
 //
 // # The end
 //
-// The writer stores in memory that the reader gives back some day. It may be used for something else when the
-// writer has said that it stores there no more ([Writer.Leave]), or is gone.
+// The writer stores in memory that the reader frees some day. The reader may reuse it after the writer has announced
+// that it stores nothing more ([Writer.Leave]), or is gone.
 //
 // # Invariants
 //
 //   - A message is taken once, complete, in order (TestRandom, against a queue).
-//   - What the other side writes is checked as it was loaded: there is no access beyond the memory,
-//     and what no reader or writer says is an error that wraps [ErrProtocol] (FuzzReader, FuzzWriter).
+//   - Values of the other side are checked as they were loaded. There is no access beyond the memory, and a value that
+//     no reader or writer stores is an error that wraps [ErrProtocol] (FuzzReader, FuzzWriter).
 //   - Nothing is allocated for a message.
-//   - A pipe wakes nobody: who sleeps has to be rung, after Send, and after Free where that says so.
+//   - A pipe does not wake its peer. The caller wakes a sleeping peer after Send, and after a Free that returns true.
 //
 // A Writer, and a Reader, is for one goroutine at a time.
 package pipe

@@ -14,21 +14,21 @@ const (
 	headBytes = 8
 )
 
-// ErrProtocol is wrapped by errors about what the other side says.
+// ErrProtocol is wrapped by errors about invalid values of the other side.
 var ErrProtocol = errors.New("pipe: protocol broken")
 
-// A Config is the shape of a pipe, which both sides know.
+// A Config is the size of a pipe, which both sides know.
 type Config struct {
-	// Lines of the ring, of 64 bytes each.
+	// Lines is the number of lines of the ring, of 64 bytes each.
 	Lines int
-	// MaxMessage is how long a payload may be, in bytes: with its head it takes half of the lines at most.
+	// MaxMessage is the maximum length of a payload, in bytes. With its head it takes at most half of the lines.
 	MaxMessage int
 }
 
-// linesOf is how many lines a message of n bytes takes.
+// linesOf returns how many lines a message of n bytes takes.
 func linesOf(n int) int { return int(uint(headBytes+n+lineBytes-1) / lineBytes) }
 
-// Bytes is how much memory a pipe takes.
+// Bytes returns the size of a pipe's memory.
 func (c *Config) Bytes() int {
 	return lineBytes * (1 + c.Lines + linesOf(c.MaxMessage) - 1)
 }
@@ -45,19 +45,19 @@ func (c *Config) check(memory []byte) error {
 	return nil
 }
 
-// word is that at a multiple of 8 bytes.
+// word returns the word at a multiple of 8 bytes.
 func word(memory []byte, at int) *atomic.Uint64 { return bounds.Word(memory[at : at+headBytes]) }
 
 // place is where the next message begins in the ring.
 type place struct {
-	// ring is the memory of messages, lines of which are the ring's own.
+	// ring is the memory of messages. Its first lines lines are the ring; the rest is for the last message of a lap.
 	ring  []byte
 	lines int
 	most  int
-	// at is the line, passed counts the lines before it.
+	// at is the line. passed counts the lines used before it.
 	at     int
 	passed uint64
-	// head is the word of that line.
+	// head is the first word of that line.
 	head *atomic.Uint64
 }
 
@@ -66,14 +66,14 @@ func newPlace(c *Config, memory []byte) place {
 	return place{ring: ring, lines: c.Lines, most: c.MaxMessage, head: word(ring, 0)}
 }
 
-// payload is that of the message which begins here, and has n bytes.
+// payload returns the payload, of n bytes, of the message that begins here.
 func (p *place) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:][:n:n] }
 
-// number is that of the message which begins here.
+// number returns the number of the message that begins here.
 func (p *place) number() uint32 { return uint32(p.passed + 1) }
 
-// behind is where the message after one of so many lines begins, and how many lines of the ring that
-// one takes.
+// behind returns the line at which the message after one of lines lines begins, and how many lines of the ring that
+// message takes.
 func (p *place) behind(lines int) (at, taken int) {
 	if p.at+lines >= p.lines {
 		return 0, p.lines - p.at
@@ -81,22 +81,22 @@ func (p *place) behind(lines int) (at, taken int) {
 	return p.at + lines, lines
 }
 
-// pass goes on to the message that begins at a line, behind one that takes so many.
+// pass continues at the message that begins at a line, after one that takes taken lines.
 func (p *place) pass(at, taken int) {
 	p.at = at
 	p.passed += uint64(taken)
 	p.head = word(p.ring, at*lineBytes)
 }
 
-// A Writer is the side that sends.
+// A Writer is the sending side.
 type Writer struct {
 	place
 	freed, left *atomic.Uint64
-	// room is how many lines are known to be free.
+	// room is the number of lines known to be free.
 	room int
 }
 
-// NewWriter begins to write to a pipe, whose memory is zero.
+// NewWriter returns the Writer of a pipe whose memory is zero.
 func NewWriter(config Config, memory []byte) (*Writer, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
@@ -104,17 +104,17 @@ func NewWriter(config Config, memory []byte) (*Writer, error) {
 	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes), room: config.Lines}, nil
 }
 
-// Place is where the payload of the next message is to be stored, n bytes of it, nil if there is no room
-// now. An error is about the reader, and final.
+// Place returns the memory for the payload of the next message, n bytes, or nil if there is no room now. An error is
+// about the reader, and final.
 func (w *Writer) Place(n int) ([]byte, error) {
-	// The head of the next message is stored, too.
+	// Send also stores to the head of the message after it.
 	if uint(n-1) >= uint(w.most) || linesOf(n) >= w.room {
 		return w.placeFreed(n)
 	}
 	return w.payload(n), nil
 }
 
-// placeFreed is Place where there is room only if the reader has freed some.
+// placeFreed is Place if there may be room only after the reader has freed some.
 func (w *Writer) placeFreed(n int) ([]byte, error) {
 	if roomy, err := w.look(n); !roomy {
 		return nil, err
@@ -122,7 +122,7 @@ func (w *Writer) placeFreed(n int) ([]byte, error) {
 	return w.payload(n), nil
 }
 
-// look looks at what the reader has freed, and tells whether there is room for a message.
+// look reads how much the reader has freed, and reports whether there is room for a message.
 func (w *Writer) look(n int) (roomy bool, err error) {
 	if n < 1 || n > w.most {
 		return false, fmt.Errorf("pipe: a message of %s; allowed are 1 to %d", errtext.Count(n, "byte"), w.most)
@@ -136,35 +136,34 @@ func (w *Writer) look(n int) (roomy bool, err error) {
 	return taken < w.room, nil
 }
 
-// Send publishes a message of the first n bytes of what Place has given last.
+// Send publishes a message of the first n bytes of the memory that Place returned last.
 func (w *Writer) Send(n int) {
 	head, number := w.head, w.number()
 	at, taken := w.behind(linesOf(n))
 	w.pass(at, taken)
 	w.room -= taken
-	// The reader does not look there before it has taken this message. A store would take the line away from it.
+	// The reader does not poll there before it has taken this message. A store would take the line away from it.
 	if uint32(w.head.Load()) == w.number() {
-		// Any other number will do; zero may be the one that is due.
+		// Any other number will do; zero may be the expected one.
 		w.head.Store(uint64(^w.number()))
 	}
 	head.Store(uint64(n)<<32 | uint64(number))
 }
 
-// Leave says that nothing is going to be stored in the pipe any more, not by this Writer either.
+// Leave announces that nothing is stored in the pipe any more. This Writer must not be used after it.
 func (w *Writer) Leave() { w.left.Store(1) }
 
-// A Reader is the side that receives.
+// A Reader is the receiving side.
 type Reader struct {
 	place
 	freed, left *atomic.Uint64
-	// returned counts the lines that were given back, of which the writer was told of told.
+	// returned counts the lines given back, and told those of them that the writer knows of.
 	returned, told uint64
-	// given is how many lines of the ring the message takes that was given last, next the line of the
-	// message after it.
+	// given is the number of lines of the message that Next returned last, next the line of the message after it.
 	given, next int
 }
 
-// NewReader begins to read from a pipe.
+// NewReader returns the Reader of a pipe.
 func NewReader(config Config, memory []byte) (*Reader, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
@@ -172,8 +171,8 @@ func NewReader(config Config, memory []byte) (*Reader, error) {
 	return &Reader{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
 }
 
-// Next is the next message, nil if there is none. It is the same until Free. A writer that keeps no rules may
-// change it meanwhile. An error is about the writer, and final.
+// Next returns the next message, or nil if there is none. It returns the same message until Free. A faulty writer may
+// change the message meanwhile. An error is about the writer, and final.
 func (r *Reader) Next() ([]byte, error) {
 	head := r.head.Load()
 	if uint32(head) != r.number() {
@@ -194,20 +193,20 @@ func (r *Reader) broken(format string, is, allowed int) error {
 	return fmt.Errorf("%w: "+format, ErrProtocol, is, allowed)
 }
 
-// Free gives the room of the message that Next has given back, and tells whether the writer was told: it may
-// wait for that.
+// Free gives back the room of the message that Next returned. It reports whether the writer was notified; the writer
+// may be waiting for that.
 func (r *Reader) Free() (told bool) { return r.Return(r.Take()) }
 
-// Take passes over the message that Next has given, so that Next gives the one behind it, and tells how many
-// lines it takes. It stays where it is until these are returned.
+// Take moves on to the message after the one that Next returned, and returns how many lines the message takes. The
+// message stays valid until these lines are returned.
 func (r *Reader) Take() (lines int) {
 	lines, r.given = r.given, 0
 	r.pass(r.next, lines)
 	return lines
 }
 
-// Return gives back the room of the messages that were taken first, which take so many lines together. As Free
-// it tells whether the writer was told.
+// Return gives back the room of the oldest messages taken, which have lines lines together. It reports whether the
+// writer was notified, as Free does.
 func (r *Reader) Return(lines int) (told bool) {
 	r.returned += uint64(lines)
 	if 4*(r.returned-r.told) < uint64(r.lines) {
@@ -218,9 +217,9 @@ func (r *Reader) Return(lines int) (told bool) {
 	return true
 }
 
-// Look is the word that tells whether Next is going to find something: then its low 32 bits are number. Both
-// hold until Take or Free.
+// Look returns the word to poll for the next message, and the number that its low 32 bits have when the message is
+// there. Both are valid until Take or Free.
 func (r *Reader) Look() (word *atomic.Uint64, number uint32) { return r.head, r.number() }
 
-// Left tells whether the writer has left: the memory is the reader's alone.
+// Left reports whether the writer has left. The memory then belongs to the reader alone.
 func (r *Reader) Left() bool { return r.left.Load() != 0 }

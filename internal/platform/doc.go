@@ -1,3 +1,3 @@
-// Package platform is imported by all others, so that a build for a system or a processor that is not supported fails with
-// one sentence, which says so. README.md lists what is supported.
+// Package platform is imported by all others. It makes a build for an unsupported system or processor fail with one
+// sentence that says so. README.md lists what is supported.
 package platform

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// Class names the kind of failure that err is, one of a few whatever the peer has sent,
-// so that what strangers do can be counted by it. Besides this package's own failures
-// and those of a connection it may be one of the caller's.
+// Class returns a name for the kind of failure of err. There are few kinds, whatever the peer has sent, so failures of
+// unproven peers can be counted by kind. own are kinds of the caller beside those of this package and of a connection.
 func Class(err error, own ...error) string {
 	for _, class := range append(own, ErrCrowded, ErrKey, ErrVersion, ErrProtocol, os.ErrDeadlineExceeded) {
 		if errors.Is(err, class) {
@@ -22,7 +21,7 @@ func Class(err error, own ...error) string {
 	return "another failure"
 }
 
-// Ended reports whether err is that the peer has ended the connection.
+// Ended reports whether err means that the peer has ended the connection.
 func Ended(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, end) {

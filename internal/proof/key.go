@@ -14,35 +14,34 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Bytes of a key.
+// The minimum and maximum length of a key in bytes.
 const (
 	MinKey = 16
 	MaxKey = 512
-	// newKey is what a new one has.
+	// newKey is the length of a new key in bytes.
 	newKey = 32
 )
 
 var (
-	// ErrKeyForm: what was given is no key.
+	// ErrKeyForm reports text or bytes that are not a key.
 	ErrKeyForm = errors.New("proof: not a key")
-	// ErrKeyFile: a key file that cannot hold a secret.
+	// ErrKeyFile reports a key file that cannot hold a secret.
 	ErrKeyFile = errors.New("proof: key file refused")
 )
 
-// NewKey makes a random key of 32 bytes.
+// NewKey returns a random key of 32 bytes.
 func NewKey() []byte {
 	key := make([]byte, newKey)
 	_, _ = rand.Read(key) // it never fails
 	return key
 }
 
-// FormatKey is the text form of a key for key-value spaces and files: hexadecimal
-// digits.
+// FormatKey returns a key as hexadecimal digits, for key-value spaces and files.
 func FormatKey(key []byte) string { return hex.EncodeToString(key) }
 
-// ParseKey reads what FormatKey writes, digits in either case.
+// ParseKey parses the output of FormatKey, with digits in either case.
 func ParseKey(text string) ([]byte, error) {
-	// Messages say nothing of the text itself: they end up in logs.
+	// Messages do not contain the text, because they end up in logs.
 	key, err := hex.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: a text of %d characters, must be an even number of hexadecimal digits and nothing else", ErrKeyForm, len(text))
@@ -60,15 +59,15 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// ReadKeyFile reads a key from a regular file in the form of [ParseKey]; spaces and
-// line ends around it are ignored.
+// ReadKeyFile reads a key from a regular file in the form of [ParseKey]. Spaces and line ends around the key are
+// ignored.
 //
-// It refuses a file that others could have written, or that users outside its group could
-// read. The file is the caller's own and gives group and others no permission, as ssh wants
-// of its keys. Or it is root's, such as a secret of Kubernetes, and gives its group read
-// permission at most; that holds for a caller who is root, too.
+// It returns an ErrKeyFile for a file that others could have written, or that users outside its group could read. The
+// file must belong to the caller and give group and others no permission, as with ssh keys. Or it must belong to root,
+// as a Kubernetes secret does, and give its group at most read permission. The latter also applies if the caller is
+// root.
 func ReadKeyFile(path string) (key []byte, err error) {
-	// A pipe that nobody writes to would hold up the open.
+	// Opening a pipe that no process writes to would block.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("proof: key file: %w", err)
@@ -99,7 +98,7 @@ func ReadKeyFile(path string) (key []byte, err error) {
 	return key, nil
 }
 
-// checkOwner refuses a key file of a user, which a process of another may read, in a mode.
+// checkOwner returns an error for a key file that the process of user reader must not use, given its owner and mode.
 func checkOwner(owner, reader int, mode fs.FileMode) error {
 	const groupReads, bothAll = 0o040, 0o077
 	open := mode & bothAll
@@ -115,7 +114,7 @@ func checkOwner(owner, reader int, mode fs.FileMode) error {
 	return nil
 }
 
-// kindOf says what is no regular file.
+// kindOf returns a description of a file that is not regular.
 func kindOf(mode fs.FileMode) string {
 	switch mode.Type() {
 	case fs.ModeDir:

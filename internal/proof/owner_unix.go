@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// ownerOf is the user that a file belongs to.
+// ownerOf returns the user that owns a file.
 func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }

@@ -12,20 +12,20 @@ import (
 	"io"
 )
 
-// Version of the dialogue that this package speaks. Version 2 binds the proof to a TLS connection.
+// Version is the version of the dialogue. Version 2 binds the proof to a TLS connection.
 const Version = 2
 
 var (
-	// ErrKey: the peer holds another key, means another purpose, or is a third party between two TLS connections.
+	// ErrKey reports that the peer holds another key, has another purpose, or relays between two TLS connections.
 	ErrKey = errors.New("proof: the peer holds another key, connects for another purpose, or relays TLS: all ranks of a job must have the same key (RMA_KEY_FILE, or WithKey), and so must a server and its clients (RMA_SERVE_KEY_FILE, or WithKey)")
-	// ErrVersion: the peer speaks another version of the dialogue.
+	// ErrVersion reports that the peer uses another version of the dialogue.
 	ErrVersion = errors.New("proof: another version")
-	// ErrProtocol: what the peer sends is not this dialogue at all.
+	// ErrProtocol reports that the peer does not speak this dialogue.
 	ErrProtocol = errors.New("proof: not this protocol")
 )
 
-// exporterLabel is that of RFC 9266: the keying material that it names is the same at both ends of a TLS connection, and
-// differs between any two connections.
+// exporterLabel is the label of RFC 9266. Its keying material is the same at both ends of a TLS connection, and
+// different for any two connections.
 const exporterLabel = "EXPORTER-Channel-Binding"
 
 const (
@@ -43,13 +43,12 @@ const (
 	confirmation role = "confirmation"
 )
 
-// refusal stands where a MAC would. That a MAC is all zeros by chance is as likely as
-// to guess one.
+// refusal stands in place of a MAC. A MAC is all zeros with the same probability as a guess is right.
 var refusal [macSize]byte
 
-// Dial proves the key to the peer that accepts on conn and has it prove the same. The
-// purpose, any text, must be the acceptor's. An error that is none of this package's
-// sentinels wraps the connection's, a peer that ended early gives io.ErrUnexpectedEOF.
+// Dial proves the key to the peer that accepts on conn, and has the peer prove it too. purpose is any text; the
+// acceptor's must be the same. An error that is none of this package's sentinels wraps the error of the connection. A
+// peer that ends early is an io.ErrUnexpectedEOF.
 func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -81,7 +80,7 @@ func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 		return err
 	}
 	if !hmac.Equal(theirs[:], d.mac(acceptor)) {
-		// The acceptor is told, but that he is not changes nothing.
+		// The result is ErrKey even if the refusal does not reach the acceptor.
 		_ = d.write("refusal", refusal[:])
 		return ErrKey
 	}
@@ -97,12 +96,12 @@ func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 	return nil
 }
 
-// Accept is the other side of Dial, with the same errors.
+// Accept is the acceptor's side of Dial, with the same errors.
 func Accept(conn io.ReadWriter, key []byte, purpose string) error {
 	return accept(conn, key, purpose, func() error { return nil })
 }
 
-// accept calls proven when the peer has proved the key and does not know it yet.
+// accept calls proven when the peer has proved the key and does not know that yet.
 func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -112,9 +111,8 @@ func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error)
 	if err != nil {
 		return err
 	}
-	// The hello is of one length in every version. It is taken whole even if it is of
-	// another, because to close a socket with bytes unread throws away what was
-	// written to it, here the version that the peer should learn.
+	// The hello has the same length in every version. It is read whole even if the version differs: closing a socket
+	// with unread bytes discards what was written to it, here the version for the peer.
 	if err := d.read("hello", d.nonces.initiator[:]); err != nil {
 		return err
 	}
@@ -134,7 +132,7 @@ func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error)
 		return err
 	}
 	if !hmac.Equal(theirs[:], d.mac(initiator)) {
-		// One who has refused is not listening any more.
+		// A peer that has sent a refusal does not listen any more.
 		if theirs != refusal {
 			_ = d.write("refusal", refusal[:])
 		}
@@ -155,7 +153,7 @@ func checkVersion(version uint16) error {
 	return nil
 }
 
-// dialogue is one side's view.
+// dialogue is the state of one side.
 type dialogue struct {
 	conn    io.ReadWriter
 	key     []byte
@@ -165,7 +163,7 @@ type dialogue struct {
 	nonces  struct{ initiator, acceptor [nonceSize]byte }
 }
 
-// bind takes the channel from a connection with TLS, whose handshake is over when something was read.
+// bind sets channel if the connection has TLS. The handshake is complete once something was read.
 func (d *dialogue) bind() (err error) {
 	secure, ok := d.conn.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// share is how long a connection may stay in a full [Room] while others come. Over a
-	// link of some tenths of a second that is too little for a proof: who calls over one has
-	// to call again when the connection ends before the proof is over.
+	// share is how long a connection may stay in a full [Room] while others arrive. A proof over a link of some tenths
+	// of a second takes longer. Its caller has to call again when the connection ends before the proof is over.
 	share = 250 * time.Millisecond
-	// descriptorShare is the part of the process's descriptors that connections in all rooms
-	// of the process may take. The others are for those who hold the key, and for the program.
+	// descriptorShare is the part of the process's file descriptors, as 1/descriptorShare, that connections in all
+	// rooms may take. The rest is for peers that hold the key, and for the program.
 	descriptorShare = 4
-	// reserved is how many seats each room has, however full the others are.
+	// reserved is the number of seats that each room has, however full the others are.
 	reserved = 8
 )
 
 // unproven counts the connections that have a seat in any room of this process.
 var unproven atomic.Int64
 
-// A Room holds the connections that have not proved the key, of which any number may
-// come. Who holds the key is through at once, so that the oldest connection has to go for
-// one that comes, if it has had its share of time. Where there is none a connection that comes
-// is closed at once: it is to call again.
+// A Room holds the connections that have not yet proved the key, of which any number may arrive. A peer that holds the
+// key is done at once. So a new connection replaces the oldest one if that has had its share of time. Otherwise the new
+// connection is closed at once, and its peer has to call again.
 type Room struct {
 	seats int
 
 	mu sync.Mutex
-	// waiting have a seat, the oldest first. entries are those, and of connections that were ended and have not left.
+	// waiting are the connections with a seat, the oldest first. entries are those, and the ended connections that have
+	// not left.
 	waiting []*entry
 	entries map[io.Closer]*entry
 	closed  bool
 }
 
-// ErrCrowded: the connection was ended for another after its share of time, or closed at once because there was no seat.
+// ErrCrowded reports that the connection was ended for another after its share of time, or closed at once because there
+// was no seat.
 var ErrCrowded = errors.New("proof: too many connections that have not proved the key: they are bounded for each listener, and to a quarter of the process's descriptors")
 
 type entry struct {
@@ -51,14 +51,13 @@ type entry struct {
 	ended chan struct{}
 }
 
-// NewRoom returns a room for so many connections at once.
+// NewRoom returns a room for at most seats connections at once.
 func NewRoom(seats int) *Room {
 	return &Room{seats: seats, entries: make(map[io.Closer]*entry)}
 }
 
-// Enter gives a connection a seat. The room may close the connection from then on until Hear or
-// Leave returns. It is false, and the connection closed, if there is no seat, or the room is
-// closed.
+// Enter gives a connection a seat. The room may close the connection from then on until Hear or Leave returns. If there
+// is no seat, or the room is closed, Enter closes the connection and returns false.
 func (r *Room) Enter(conn io.Closer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,21 +72,21 @@ func (r *Room) Enter(conn io.Closer) bool {
 	return true
 }
 
-// free reports whether there is a seat, and a descriptor for who takes it.
+// free reports whether there is a seat, and a file descriptor for another connection.
 func (r *Room) free() bool {
 	return len(r.waiting) < min(r.seats, reserved) ||
 		len(r.waiting) < r.seats && unproven.Load() < int64(descriptors.Limit())/descriptorShare
 }
 
-// MakeRoom ends the oldest connection, if it has had its share of time. Call it where no descriptor is left to accept
-// another.
+// MakeRoom ends the oldest connection if it has had its share of time. Call it when no file descriptor is left to
+// accept another.
 func (r *Room) MakeRoom() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endOldest(time.Now())
 }
 
-// endOldest ends the oldest connection, and reports whether there is one that has had its share of time.
+// endOldest ends the oldest connection if it has had its share of time, and reports whether it did.
 func (r *Room) endOldest(now time.Time) bool {
 	if len(r.waiting) == 0 || now.Sub(r.waiting[0].since) < share {
 		return false
@@ -99,15 +98,15 @@ func (r *Room) endOldest(now time.Time) bool {
 	return true
 }
 
-// release gives a seat free.
+// release frees a seat.
 func (r *Room) release(at int) {
 	r.waiting = slices.Delete(r.waiting, at, at+1)
 	unproven.Add(-1)
 }
 
-// Hear is [Accept] for a connection that has entered, over what over makes of it and
-// Hear returns. The connection leaves the room, proven or not. The peer is told that it
-// has proved the key only then, so that the room ends nobody who knows.
+// Hear is [Accept] for a connection that has entered. It runs over what over makes of the connection, and returns that.
+// The connection leaves the room, proven or not. The peer learns only afterwards that it has proved the key, so the
+// room never ends a connection whose peer knows that.
 func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	w, err := over()
 	if err == nil {
@@ -119,8 +118,8 @@ func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []by
 	return w, err
 }
 
-// Ended returns a channel that is closed when the room has ended a connection, for who does not
-// read from it. It is nil if the connection is not in the room.
+// Ended returns a channel that is closed when the room has ended a connection, for a caller that does not read from the
+// connection. It is nil if the connection is not in the room.
 func (r *Room) Ended(conn io.Closer) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +129,8 @@ func (r *Room) Ended(conn io.Closer) <-chan struct{} {
 	return nil
 }
 
-// Leave gives the seat of a connection free if it has one, as Hear does. It is ErrCrowded if the room
-// has ended the connection for the sake of others.
+// Leave frees the seat of a connection if it has one, as Hear does. It returns ErrCrowded if the room has ended the
+// connection in favor of others.
 func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,8 +147,7 @@ func (r *Room) Leave(conn io.Closer) error {
 	return nil
 }
 
-// Close closes all connections that are in the room, and those that come. It does not
-// wait until they have left.
+// Close closes all connections in the room, and those that arrive later. It does not wait until they have left.
 func (r *Room) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

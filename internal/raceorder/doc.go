@@ -1,21 +1,21 @@
-// Package raceorder tells the race detector of the order that goes through other processes,
-// which it does not look at: what a process did before it told another something happened
-// before what it does when it has heard, of whomever, that it may go on.
+// Package raceorder tells the race detector about order that goes through other processes, which the detector cannot
+// see. What a process did before it notified another process happened before what it does after it has heard that it
+// may continue.
 //
-//	outside.BeforeTelling()
+//	raceorder.BeforeTelling()
 //	flag.Store(1) // In memory that another process maps.
 //
 //	for reply.Load() == 0 {
 //	}
-//	outside.AfterHearing()
+//	raceorder.AfterHearing()
 //
-// The cards of networks and the windows do so themselves. A program whose processes tell each
-// other by means of their own (a pipe, a socket) when a window may be looked at does it there.
+// Network devices and windows make these calls themselves. A program whose processes synchronize by their own means (a
+// pipe, a socket) calls them there.
 //
-// It is one order for the whole process: of goroutines that pass both, the detector finds no race
-// between what comes before the one and behind the other, be they ordered by others or not.
+// There is one order for the whole process. The detector finds no race between code before BeforeTelling in one
+// goroutine and code after a later AfterHearing in another, whether they are ordered or not.
 //
-// Without the race detector both do nothing.
+// Without the race detector both calls do nothing.
 package raceorder
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -2,8 +2,8 @@
 
 package raceorder
 
-// BeforeTelling is called before others are told.
+// BeforeTelling is called before this process notifies another.
 func BeforeTelling() {}
 
-// AfterHearing is called when others have been heard.
+// AfterHearing is called after this process has heard from another.
 func AfterHearing() {}

@@ -7,12 +7,11 @@ import (
 	"unsafe"
 )
 
-// order is what all order goes through. Sound because the detector takes the address for a name
-// only.
+// order is the address through which all order goes. It is sound because the detector uses the address only as a name.
 var order byte
 
-// BeforeTelling is called before others are told.
+// BeforeTelling is called before this process notifies another.
 func BeforeTelling() { runtime.RaceReleaseMerge(unsafe.Pointer(&order)) }
 
-// AfterHearing is called when others have been heard.
+// AfterHearing is called after this process has heard from another.
 func AfterHearing() { runtime.RaceAcquire(unsafe.Pointer(&order)) }

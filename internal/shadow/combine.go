@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// combine returns what becomes of the element was when it is combined with the element with.
+// combine returns the result of combining the element was with the element with.
 func combine[T reduce.Element](op reduce.Op, was, with T) T {
 	switch op {
 	case reduce.Sum:
@@ -34,7 +34,7 @@ func combine[T reduce.Element](op reduce.Op, was, with T) T {
 	return result.Interface().(T)
 }
 
-// ordered is combine for the operations that only integers have, and for the least and greatest of integers.
+// ordered is combine for the operations that only integers have, and for the minimum and maximum of integers.
 func ordered[T int64 | uint64](op reduce.Op, was, with T) T {
 	switch op {
 	case reduce.Min:

@@ -7,18 +7,18 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// ErrRange marks operations beyond a rank's memory, or of a rank that there is not.
+// ErrRange reports an operation outside a rank's memory, or on a rank that does not exist.
 var ErrRange = errors.New("not within the memory of a rank")
 
-// A DifferenceError is the first difference between a copy and what was found.
+// A DifferenceError is the first difference between a copy and the memory or a result.
 type DifferenceError struct {
-	// Rank and Displacement are where the difference is.
+	// Rank and Displacement are the place of the difference.
 	Rank, Displacement int
-	// Read is whether the rank's memory was compared, or what a Get has read of it.
+	// Read is set if the result of a Get was compared, and not the rank's memory.
 	Read bool
-	// Got and Want are the element that was found, and that of the copy.
+	// Got is the element that was found, Want the element of the copy.
 	Got, Want any
-	// Differing is how many elements differ of Compared ones.
+	// Differing of Compared elements differ.
 	Differing, Compared int
 }
 
@@ -30,10 +30,10 @@ func (e *DifferenceError) Error() string {
 	return fmt.Sprintf("shadow: rank %d, displacement %d: the window %s %v, want %v; %d of %d elements differ", e.Rank, e.Displacement, what, e.Got, e.Want, e.Differing, e.Compared)
 }
 
-// A Memory is a plain copy of every rank's window memory. It is for one goroutine.
+// A Memory is a plain copy of every rank's window memory. It may be used by one goroutine at a time.
 type Memory[T reduce.Element] struct{ ranks [][]T }
 
-// NewMemory makes the copy of memory that is zero and has that number of elements in each rank.
+// NewMemory returns the copy of memory that is zero. Rank i has lengths[i] elements.
 func NewMemory[T reduce.Element](lengths ...int) *Memory[T] {
 	m := &Memory[T]{}
 	for _, n := range lengths {
@@ -42,10 +42,10 @@ func NewMemory[T reduce.Element](lengths ...int) *Memory[T] {
 	return m
 }
 
-// Rank is the memory of a rank: the copy itself, which a test may change.
+// Rank returns the memory of a rank: the copy itself, which a test may change.
 func (m *Memory[T]) Rank(rank int) []T { return m.ranks[rank] }
 
-// part is n elements of a rank from a displacement on.
+// part returns n elements of a rank from a displacement on.
 func (m *Memory[T]) part(n, rank, displacement int) ([]T, error) {
 	if rank < 0 || rank >= len(m.ranks) || displacement < 0 || displacement > len(m.ranks[rank])-n {
 		return nil, fmt.Errorf("shadow: %d elements at displacement %d of rank %d: %w", n, displacement, rank, ErrRange)
@@ -60,14 +60,14 @@ func (m *Memory[T]) Put(origin []T, target, displacement int) error {
 	return err
 }
 
-// Get makes result what a Get reads.
+// Get sets result to what a Get reads.
 func (m *Memory[T]) Get(result []T, target, displacement int) error {
 	from, err := m.part(len(result), target, displacement)
 	copy(result, from)
 	return err
 }
 
-// Accumulate applies an Accumulate. An error wraps reduce.ErrUnsupported where the elements do not have the operation.
+// Accumulate applies an Accumulate. The error wraps reduce.ErrUnsupported if the elements do not have the operation.
 func (m *Memory[T]) Accumulate(op reduce.Op, origin []T, target, displacement int) error {
 	if err := reduce.Supported(reduce.KindOf[T](), op); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (m *Memory[T]) Accumulate(op reduce.Op, origin []T, target, displacement in
 	return nil
 }
 
-// Compare returns a *DifferenceError unless got is the memory of a rank.
+// Compare returns a *DifferenceError unless got equals the memory of a rank.
 func (m *Memory[T]) Compare(rank int, got []T) error {
 	if len(got) != len(m.ranks[rank]) {
 		return fmt.Errorf("shadow: rank %d has %d elements, want %d", rank, len(got), len(m.ranks[rank]))
@@ -108,5 +108,5 @@ func difference[T reduce.Element](rank, displacement int, read bool, got, want [
 	return first
 }
 
-// same reports whether two elements are equal. One that is not a number is equal to another that is not.
+// same reports whether two elements are equal. Two NaNs are equal.
 func same[T reduce.Element](a, b T) bool { return a == b || a != a && b != b }

@@ -15,7 +15,7 @@ type Window[T reduce.Element] interface {
 	Accumulate(op reduce.Op, origin []T, target, displacement int) error
 }
 
-// A Pair is a window and a plain copy of it, which this rank keeps. It is for one goroutine.
+// A Pair is a window and this rank's plain copy of it. It may be used by one goroutine at a time.
 type Pair[T reduce.Element] struct {
 	win   Window[T]
 	copy  *Memory[T]
@@ -28,7 +28,7 @@ type read[T reduce.Element] struct {
 	got, want            []T
 }
 
-// Of returns the pair of a window whose memory is zero in all ranks.
+// Of returns the pair of a window whose memory is zero on all ranks.
 func Of[T reduce.Element](win Window[T]) *Pair[T] {
 	var lengths []int
 	for rank := range win.World().Size() {
@@ -37,13 +37,13 @@ func Of[T reduce.Element](win Window[T]) *Pair[T] {
 	return &Pair[T]{win: win, copy: NewMemory[T](lengths...)}
 }
 
-// isMine reports whether this rank is a rank.
+// isMine reports whether rank is this rank.
 func (p *Pair[T]) isMine(rank int) bool { return p.win.World().Rank() == rank }
 
-// Memory is the copy.
+// Memory returns the copy.
 func (p *Pair[T]) Memory() *Memory[T] { return p.copy }
 
-// Store has a rank write into its own memory.
+// Store makes a rank write into its own memory.
 func (p *Pair[T]) Store(rank int, values []T, displacement int) error {
 	if err := p.copy.Put(values, rank, displacement); err != nil || !p.isMine(rank) {
 		return err
@@ -52,7 +52,7 @@ func (p *Pair[T]) Store(rank int, values []T, displacement int) error {
 	return nil
 }
 
-// Put applies a Put of the rank from. The origin must not change until the window has completed it.
+// Put applies a Put of rank from. The origin must not change until the window has completed it.
 func (p *Pair[T]) Put(from int, origin []T, target, displacement int) error {
 	if err := p.copy.Put(origin, target, displacement); err != nil || !p.isMine(from) {
 		return err
@@ -60,7 +60,7 @@ func (p *Pair[T]) Put(from int, origin []T, target, displacement int) error {
 	return p.win.Put(origin, target, displacement)
 }
 
-// Accumulate applies an Accumulate of the rank from. The origin must not change until the window has completed it.
+// Accumulate applies an Accumulate of rank from. The origin must not change until the window has completed it.
 func (p *Pair[T]) Accumulate(from int, op reduce.Op, origin []T, target, displacement int) error {
 	if err := p.copy.Accumulate(op, origin, target, displacement); err != nil || !p.isMine(from) {
 		return err
@@ -68,7 +68,7 @@ func (p *Pair[T]) Accumulate(from int, op reduce.Op, origin []T, target, displac
 	return p.win.Accumulate(op, origin, target, displacement)
 }
 
-// Get applies a Get of n elements by the rank from. Check compares what it has read.
+// Get applies a Get of n elements by rank from. Check compares the result.
 func (p *Pair[T]) Get(from, n, target, displacement int) error {
 	r := read[T]{target, displacement, make([]T, n), make([]T, n)}
 	if err := p.copy.Get(r.want, target, displacement); err != nil || !p.isMine(from) {
@@ -78,8 +78,8 @@ func (p *Pair[T]) Get(from, n, target, displacement int) error {
 	return p.win.Get(r.got, target, displacement)
 }
 
-// Check compares this rank's memory and what it has read since the last Check with the copy. It is called when the
-// window has completed all operations, and before any rank goes on. An error is a *DifferenceError.
+// Check compares this rank's memory, and the results of its Gets since the last Check, with the copy. It must be
+// called when the window has completed all operations, and before any rank continues. An error is a *DifferenceError.
 func (p *Pair[T]) Check() error {
 	me := p.win.World().Rank()
 	if err := p.copy.Compare(me, p.win.Local()); err != nil {

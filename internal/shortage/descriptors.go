@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors has this process open no more than left descriptors until end is called. Descriptors that it closes
+// Descriptors lets this process open no more than left descriptors until end is called. Descriptors that it closes
 // meanwhile can be opened again.
 func Descriptors(left int) (end func() error, err error) {
 	var before unix.Rlimit
@@ -29,9 +29,9 @@ func Descriptors(left int) (end func() error, err error) {
 			return nil, errors.Join(err, end())
 		}
 	}
-	// It is numbers that are limited, and the lowest free one is taken first: so the limit is the highest taken, but for a
-	// number that became free in between. With a lower one ppoll, which takes no more descriptors than the limit, would
-	// return at once, and the process would spin.
+	// The system limits numbers, and assigns the lowest free one first. So the limit is the highest number in use,
+	// unless a number became free in between. With a lower limit ppoll, which accepts no more descriptors than the
+	// limit, would return at once, and the process would spin.
 	slices.Sort(held)
 	short := before
 	short.Cur = uint64(held[left])
@@ -39,8 +39,8 @@ func Descriptors(left int) (end func() error, err error) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &short); err != nil {
 		return nil, errors.Join(fmt.Errorf("shortage: limiting descriptors: %w", err), end())
 	}
-	// A lower number may become free: accept takes one before it finds that nobody calls, and then gives it back. Until
-	// then it is neither free nor open.
+	// A lower number may become free: accept takes one before it finds that there is no connection, and then releases
+	// it. In between it is neither free nor open.
 	for full := false; !full; {
 		switch err := held.open(); {
 		case err == nil:
@@ -57,7 +57,7 @@ func Descriptors(left int) (end func() error, err error) {
 	return end, nil
 }
 
-// placeholders are descriptors that are open only to be taken.
+// placeholders are descriptors that are open only to occupy their numbers.
 type placeholders []int
 
 func (p *placeholders) open() error {

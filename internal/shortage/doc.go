@@ -1,4 +1,4 @@
-// Package shortage has this process run out of what the system gives it, for a part of a test:
+// Package shortage makes this process run out of a resource of the system during a part of a test:
 //
 //	end, err := shortage.Descriptors(0)
 //	...
@@ -6,6 +6,6 @@
 //	...
 //	err = end()
 //
-// It is for bodies of ranks, too, which have no *testing.T. Only one shortage is on at a time, and no other test runs
-// beside it in the process.
+// Bodies of ranks, which have no *testing.T, may use it, too. Only one shortage may be in effect at a time, and no
+// other test may run in the process meanwhile.
 package shortage

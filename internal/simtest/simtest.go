@@ -3,7 +3,7 @@
 //	s := simtest.New(t, "ndr-2024", 1)
 //	err := world.Simulate(t.Context(), s, 4, body)
 //
-// A test whose cards differ from those of a profile changes what Profile returns and passes it to With.
+// A test whose cards differ from those of a profile changes the result of Profile and passes it to With.
 package simtest
 
 import (

@@ -1,8 +1,8 @@
-// Package spin is for loops that look at memory until somebody else changes it.
+// Package spin is for loops that poll memory until another thread changes it.
 //
-// A processor runs ahead in such a loop: it has many loads of the same word on their way. That takes from the
-// other processor where two are one core, and when the word changes all of it is thrown away. [Relax] between
-// two looks keeps it from that, for some 10 to 50 ns, by which the end of the loop comes later at most.
+// In such a loop a processor runs ahead: it issues many loads of the same word. They take resources from the other
+// hyperthread of the core, and all of them are discarded when the word changes. [Relax] between two polls prevents
+// this. It takes about 10 to 50 ns, by which the end of the loop is delayed at most.
 package spin
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -2,7 +2,6 @@
 
 package spin
 
-// Relax tells the processor that this is a loop which waits: for some tens of cycles it
-// leaves the core to whatever else runs there, which is another rank's work where two
-// processors are one core.
+// Relax tells the processor that this is a polling loop. It leaves the core for some tens of cycles to its other
+// hyperthread, which may run another rank.
 func Relax()

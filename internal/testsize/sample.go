@@ -22,15 +22,15 @@ func Seeds(n int) iter.Seq[uint64] {
 	}
 }
 
-// Samples is Seeds for the goroutine of a test. If a sample fails the test, the test logs the command that repeats this
-// sample alone.
+// Samples is like Seeds, for the goroutine of a test. If a sample fails the test, the test logs the command that
+// repeats only this sample.
 func Samples(t testing.TB, n int) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		failed := t.Failed()
 		try := func(seed uint64) (more bool) {
 			returned := false
 			defer func() {
-				// A panic does not make the test a failed one before it has passed here.
+				// While a panic unwinds, the test does not count as failed yet.
 				if !failed && (t.Failed() || !returned && !t.Skipped()) {
 					failed = true
 					t.Logf("to repeat: %s", Replay(t.Name(), seed, Least))
@@ -48,7 +48,7 @@ func Samples(t testing.TB, n int) iter.Seq[uint64] {
 	}
 }
 
-// Random returns a source of random numbers of Seed. If the test fails it logs the command that repeats it.
+// Random returns a source of random numbers from Seed. If the test fails it logs the command that repeats it.
 func Random(t testing.TB, stream uint64) *rand.Rand {
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -58,14 +58,14 @@ func Random(t testing.TB, stream uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(Seed(), stream))
 }
 
-// Turn reports whether the i-th of n cases is tried: one of them in a plain run, and all from a size of n. Another seed
+// Turn reports whether to try case i of n cases. A plain run tries one of them, and a run of size n all. Another seed
 // tries others.
 func Turn(i, n int) bool {
 	return (uint64(i)+Seed()%uint64(n))%uint64(n) < uint64(N(1))
 }
 
-// Turns returns which of n cases are tried: N(plain), and n at most. They follow each other from one that turn and the
-// seed decide, so that callers with different turns try different cases.
+// Turns returns the cases to try of n cases: N(plain), but at most n. They are consecutive from one that turn and the
+// seed select, so that callers with different turns try different cases.
 func Turns(turn, n, plain int) []int {
 	var chosen []int
 	for more := range min(n, N(plain)) {
@@ -78,7 +78,7 @@ func Turns(turn, n, plain int) []int {
 func Replay(test string, seed uint64, size float64) string {
 	elements := strings.Split(test, "/")
 	for i, e := range elements {
-		// The pattern is in single quotes, and so has none.
+		// The pattern is in single quotes, so it must not contain any.
 		elements[i] = "^" + strings.ReplaceAll(regexp.QuoteMeta(e), "'", ".") + "$"
 	}
 	return fmt.Sprintf("%s=%d %s=%v go test %s%s -run '%s'", seedVariable, seed, sizeVariable, size, Either("", "-race "), tested(), strings.Join(elements, "/"))

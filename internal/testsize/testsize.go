@@ -1,20 +1,20 @@
-// Package testsize is the one knob for how much the tests try, and says how to repeat what failed.
+// Package testsize controls how much the tests try, and says how to repeat a failure.
 //
-// A test that draws random programs, plans or values, or that repeats itself, asks N how often to do so. Samples
-// and Random also log the command that repeats a failure:
+// A test that draws random programs, plans or values, or that repeats itself, asks N how often to do so. Samples and
+// Random also log the command that repeats a failure:
 //
 //	for seed := range testsize.Samples(t, 300) {
 //		run(t, seed)
 //	}
 //
-// The number in the source is what a plain go test runs. Two variables change it for all packages:
+// The number in the source is the number for a plain go test. Two variables change it for all packages:
 //
 //	RMA_TEST_SIZE=20     20 times as much; 0.2 for a fifth
 //	RMA_TEST_SEED=7      the first seed, 0 by default
 //
-// The flag -short stands for RMA_TEST_SIZE=0.2 where the variable is not set.
+// The flag -short means RMA_TEST_SIZE=0.2 if the variable is not set.
 //
-// Processes that a test starts inherit both, if their environment has what Environment returns.
+// Processes that a test starts inherit both if their environment has the variables of Environment.
 package testsize
 
 import (
@@ -30,7 +30,7 @@ import (
 const (
 	sizeVariable = "RMA_TEST_SIZE"
 	seedVariable = "RMA_TEST_SEED"
-	// seedBits leave room for the seeds that follow.
+	// seedBits leaves room for the seeds that follow.
 	seedBits = 63
 	// short is the size under -short.
 	short = 0.2
@@ -38,8 +38,8 @@ const (
 	most = math.MaxInt32
 )
 
-// N returns how often to do what a plain run does n times: n times the size, and 1 at least. It ends the
-// program if the variable does not hold a positive number.
+// N returns how often to repeat what a plain run does n times: n times the size, and at least 1. It ends the program
+// if the variable is not a positive number.
 func N(n int) int {
 	return scale(n, Size())
 }
@@ -48,7 +48,7 @@ func scale(n int, size float64) int {
 	return int(max(1, min(math.Round(float64(n)*size), most)))
 }
 
-// Seed returns the first seed of random samples. It ends the program if the variable holds no number.
+// Seed returns the first seed of random samples. It ends the program if the variable is not a number.
 func Seed() uint64 {
 	return must(seed())
 }
@@ -58,11 +58,11 @@ func Environment() []string {
 	return []string{fmt.Sprintf("%s=%v", sizeVariable, Size()), fmt.Sprintf("%s=%d", seedVariable, Seed())}
 }
 
-// Size returns the size: 1 in a plain run. It ends the program if the variable does not hold a positive number.
+// Size returns the size: 1 in a plain run. It ends the program if the variable is not a positive number.
 func Size() float64 { return must(parseSize(os.Getenv(sizeVariable), isShort())) }
 
-// isShort reports whether -short is set. A process that a test has started has not parsed its flags, and needs
-// none: its environment names the size.
+// isShort reports whether -short is set. A process that a test has started has not parsed its flags. Its environment
+// has the size.
 func isShort() bool { return testing.Testing() && flag.Parsed() && testing.Short() }
 
 func parseSize(text string, isShort bool) (float64, error) {
@@ -92,7 +92,7 @@ func parseSeed(text string) (uint64, error) {
 	return value, nil
 }
 
-// must ends the program on an error: a run of another size than was asked for would pass for one of that size.
+// must ends the program on an error. Otherwise a run of another size would pass for a run of the requested size.
 func must[T any](value T, err error) T {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -101,8 +101,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// Either returns plain, or raced where the race detector is in this build: each access takes several times as long then, and
-// more memory.
+// Either returns plain, or raced if the race detector is in this build. The detector makes each access several times
+// slower and uses more memory.
 func Either[T any](plain, raced T) T {
 	if Race {
 		return raced

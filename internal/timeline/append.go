@@ -14,29 +14,29 @@ import (
 	"github.com/onesided/rma/internal/ownfile"
 )
 
-// ErrForeign: a file that is to be written is there already, and is no timeline.
+// ErrForeign reports that the file exists and is not a timeline.
 var ErrForeign = errors.New("is not a timeline that was written by Append; it is left as it is")
 
-// A head is what the first line of a file that several processes write says.
+// A head is the content of the first line of a file that several processes write.
 type head struct {
 	OtherData struct {
-		// Job is whose file it is.
+		// Job identifies the job that writes the file.
 		Job string `json:"job"`
-		// Origin is what the times in the file count from.
+		// Origin is the zero of the times in the file.
 		Origin time.Time `json:"origin"`
 	} `json:"otherData"`
 }
 
 const (
-	// longestHead is in bytes.
+	// longestHead is the maximum length of the head in bytes.
 	longestHead = 1 << 10
-	// longestEvent is how far Append looks back for the last event that is whole.
+	// longestEvent is how far Append looks back for the last complete event, in bytes.
 	longestEvent = 1 << 16
-	// patience is how long Append waits for others that write.
+	// patience is how long Append waits for other writers.
 	patience, pause = 10 * time.Second, 5 * time.Millisecond
 )
 
-// Check tells whether Append can write a file, which it makes if it is not there.
+// Check returns an error if Append cannot write a file. It creates the file if it does not exist.
 func Check(path string) error {
 	return with(path, func(file *os.File) error {
 		_, _, _, err := readHead(file)
@@ -46,10 +46,10 @@ func Check(path string) error {
 
 var errPipe = errors.New("is a named pipe, and a timeline is written at any place of a file: name a file")
 
-// with opens a file that is to be written.
+// with calls do with the file opened for writing.
 func with(path string, do func(file *os.File) error) error {
 	if ownfile.IsPipe(path) {
-		// It is not opened either: its reader would see that.
+		// The pipe is not opened either: its reader would notice that.
 		return fmt.Errorf("timeline: %s: %w", path, errPipe)
 	}
 	file, err := ownfile.Open(path, os.O_RDWR)
@@ -62,15 +62,15 @@ func with(path string, do func(file *os.File) error) error {
 	return nil
 }
 
-// Append adds what write writes to the file of a job, which other processes of the same job
-// write too, each in its turn: the file is whole after each of them. It is made if it is not
-// there, for this user alone (mode 0600), and made anew if it is another job's; what is no timeline is refused with
-// ErrForeign. A symbolic link, a named pipe, a file that has another name and a file of another user are refused, too. A nil write only
-// makes the file.
+// Append adds the output of write to a job's file. Other processes of the job write the same file, one after the other.
+// The file is complete after each of them. With a nil write, Append only makes the file.
 //
-// The processes have one time scale: began is a time of the system's clock at which that of
-// the caller began, and write has to give times since origin, which is began of the process that made the file. Viewers drop
-// events of negative times, so what was before origin has to be left out or cut.
+// A new file has mode 0600. A file of another job is replaced. A file that is not a timeline is an ErrForeign. Append
+// also returns an error for a symbolic link, a named pipe, a file with another hard link, and a file of another user.
+//
+// All processes use one time scale. began is when the caller began, by the system's clock. write must write times since
+// origin, which is the began of the process that made the file. Viewers drop events with negative times, so write must
+// omit or cut what was before origin.
 func Append(path, job string, began time.Time, write func(w *Writer, origin time.Time)) error {
 	return with(path, func(file *os.File) error {
 		if err := lock(file); err != nil {
@@ -112,7 +112,7 @@ func appendTo(file *os.File, job string, began time.Time, write func(w *Writer, 
 	return w.Close()
 }
 
-// lock waits until nobody else writes the file, which closing it ends.
+// lock waits until no other process writes the file. Closing the file unlocks it.
 func lock(file *os.File) error {
 	for begun := time.Now(); ; time.Sleep(pause) {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -127,7 +127,7 @@ func lock(file *os.File) error {
 	}
 }
 
-// line is the head as the file begins with it.
+// line returns the head as the first line of the file.
 func (h *head) line() ([]byte, error) {
 	text, err := json.Marshal(h.OtherData)
 	if err != nil {
@@ -136,8 +136,7 @@ func (h *head) line() ([]byte, error) {
 	return append(append([]byte(opening+`"otherData":`), text...), ","+events...), nil
 }
 
-// readHead reads the head of a file, and tells where what follows it begins, and how long
-// the file is.
+// readHead reads the head of a file. It returns the offset of what follows the head and the size of the file.
 func readHead(file *os.File) (h head, from, size int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -157,8 +156,7 @@ func readHead(file *os.File) (h head, from, size int64, err error) {
 	return h, int64(len(text)), size, nil
 }
 
-// whole tells where the last event ends that is whole, of those that begin behind from: one
-// who was killed may have left a part of one.
+// whole returns the end of the last complete event after from. A killed process may have left part of one.
 func whole(file *os.File, from, size int64) (end int64, err error) {
 	tail := make([]byte, min(size-from, longestEvent))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {

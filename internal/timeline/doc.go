@@ -1,5 +1,5 @@
-// Package timeline writes what happened when, in lanes, as a file that ui.perfetto.dev and
-// chrome://tracing open: JSON in the Trace Event Format.
+// Package timeline writes events in lanes over time, as a file that ui.perfetto.dev and chrome://tracing open: JSON in
+// the Trace Event Format.
 //
 //	w := timeline.NewWriter(file)
 //	w.Process(0, "rank 0")
@@ -9,13 +9,13 @@
 //	w.End()
 //	err := w.Close()
 //
-// A process, which here is a rank, has lanes, each a line of spans and marks. Spans of one
-// lane lie apart, or one in the other; [Rows] finds lanes for spans that do not.
+// A process, which here is a rank, has lanes of spans and marks. Two spans of one lane are disjoint or nested. [Rows]
+// finds lanes for spans that overlap.
 //
-// [Append] has several processes write one file, each when it is done.
+// [Append] lets several processes write one file, each when it is done.
 //
-// What is written needs no order. Nothing is kept of it, and writing allocates nothing but
-// for text that has to be escaped. The same calls write the same bytes.
+// Events may be written in any order. The package keeps nothing of them, and allocates only for text that has to be
+// escaped. The same calls write the same bytes.
 package timeline
 
 import _ "github.com/onesided/rma/internal/platform"

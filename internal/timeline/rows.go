@@ -2,16 +2,15 @@ package timeline
 
 import "time"
 
-// Rows are lanes on which spans find place that overlap: on each they lie apart, or one in
-// the other. The zero value has none.
+// Rows assigns overlapping spans to lanes, so that two spans on a lane are disjoint or nested. The zero value has no
+// lane.
 type Rows struct {
-	// open are, of each row, the ends of the spans that are not over, the outer first.
+	// open has, for each row, the ends of the spans that are not over, the outermost first.
 	open [][]time.Duration
 }
 
-// Place gives the number of the first row, from 0, on which a span finds place, and puts it
-// there. Spans come in the order of their beginnings, of those that begin at once the
-// longer first.
+// Place puts a span on the first row that has room for it, and returns the number of the row, from 0 on. Spans must
+// come in the order of their beginnings; of those that begin at the same time, the longer first.
 func (r *Rows) Place(from, until time.Duration) (row int) {
 	for row := range r.open {
 		open := r.open[row]
@@ -30,5 +29,5 @@ func (r *Rows) Place(from, until time.Duration) (row int) {
 	return len(r.open) - 1
 }
 
-// Len is how many rows there are.
+// Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.open) }

@@ -9,22 +9,20 @@ import (
 	"time"
 )
 
-// A Writer writes one file. Its methods are not to be called at once by several goroutines.
+// A Writer writes one file. Its methods must not be called by several goroutines at once.
 //
-// An event is begun by Span or Mark, has a name, which comes first, and arguments, and is
-// over with End.
+// Span or Mark begins an event. Its name comes next, then its arguments, and End ends it.
 type Writer struct {
 	out  *bufio.Writer
 	line []byte
-	// some tells that there is an event already, arguments that the one that is being
-	// written has some.
+	// some is set if there is an event already, arguments if the current event has some.
 	some, arguments bool
 	err             error
 }
 
-// Where a Mark is drawn.
+// The scope of a Mark.
 const (
-	// OnLane is on the lane only, AcrossProcess over all lanes of the process.
+	// OnLane draws a mark on its lane only, AcrossProcess over all lanes of the process.
 	OnLane        = 't'
 	AcrossProcess = 'p'
 )
@@ -35,23 +33,23 @@ const (
 	closing = "\n]}\n"
 )
 
-// errClosed: a second Close.
+// errClosed reports a second Close.
 var errClosed = errors.New("timeline: the file is closed")
 
-// NewWriter begins a file.
+// NewWriter returns a Writer of a new file.
 func NewWriter(w io.Writer) *Writer {
 	t := further(w, false)
 	t.put([]byte(opening + events))
 	return t
 }
 
-// further goes on with a file, which has events already or none.
+// further returns a Writer that continues a file. some says whether the file has events.
 func further(w io.Writer, some bool) *Writer {
 	return &Writer{out: bufio.NewWriterSize(w, 1<<16), some: some}
 }
 
-// Close ends the file, and returns the first error that there was. It does not close what
-// it was written to. What comes later is dropped.
+// Close ends the file and returns the first error of the Writer. It does not close the underlying writer. Later output
+// is dropped.
 func (t *Writer) Close() error {
 	t.put([]byte(closing))
 	if t.err == nil {
@@ -64,48 +62,48 @@ func (t *Writer) Close() error {
 	return err
 }
 
-// put writes, unless something has failed before.
+// put writes unless an earlier write has failed.
 func (t *Writer) put(text []byte) {
 	if t.err == nil {
 		_, t.err = t.out.Write(text)
 	}
 }
 
-// Process names a process. They stand in the order of their numbers.
+// Process names a process. Viewers show processes in the order of their numbers.
 func (t *Writer) Process(process int, name string) {
 	t.title("process_name", process, 0, name)
 	t.sort("process_sort_index", process, 0, process)
 }
 
-// Lane names a lane of a process. Those of a process stand in the order of their positions,
-// the lowest first.
+// Lane names a lane of a process. Viewers show the lanes of a process in the order of their positions, the lowest
+// first.
 func (t *Writer) Lane(process, lane int, name string, position int) {
 	t.title("thread_name", process, lane, name)
 	t.sort("thread_sort_index", process, lane, position)
 }
 
-// Span begins an event that lasts from one time to another.
+// Span begins an event that lasts from one time until another.
 func (t *Writer) Span(process, lane int, from, until time.Duration) {
 	t.begin('X', process, lane, from)
 	t.line = append(t.line, `,"dur":`...)
 	t.microseconds(max(until-from, 0))
 }
 
-// Mark begins an event at one time, which is drawn OnLane or AcrossProcess.
+// Mark begins an event at one time. where is OnLane or AcrossProcess.
 func (t *Writer) Mark(process, lane int, at time.Duration, where byte) {
 	t.begin('i', process, lane, at)
 	t.line = append(t.line, `,"s":"`...)
 	t.line = append(t.line, where, '"')
 }
 
-// Name is what the event is called: the parts, one behind the other.
+// Name sets the name of the event to the concatenated parts.
 func (t *Writer) Name(parts ...string) {
 	t.line = append(t.line, `,"name":`...)
 	t.quote(parts)
 	t.line = append(t.line, '"')
 }
 
-// Numbered is Name with a number behind the parts.
+// Numbered is Name with a number after the parts.
 func (t *Writer) Numbered(number int, parts ...string) {
 	t.line = append(t.line, `,"name":`...)
 	t.quote(parts)
@@ -113,14 +111,13 @@ func (t *Writer) Numbered(number int, parts ...string) {
 	t.line = append(t.line, '"')
 }
 
-// Argument is a number that a viewer shows of an event that is selected. Its name is not
-// escaped.
+// Argument adds a number that a viewer shows for a selected event. Its name is not escaped.
 func (t *Writer) Argument(name string, n int64) {
 	t.key(name)
 	t.line = strconv.AppendInt(t.line, n, 10)
 }
 
-// Identity is Argument for numbers that have no sign.
+// Identity is Argument for unsigned numbers.
 func (t *Writer) Identity(name string, n uint64) {
 	t.key(name)
 	t.line = strconv.AppendUint(t.line, n, 10)
@@ -146,7 +143,7 @@ func (t *Writer) End() {
 	t.put(t.line)
 }
 
-// title and sort write the name and the place of a process or a lane.
+// title and sort write the name and the position of a process or a lane.
 func (t *Writer) title(what string, process, lane int, name string) {
 	t.begin('M', process, lane, 0)
 	t.Name(what)
@@ -180,7 +177,7 @@ func (t *Writer) begin(phase byte, process, lane int, at time.Duration) {
 	t.microseconds(at)
 }
 
-// quote writes a string of JSON but for the quotation mark at its end.
+// quote writes a JSON string without its closing quotation mark.
 func (t *Writer) quote(parts []string) {
 	t.line = append(t.line, '"')
 	for _, text := range parts {
@@ -192,7 +189,7 @@ func (t *Writer) quote(parts []string) {
 	}
 }
 
-// plain tells that text is in JSON as it is.
+// plain reports whether text needs no escape in JSON.
 func plain(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -203,10 +200,9 @@ func plain(text string) bool {
 	return true
 }
 
-// microseconds are the unit of the format; nanoseconds are its thousandths. Viewers read a
-// number as a float, and some cut off what is below a nanosecond of its product with 1000:
-// where that would be one less, spans that touch would overlap, and be dropped. There a tenth
-// of a nanosecond is added.
+// microseconds writes a time in the unit of the format; nanoseconds are its thousandths. Viewers read a number as a
+// float, and some truncate its product with 1000 to nanoseconds. Where the result would be one less, spans that touch
+// would overlap and be dropped. There a tenth of a nanosecond is added.
 func (t *Writer) microseconds(d time.Duration) {
 	if d < 0 {
 		t.line = append(t.line, '-')

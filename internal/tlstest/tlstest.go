@@ -3,8 +3,8 @@
 //	config := tlstest.Config(t, "127.0.0.1")
 //	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithTLS(config))
 //
-// A configuration serves both sides of a connection. Each side demands a certificate of its peer, and accepts no other
-// than the one that both have. Two calls of Config make sides that reject each other.
+// A configuration serves both sides of a connection. Each side demands a certificate of its peer, and accepts only
+// the one that both have. Two calls of Config make sides that reject each other.
 //
 // Processes share a certificate as text, by PEM and FromPEM.
 package tlstest
@@ -32,7 +32,7 @@ func Config(t testing.TB, hosts ...string) *tls.Config {
 	return config
 }
 
-// PEM returns a new certificate for the hosts, which are IP addresses, with its private key. It signs itself, and is
+// PEM returns a new certificate for the hosts, which are IP addresses, with its private key. It is self-signed and
 // valid for an hour.
 func PEM(t testing.TB, hosts ...string) string {
 	t.Helper()
@@ -55,8 +55,8 @@ func PEM(t testing.TB, hosts ...string) string {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 }
 
-// FromPEM returns a configuration with the certificate that PEM returned. It returns an error if text has no certificate
-// with its key.
+// FromPEM returns a configuration with a certificate that PEM returned. It returns an error if text has no
+// certificate with its key.
 func FromPEM(text string) (*tls.Config, error) {
 	own, err := tls.X509KeyPair([]byte(text), []byte(text))
 	if err != nil {

@@ -1,7 +1,11 @@
-// Package traces has sequences of uses of buffers, such as programs make that read and write windows: by
-// them it is compared how buffers get to a card. They have the profiles of reuse of the papers:
-// a buffer that is used all the time, many that are used some hundred times, a spectrum (paper B), what is
-// never used again, as when integers are sorted, mixes of them, and programs that change.
+// Package traces has sequences of uses of buffers, like those of programs that read and write windows. They compare
+// protocols that move buffers to a card. They have the profiles of reuse of the papers:
+//
+//   - one buffer that is used all the time;
+//   - many that are used some hundred times;
+//   - a spectrum (paper B);
+//   - buffers that are never used again, as in integer sorting;
+//   - mixes of these, and programs that change.
 //
 // A trace is the same for the same seed, everywhere.
 package traces

@@ -5,21 +5,21 @@ import (
 	"math/rand/v2"
 )
 
-// A Trace is which buffers are used one after the other.
+// A Trace is a sequence of buffer uses.
 type Trace struct {
 	Name string
-	// Mixed tells that different buffers, or times, ask for different treatment.
+	// Mixed reports that different buffers, or times, need different treatment.
 	Mixed bool
-	// Sizes are those of the buffers, in bytes.
+	// Sizes are the sizes of the buffers, in bytes.
 	Sizes []int
-	// Order is the buffer of each use.
+	// Order has the index of the buffer of each use.
 	Order []int32
 }
 
-// A Use of a buffer, which are counted from 0 on.
+// A Use is a use of a buffer. Buffers are numbered from 0.
 type Use struct{ Buffer, Bytes int }
 
-// Uses gives the uses in their order.
+// Uses returns an iterator over the uses in their order.
 func (t *Trace) Uses() iter.Seq[Use] {
 	return func(yield func(Use) bool) {
 		for _, b := range t.Order {
@@ -30,7 +30,7 @@ func (t *Trace) Uses() iter.Seq[Use] {
 	}
 }
 
-// Bytes are those of all buffers together.
+// Bytes returns the total size of all buffers.
 func (t *Trace) Bytes() (sum int) {
 	for _, size := range t.Sizes {
 		sum += size
@@ -38,7 +38,7 @@ func (t *Trace) Bytes() (sum int) {
 	return sum
 }
 
-// All gives the traces of a seed.
+// All returns the traces of a seed.
 func All(seed uint64) []Trace {
 	r := rand.New(rand.NewPCG(seed, 0))
 	tiny := func(t *Trace) { t.use(t.buffers(1, 8), 10_000) }
@@ -59,7 +59,7 @@ func All(seed uint64) []Trace {
 		t.shuffle(r)
 	}
 	sort := func(t *Trace) { t.use(t.buffers(100_000, 2<<10), 1) }
-	// fleeting buffers are used three times, one after the other.
+	// fleeting buffers are used three times in a row.
 	fleeting := func(t *Trace) { t.use(t.buffers(5000, 16<<10), 3) }
 	often := func(t *Trace) { t.rounds(t.buffers(300, 8<<10), 100) }
 	seldom := func(t *Trace) { t.use(t.buffers(3000, 8<<10), 8) }
@@ -120,7 +120,7 @@ func (t *Trace) buffers(n, size int) iter.Seq[int32] {
 
 func only(b int32) iter.Seq[int32] { return func(yield func(int32) bool) { yield(b) } }
 
-// use has each buffer used so many times, one after the other.
+// use adds times uses of each buffer, in a row.
 func (t *Trace) use(buffers iter.Seq[int32], times int) {
 	for b := range buffers {
 		for range times {
@@ -129,7 +129,7 @@ func (t *Trace) use(buffers iter.Seq[int32], times int) {
 	}
 }
 
-// rounds has all buffers used so many times, in turn.
+// rounds adds times rounds, each a use of every buffer.
 func (t *Trace) rounds(buffers iter.Seq[int32], times int) {
 	for range times {
 		t.use(buffers, 1)
@@ -140,7 +140,7 @@ func (t *Trace) shuffle(r *rand.Rand) {
 	r.Shuffle(len(t.Order), func(i, k int) { t.Order[i], t.Order[k] = t.Order[k], t.Order[i] })
 }
 
-// interleave has other traces run at once, each in its order.
+// interleave adds the uses of other traces, interleaved at random, each in its order.
 func (t *Trace) interleave(r *rand.Rand, others ...Trace) {
 	var whose []int
 	for i := range others {

@@ -5,35 +5,34 @@ import (
 	"sort"
 )
 
-// once are the protocols that keep nothing.
+// once are the protocols that keep no registration.
 var once = [...]Protocol{Copy, CopyPipeline, Superpipeline, Register, Pipeline}
 
-// A Chooser chooses among protocols by the length of an operation.
+// A Chooser chooses a protocol by the length of an operation.
 type Chooser struct {
-	// limits are where others get better, by length.
+	// limits are the lengths from which on another protocol is better, in ascending order.
 	limits []limit
 }
 
-// A limit is from how many bytes on a protocol is the best.
+// A limit is a protocol and the length in bytes from which on it is the best.
 type limit struct {
 	bytes    int
 	protocol Protocol
 }
 
 const (
-	// better is how much better another protocol must be to be changed to.
+	// better is the relative gain that justifies a change of protocol.
 	better = 1e-3
-	// mostChosen is the longest operation for which it is computed what is best, in bytes: what
-	// is best for it is for longer ones.
+	// mostChosen is the longest operation for which the best protocol is computed, in bytes. Longer ones use the same
+	// protocol.
 	mostChosen = 1 << 30
 )
 
-// Chooser is that of puts or of gets among those of some protocols that keep nothing: of Copy,
-// CopyPipeline, Superpipeline, Register and Pipeline. Where there is none of these in the set it
-// chooses Copy.
+// Chooser returns a Chooser for puts (write) or gets among those protocols of the set that keep no registration: Copy,
+// CopyPipeline, Superpipeline, Register and Pipeline. If the set has none of these, it chooses Copy.
 //
-// Where it is not known what copying takes, what fits the stage is copied, and what does not goes by
-// Superpipeline, if the set has them.
+// If the cost of copying is unknown, it chooses the first of these protocols in the set for operations that fit the
+// stage. For longer ones it chooses Superpipeline, if the set has it.
 func (m *Model) Chooser(s Set, write bool) *Chooser {
 	var among []Protocol
 	for _, p := range once {
@@ -57,7 +56,7 @@ func (m *Model) Chooser(s Set, write bool) *Chooser {
 			}
 		}
 		for now := c.last(); !m.near(now, among, write, to); now = c.last() {
-			// Somewhere above from another is better.
+			// Another protocol is better from some length above from on.
 			low, high := from, to
 			for low+1 < high {
 				if middle := low + (high-low)/2; m.near(now, among, write, middle) {
@@ -73,10 +72,10 @@ func (m *Model) Chooser(s Set, write bool) *Chooser {
 	return c
 }
 
-// last is what is chosen for the longest operations.
+// last returns the protocol for the longest operations.
 func (c *Chooser) last() Protocol { return c.limits[len(c.limits)-1].protocol }
 
-// jumps are lengths at which what a protocol takes is not what it takes one byte before.
+// jumps returns the lengths at which a protocol's time is not continuous.
 func (m *Model) jumps() []int {
 	// Pipeline begins to register, and Copy needs another piece.
 	jumps := []int{sort.Search(mostChosen, func(bytes int) bool { registered, _ := m.registered(Pipeline, bytes); return registered > 0 })}
@@ -86,7 +85,7 @@ func (m *Model) jumps() []int {
 	return jumps
 }
 
-// unknown is the Chooser where it is not known what copying takes.
+// unknown returns the Chooser if the cost of copying is unknown.
 func (m *Model) unknown(s Set, among []Protocol) *Chooser {
 	short, long := among[0], among[0]
 	if s.Has(Superpipeline) {
@@ -98,7 +97,7 @@ func (m *Model) unknown(s Set, among []Protocol) *Chooser {
 	return &Chooser{[]limit{{0, short}, {m.stage + 1, long}}}
 }
 
-// least is the protocol that takes the least time.
+// least returns the protocol that takes the least time.
 func (m *Model) least(among []Protocol, write bool, bytes int) Protocol {
 	best, least := among[0], m.Time(among[0], write, bytes)
 	for _, p := range among[1:] {
@@ -109,7 +108,7 @@ func (m *Model) least(among []Protocol, write bool, bytes int) Protocol {
 	return best
 }
 
-// near tells whether a protocol takes hardly longer than the best.
+// near reports whether a protocol takes hardly longer than the best.
 func (m *Model) near(p Protocol, among []Protocol, write bool, bytes int) bool {
 	most := times(m.Time(p, write, bytes), 1-better)
 	for _, other := range among {
@@ -120,8 +119,7 @@ func (m *Model) near(p Protocol, among []Protocol, write bool, bytes int) bool {
 	return true
 }
 
-// Best is the protocol that takes the least time for the first and only use of a buffer, or hardly
-// more.
+// Best returns the protocol that takes the least time, or hardly more, for the first and only use of a buffer.
 func (c *Chooser) Best(bytes int) Protocol {
 	i := len(c.limits) - 1
 	for i > 0 && bytes < c.limits[i].bytes {

@@ -1,7 +1,6 @@
-// Package transfer has the protocols by which the bytes of one put or get cross between memory of
-// the program, of which a card may not know, and the wire: what each takes by a [Model] of the
-// card, which is the best for a buffer that is used once ([Chooser]), and into which [Pieces] it
-// cuts an operation.
+// Package transfer models how bytes get between a program's memory and a card that must know it; it is for those who
+// compare the protocols of papers B, C and E. A [Model] of the card predicts the time of each protocol. A [Chooser]
+// finds the best protocol for a buffer that is used once. [Pieces] cut an operation.
 //
 //	model := transfer.NewModel(&costs, stage)
 //	best := model.Chooser(transfer.All, true) // of puts
@@ -12,38 +11,34 @@
 //		address += uint64(piece.Bytes)
 //	}
 //
-// The protocols are those of two papers: that of the superpipeline (paper C), which always copies,
-// and "High performance RDMA protocols in HPC" (paper E), which registers in pieces. Both have a sender
-// and a receiver. The target of a put or a get is registered with its window, so that the origin's half
-// is left:
+// The protocols are those of two papers: the superpipeline (paper C), which always copies, and "High performance RDMA
+// protocols in HPC" (paper E), which registers in pieces. Both have a sender and a receiver. The target memory of a put
+// or a get is registered with its window, so only the origin's half remains:
 //
-//   - A put copies its first piece before anything is sent, and each next one while the one
-//     before is on the wire. Only the first copy is seen, so pieces grow from a short one by what
-//     copying is faster than the wire.
-//   - A get is the mirror image. Only the copy of the last piece is seen, so pieces shrink to a
-//     short one.
-//   - There is no rendezvous behind which a copy could hide. So the first piece is not as long as
-//     paper C has it (section 4, C0 = Bcopy 2 lambda) but so that its copy and the gaps together
-//     take the least time: see [Model.First].
-//   - Registered pieces are so long that their registrations, and those that end, hide behind the
-//     wire. Where such a length exists within 16 MB, two of them are outstanding; else three, so
-//     that the processor does not wait for the card: see [Model.Depth].
+//   - A put copies its first piece before anything is sent, and each further piece while the previous one is on the
+//     wire. Only the first copy costs time. So pieces grow from a short one, by the ratio of the rates of copying and
+//     the wire.
+//   - A get is the mirror image. Only the copy of the last piece costs time, so pieces shrink to a short one.
+//   - There is no rendezvous that could hide a copy. So the first piece is shorter than in paper C (section 4, C0 =
+//     Bcopy 2 lambda). It has the length for which its copy and the gaps take the least time; see [Model.First].
+//   - Registered pieces are so long that the wire hides their registrations and deregistrations. Where such a length
+//     exists within 16 MiB, two of them are outstanding, otherwise three; see [Model.Depth].
 //
-// There is taken to be stage enough for the processor never to wait for a copied piece to leave, and
-// copies to be as fast as Costs say whatever their length. Short operations of Pipeline and
-// CachingPipeline, which end before a whole piece is left behind the head, are copied.
+// The model assumes that the stage, which is the registered memory for copies, is large enough: the processor never
+// waits for a copied piece to leave. It assumes that copies are as fast as Costs say, whatever their length. Pipeline
+// and CachingPipeline copy an operation that ends before a whole piece follows the head.
 //
-// Equations of paper C for both halves are those of [TwoSided].
-// What the target combines with what it has goes in messages, by both halves: [Model.Blocks].
+// [TwoSided] has the equations of paper C for both halves. [Model.Blocks] is for data that the target combines with its
+// own memory, which goes in messages and involves both halves.
 //
 // # Invariants
 //
 //   - Pieces add up to the operation, and none is empty.
-//   - No copied piece is longer than the stage. Registered ones need no stage; but for those of
-//     Register and Cache none is longer than 16 MB.
-//   - The Chooser's is the least of the times, but for 0.3 % at the lengths that are tested.
-//   - Pieces of Pipeline end with a page, those of CachingPipeline with a multiple of
-//     [Model.Piece], but for the last and the copied ones.
-//   - The package is pure: it has no clock and no goroutine, and nothing is allocated by
-//     Best, Cut, Next and Time. A Model and a Chooser do not change and may be shared.
+//   - No copied piece is longer than the stage. Registered pieces need no stage. Except for those of Register and
+//     Cache, none is longer than 16 MiB.
+//   - The Chooser's protocol takes the least time, within 0.3 % at the lengths that are tested.
+//   - Pieces of Pipeline end at a page boundary, those of CachingPipeline at a multiple of [Model.Piece], except for
+//     the last piece and the copied pieces.
+//   - The package is pure: it has no clock and no goroutine. Best, Cut, Next and Time allocate nothing. A Model and a
+//     Chooser do not change and may be shared.
 package transfer

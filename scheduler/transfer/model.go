@@ -9,48 +9,47 @@ import (
 )
 
 const (
-	// page is what a card maps at once, in bytes.
+	// page is the unit in which a card maps memory, in bytes.
 	page = 4096
-	// shortest is the length of the shortest copied piece that is worth cutting, in bytes: the
-	// least packet of InfiniBand.
+	// shortest is the shortest copied piece that is worth cutting, in bytes: the smallest packet of InfiniBand.
 	shortest = 256
-	// line is what pieces that are copied begin with a multiple of, counted from the first.
+	// line is the alignment of copied pieces, counted from the first.
 	line = 64
 	// flat is the growth of pieces below which they may as well have one length.
 	flat = 1.05
-	// usualFirst and usualGrowth are what the authors of paper C found almost as good as the
-	// best (section 4, Discussion), for a card of which nothing is known.
+	// usualFirst and usualGrowth are the values that the authors of paper C found almost as good as the best (section
+	// 4, Discussion). They are for a card of unknown costs.
 	usualFirst, usualGrowth = 12 << 10, 1.5
-	// shortestPiece, usualPiece and longestPiece are of registered pieces.
+	// shortestPiece, usualPiece and longestPiece are lengths of registered pieces.
 	shortestPiece, usualPiece, longestPiece = 64 << 10, 1 << 20, 16 << 20
 )
 
-// A Model predicts how long things take on a card, from what its operations cost. Times are in
-// nanoseconds, and per byte.
+// A Model predicts how long operations take on a card, from the costs of the card. Times are in nanoseconds, and in
+// nanoseconds per byte.
 type Model struct {
-	// latency and readLatency are without post, which is the processor's.
+	// latency and readLatency do not include post, which is the processor's.
 	post, gap, latency, readLatency float64
-	// serve is what a message takes the processor of each side.
+	// serve is the time of a message on the processor of each side.
 	serve float64
-	// wire and copying are for each byte, copy for each copy beside.
+	// wire and copying are per byte, copy is the additional time of each copy.
 	wire, copying, copy          float64
 	register, registerPage       float64
 	deregister, deregisterPage   float64
 	registering, registeringPage float64 // both of a registration and its end
 	stage, line                  int
 
-	// known tells that it is known what copies and the wire take for a byte.
+	// known is set if the times of a byte for copying and on the wire are known.
 	known bool
-	// growth is q of paper C, at most flat where pieces of one length are better. knee is the
-	// length of the first piece of what is very long.
+	// growth is q of paper C. It is at most flat where pieces of one length are better. knee is the length of the first
+	// piece of a very long operation.
 	growth, knee float64
-	// hide is the length of registered pieces from which on the processor hides behind the wire.
+	// hide is the length of registered pieces from which on the wire hides the processor's time.
 	hide         float64
 	piece, depth int
 }
 
-// NewModel is the model of a card that costs so much. stage is the longest piece of registered
-// memory that is to be had, in bytes; a stage below 1 is taken for 1.
+// NewModel returns the model of a card with these costs. stage is the longest available piece of registered memory, in
+// bytes. A stage below 1 counts as 1.
 func NewModel(costs *verbs.Costs, stage int) *Model {
 	m := &Model{
 		post: nanoseconds(costs.Post), gap: nanoseconds(costs.Gap), serve: nanoseconds(costs.Serve) / 2,
@@ -79,15 +78,15 @@ func NewModel(costs *verbs.Costs, stage int) *Model {
 	if m.hide <= longestPiece {
 		m.depth = 2
 	}
-	// Pieces that are kept do not wait for those before to end.
+	// Pieces that are kept do not wait for earlier pieces to be deregistered.
 	if hide := m.hiding(m.register, m.registerPage); hide < longestPiece {
 		m.piece = max(1<<bits.Len(uint(hide)), shortestPiece)
 	}
 	return m
 }
 
-// hiding is how long pieces must be to take no longer to register than on the wire, where that
-// takes so long for a page, and for each further one; infinite if none are.
+// hiding returns how long pieces must be to take no longer to register than on the wire. register is the time of the
+// first page, furtherPage of each further one. It returns infinity if no length suffices.
 func (m *Model) hiding(register, furtherPage float64) float64 {
 	per := float64(furtherPage / page)
 	if m.wire <= per {
@@ -98,8 +97,8 @@ func (m *Model) hiding(register, furtherPage float64) float64 {
 
 func nanoseconds(d time.Duration) float64 { return max(float64(d), 0) }
 
-// perByte is what a byte takes at a rate, 0 if that is not known. Rates that no card has, below 1
-// and above 10^18 bytes a second, are taken for these.
+// perByte returns the time of a byte at a rate, 0 if the rate is unknown. Rates are limited to 1 to 10^18 bytes per
+// second.
 func perByte(rate float64) float64 {
 	if !(rate > 0) {
 		return 0
@@ -107,25 +106,23 @@ func perByte(rate float64) float64 {
 	return float64(time.Second) / min(max(rate, 1), 1e18)
 }
 
-// times is a product that is rounded before it is added to anything, so that all processors decide
-// alike.
+// times returns a product that is rounded before it is added to anything, so that all processors decide alike.
 func times(a, b float64) float64 { return float64(a * b) }
 
-// Direct is what a put takes of memory that the card knows, and DirectRead a get.
+// Direct returns the time of a put from registered memory.
 func (m *Model) Direct(bytes int) float64 {
 	return m.post + m.latency + times(float64(bytes), m.wire)
 }
 
-// DirectRead is Direct of a get.
+// DirectRead returns the time of a get into registered memory.
 func (m *Model) DirectRead(bytes int) float64 {
 	return m.post + m.readLatency + times(float64(bytes), m.wire)
 }
 
-// Registration is what it takes to register so many bytes that begin with a page, and
-// Deregistration to end that.
+// Registration returns the time to register bytes that begin at a page boundary.
 func (m *Model) Registration(bytes int) float64 { return m.registration(float64(bytes)) }
 
-// Deregistration is what it takes to end a Registration.
+// Deregistration returns the time to deregister bytes that begin at a page boundary.
 func (m *Model) Deregistration(bytes int) float64 { return m.deregistration(float64(bytes)) }
 
 func (m *Model) registration(bytes float64) float64 {
@@ -136,18 +133,18 @@ func (m *Model) deregistration(bytes float64) float64 {
 	return m.deregister + times(furtherPages(bytes), m.deregisterPage)
 }
 
-// furtherPages is how many pages so many bytes have beyond the first.
+// furtherPages returns the number of pages beyond the first.
 func furtherPages(bytes float64) float64 { return max(math.Ceil(bytes/page)-1, 0) }
 
-// First is the length of the first piece of a Superpipeline's put, and the last of a get, in
-// bytes, and Growth how many times as long the next one is. With the growth q and the number of
-// pieces of paper C (equations 5 and 7), what is seen of an operation of L bytes beside the wire is
+// First returns the length in bytes of the first piece of a Superpipeline's put, or of the last piece of its get.
+// [Model.Growth] is the ratio of the next piece to it. With the growth q and the number of pieces of paper C (equations
+// 5 and 7), an operation of L bytes takes, beside the wire,
 //
 //	C0/Bcopy + g log_q(1 + L(q-1)/C0)
 //
-// which is the least where C0 (C0 + L(q-1)) = L(q-1) g Bcopy/ln q: for a long operation where
-// C0 = g Bcopy/ln q. The gap g counts as long as the processor's time beside copying, if that is
-// longer. Where the wire is not slower than copying, or hardly so, pieces have one length.
+// This is least where C0 (C0 + L(q-1)) = L(q-1) g Bcopy/ln q; for a long operation, where C0 = g Bcopy/ln q. The gap g
+// is the larger of the card's gap and the processor's time beside copying. Where the wire is not, or hardly, slower
+// than copying, pieces have one length.
 func (m *Model) First(bytes int) float64 {
 	if !m.known {
 		return usualFirst
@@ -158,7 +155,7 @@ func (m *Model) First(bytes int) float64 {
 	return min(max(firstOf(float64(bytes), m.growth, m.knee), shortest), float64(m.longest()))
 }
 
-// firstOf is the length of the first piece of an operation, where that of what is very long is knee.
+// firstOf returns the length of the first piece of an operation. knee is that length for a very long operation.
 func firstOf(bytes, growth, knee float64) float64 {
 	extra := times(bytes, growth-1)
 	if extra <= 0 {
@@ -168,7 +165,7 @@ func firstOf(bytes, growth, knee float64) float64 {
 	return 2 * product / (extra + math.Sqrt(times(extra, extra)+times(4, product)))
 }
 
-// Growth is that of a Superpipeline's pieces (paper C, equation 5).
+// Growth returns the ratio of successive pieces of a Superpipeline (paper C, equation 5).
 func (m *Model) Growth() float64 {
 	if m.growth <= flat {
 		return 1
@@ -176,31 +173,30 @@ func (m *Model) Growth() float64 {
 	return m.growth
 }
 
-// Piece is how long the pieces of CachingPipeline are, in bytes, and what their ends are multiples
-// of. It is a power of two, the same for all operations, so that buffers that overlap share pieces,
-// and so long, within 16 MB, that a registration hides behind the piece before on the wire.
+// Piece returns the length of CachingPipeline's pieces in bytes, which is also the alignment of their ends. It is a
+// power of two and the same for all operations, so that overlapping buffers share pieces. Within 16 MiB it is so long
+// that a registration hides behind the previous piece on the wire.
 func (m *Model) Piece() int { return m.piece }
 
-// Depth is how many registered pieces of Pipeline are outstanding at most: two where a piece can
-// be so long that the end of one registration, the next one and the news between them take no
-// longer than the piece before on the wire, else three. CachingPipeline, which ends none, has no
-// such bound.
+// Depth returns the maximum number of outstanding registered pieces of Pipeline. It is two if a piece can be so long
+// that the previous piece on the wire hides one deregistration, the next registration and the completion between them.
+// It is three otherwise. CachingPipeline deregisters no pieces and has no such bound.
 func (m *Model) Depth() int { return m.depth }
 
-// longest is the length of the longest copied piece.
+// longest returns the length of the longest copied piece.
 func (m *Model) longest() int { return m.stage &^ (m.line - 1) }
 
-// A shape is what lengths copied pieces have, in the order of a put: they grow by a factor from
-// the first, and are the longest after that. It adds up to the operation.
+// A shape is the lengths of the copied pieces, in the order of a put: they grow from first by the factor growth, and
+// are longest after that. They add up to the operation.
 type shape struct {
 	first, growth, longest float64
 	growing, flat          int
 }
 
-// count is how many pieces there are.
+// count returns the number of pieces.
 func (s *shape) count() int { return s.growing + s.flat }
 
-// last is the length of the last piece that grows.
+// last returns the length of the last growing piece.
 func (s *shape) last() float64 {
 	last := s.first
 	for range s.growing - 1 {
@@ -209,15 +205,15 @@ func (s *shape) last() float64 {
 	return last
 }
 
-// equal is a shape of so many pieces of one length.
+// equal returns a shape of count pieces of one length.
 func equal(bytes, count float64) shape {
 	return shape{first: bytes / count, growth: 1, longest: bytes / count, flat: whole(count)}
 }
 
-// whole is a count that is not so high that it does not fit an int.
+// whole returns a count as an int, limited so that it fits.
 func whole(count float64) int { return int(min(count, math.MaxInt/2)) }
 
-// copied is the shape of the copied pieces of an operation.
+// copied returns the shape of the copied pieces of an operation.
 func (m *Model) copied(p Protocol, bytes float64) shape {
 	switch {
 	case bytes <= 0:
@@ -230,10 +226,10 @@ func (m *Model) copied(p Protocol, bytes float64) shape {
 	return m.super(bytes)
 }
 
-// even is the shape of pieces of one length, by the model: the first (a get's last) is copied while
-// the wire has nothing to do, and each takes a gap. This is the origin's half of paper C, equations
-// 1 to 3: C = sqrt(L g Bcopy). Where copying is slower than the wire the last piece's time on the
-// wire is what is seen, and the processor's time beside copying takes the gap's place.
+// even returns the shape of pieces of one length, by the model: the first piece (of a get: the last) is copied while
+// the wire is idle, and each piece takes a gap. This is the origin's half of paper C, equations 1 to 3: C = sqrt(L g
+// Bcopy). Where copying is slower than the wire, the last piece's time on the wire counts instead, and the processor's
+// time beside copying replaces the gap.
 func (m *Model) even(bytes float64) shape {
 	seen, gap := m.copying, m.gap
 	processor := m.post + m.copy
@@ -251,15 +247,14 @@ func (m *Model) even(bytes float64) shape {
 		}
 	}
 	if m.growth > 1 && processor > gap {
-		// The processor must not fall behind the wire.
+		// The processor must keep up with the wire.
 		count = min(count, math.Floor(times(bytes, m.wire-m.copying)/(processor-gap)))
 	}
 	return equal(bytes, max(min(count, most), fewest))
 }
 
-// super is the shape of pieces that grow. They are scaled so that they add up, which leaves no short
-// one at the end. One piece less, and all of them longer, is taken where that saves more by a gap
-// than the first copy is longer.
+// super returns the shape of growing pieces. They are scaled to add up to the operation, which leaves no short piece at
+// the end. One piece fewer, with all pieces longer, is used where the gap that it saves exceeds the longer first copy.
 func (m *Model) super(bytes float64) shape {
 	s := shape{first: m.First(int(bytes)), growth: m.growth, longest: float64(m.longest())}
 	s.first = min(s.first, s.longest)
@@ -288,8 +283,8 @@ func (m *Model) super(bytes float64) shape {
 	return s
 }
 
-// heading is the shape of the copied head of Pipeline. That of a get is copied behind all else, so
-// that a short piece saves nothing.
+// heading returns the shape of the copied head of Pipeline. The head of a get is copied after all else, so a short
+// piece saves nothing.
 func (m *Model) heading(bytes float64, write bool) shape {
 	if write {
 		return m.super(bytes)
@@ -297,7 +292,7 @@ func (m *Model) heading(bytes float64, write bool) shape {
 	return equal(bytes, math.Ceil(bytes/float64(m.longest())))
 }
 
-// registered is how many of an operation's bytes are registered, and how long the pieces are, at most.
+// registered returns how many bytes of an operation are registered, and the maximum length of the pieces.
 func (m *Model) registered(p Protocol, bytes int) (registered, piece int) {
 	switch p {
 	case Register, Cache:
@@ -315,7 +310,7 @@ func (m *Model) registered(p Protocol, bytes int) (registered, piece int) {
 	}
 	registered = bytes - head
 	if p == Pipeline {
-		// As many pieces as are at least so long, or as have to be.
+		// Use the largest number of pieces of at least this length, or more if the maximum length demands it.
 		const most = longestPiece - page
 		count := max(registered/piece, (registered-1)/most+1, 1)
 		piece = pages((registered-1)/count + 1)
@@ -323,12 +318,12 @@ func (m *Model) registered(p Protocol, bytes int) (registered, piece int) {
 	return registered, piece
 }
 
-// pages is a length in whole pages, not below one of so many bytes.
+// pages rounds a length up to whole pages.
 func pages(bytes int) int { return (bytes + page - 1) &^ (page - 1) }
 
-// best is the length of the registered pieces of Pipeline, in whole pages. With R and r for each
-// byte for a registration and its end, and pieces so long that they hide behind the wire, it takes
-// r P + (L/P) g beside the wire; with shorter ones (L/P) R + P/Bnet beside r L.
+// best returns the length of Pipeline's registered pieces, in whole pages. Let R and r be the times of a registration
+// and its end, fixed and per byte. Pieces P that are long enough to hide behind the wire take r P + (L/P) g beside the
+// wire; shorter ones take (L/P) R + P/Bnet beside r L.
 func (m *Model) best(bytes float64) int {
 	if m.wire == 0 {
 		return usualPiece
@@ -344,9 +339,9 @@ func (m *Model) best(bytes float64) int {
 	return pages(int(math.Ceil(piece)))
 }
 
-// head is how many bytes are copied so that the registration of the first piece hides behind their
-// time on the wire, 0 where that saves nothing: where copying takes the processor longer than the
-// wire, or the head's own first copy and gaps take what it saves.
+// head returns the number of bytes to copy so that their time on the wire hides the registration of the first piece. It
+// returns 0 where that saves nothing: where copying takes longer than the wire, or the head's first copy and gaps take
+// as long as the registration.
 func (m *Model) head(piece float64) int {
 	if !m.known || m.growth <= flat {
 		return 0

@@ -2,33 +2,33 @@ package transfer
 
 import "math"
 
-// A Piece of an operation.
+// A Piece is a part of an operation.
 type Piece struct {
 	Bytes int
-	// Copied tells that the piece goes through registered memory. Else its own is registered.
+	// Copied reports that the piece goes through registered memory. Otherwise its own memory is registered.
 	Copied bool
 }
 
-// Pieces cut an operation, from its first byte to its last. It is a value of a few words.
+// Pieces are the pieces of an operation, from its first byte to its last. Pieces is a value of a few words.
 type Pieces struct {
-	// copied and registered are how many bytes are left of both kinds. Those that are copied come
-	// first.
+	// copied and registered are the remaining bytes of both kinds. Copied pieces come first.
 	copied, registered int
 
-	// The next copied piece has the length longest while flat is above 0, then next, which
-	// changes by factor. exact is where it begins, done where the one before has ended.
+	// While flat is above 0 the next copied piece has the length longest. After that it has the length next, which
+	// changes by factor. exact is the unrounded position where it begins, done the position where the previous piece
+	// ended.
 	next, factor, longest, exact float64
 	flat, count                  int
 	done                         int
 	stage, line                  int
 
-	// piece is the longest registered piece, but for the rest of a page. aligned tells that they end at multiples of it,
-	// instead of with a page.
+	// piece is the longest registered piece, without the rest of a page. aligned is set if pieces end at multiples of
+	// piece, and not at a page boundary.
 	piece   int
 	aligned bool
 }
 
-// Cut cuts an operation.
+// Cut returns the pieces of an operation of bytes by protocol p. write is true for a put and false for a get.
 func (m *Model) Cut(p Protocol, write bool, bytes int) Pieces {
 	bytes = max(bytes, 0)
 	registered, piece := m.registered(p, bytes)
@@ -48,7 +48,7 @@ func (m *Model) Cut(p Protocol, write bool, bytes int) Pieces {
 	return c
 }
 
-// Next is the next piece, which begins at an address of the origin's memory; false behind the last.
+// Next returns the next piece, which begins at address of the origin's memory. It returns false after the last piece.
 func (p *Pieces) Next(address uint64) (Piece, bool) {
 	switch {
 	case p.copied > 0:
@@ -78,7 +78,7 @@ func (p *Pieces) nextCopied(address uint64) int {
 	p.copied -= bytes
 	p.done += bytes
 	if p.copied == 0 && p.registered > 0 && p.aligned {
-		// Where the first piece that is kept would be short, it is copied too.
+		// If the first piece to be kept would be short, it is copied too.
 		more := int(-(address + uint64(bytes)) & uint64(p.piece-1))
 		if more <= bytes/4 && bytes+more <= p.stage && more <= p.registered {
 			bytes += more
@@ -92,7 +92,7 @@ func (p *Pieces) nextRegistered(address uint64) int {
 	if p.aligned {
 		return min(p.registered, p.piece-int(address&uint64(p.piece-1)))
 	}
-	// Of one length, but for the rest of the last page.
+	// All pieces have one length, except for the rest of the last page.
 	count := (p.registered-1)/p.piece + 1
 	if count == 1 {
 		return p.registered

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// A Protocol is how the bytes of one operation get between the origin's memory and the card.
+// A Protocol is a way to move the bytes of one operation between the origin's memory and the card.
 type Protocol uint8
 
 const (
-	// Copy goes through registered memory, as one piece; in as few as it has room for, where
-	// the operation is longer than the stage.
+	// Copy copies through registered memory in one piece, or in as few as possible if the operation is longer than the
+	// stage.
 	Copy Protocol = iota
-	// CopyPipeline goes through registered memory in pieces of one length, which is the best by
-	// the model (paper C, section 3).
+	// CopyPipeline copies through registered memory in pieces of one length, the best by the model (paper C, section
+	// 3).
 	CopyPipeline
-	// Superpipeline goes through registered memory in pieces that grow geometrically (a put) or
-	// shrink (a get) (paper C, section 4).
+	// Superpipeline copies through registered memory in pieces that grow geometrically (a put) or shrink (a get) (paper
+	// C, section 4).
 	Superpipeline
-	// Register registers the buffer as a whole, for this once.
+	// Register registers the buffer as a whole for one use.
 	Register
-	// Pipeline registers the buffer in pieces, each for this once, the next while one is on the
-	// wire. A head is copied, so that the first registration hides (paper E, section 4).
+	// Pipeline registers the buffer in pieces, each for one use, the next while one is on the wire. It copies a head,
+	// which hides the first registration (paper E, section 4).
 	Pipeline
-	// CachingPipeline is the same with pieces that are aligned to their length and kept (paper
-	// E, section 5.2).
+	// CachingPipeline is Pipeline with pieces that are aligned to their length and stay registered (paper E, section
+	// 5.2).
 	CachingPipeline
-	// Cache registers the buffer as a whole, and keeps it (paper E, section 5.1).
+	// Cache registers the buffer as a whole and keeps it registered (paper E, section 5.1).
 	Cache
 
-	// Protocols is how many there are.
+	// Protocols is the number of protocols.
 	Protocols
 )
 
@@ -42,7 +42,7 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// Parse gives the protocol of a name.
+// Parse returns the protocol with a name. It returns an error that lists the names if there is none.
 func Parse(name string) (Protocol, error) {
 	for p, other := range names {
 		if name == other {
@@ -55,10 +55,10 @@ func Parse(name string) (Protocol, error) {
 // A Set is a set of protocols.
 type Set uint8
 
-// All protocols.
+// All is the set of all protocols.
 const All Set = 1<<Protocols - 1
 
-// Of is the set of some protocols.
+// Of returns the set of the given protocols.
 func Of(some ...Protocol) Set {
 	var s Set
 	for _, p := range some {
@@ -67,10 +67,10 @@ func Of(some ...Protocol) Set {
 	return s & All
 }
 
-// Has tells whether a protocol is in the set.
+// Has reports whether a protocol is in the set.
 func (s Set) Has(p Protocol) bool { return p < Protocols && s&(1<<p) != 0 }
 
-// String has the names, separated by commas.
+// String returns the names, separated by commas.
 func (s Set) String() string {
 	var in []string
 	for p := range Protocols {

@@ -1,17 +1,17 @@
 package transfer
 
-// A flow is when each of two stations, which pieces pass one after the other, is done with those so
-// far: the processor that copies and the wire for a put, the wire and then the processor for a get.
+// A flow is the time at which each of two stations has finished the pieces so far. Pieces pass one station after the
+// other: the copying processor and then the wire for a put, the wire and then the processor for a get.
 type flow struct{ first, second float64 }
 
-// pass has so many pieces pass that take so long at each station.
+// pass sends count pieces through the stations. first and second are their times at each.
 func (f *flow) pass(count int, first, second float64) {
 	n := float64(count)
 	f.second = max(f.second+times(n, second), f.first+first+times(n, second), f.first+times(n, first)+second)
 	f.first += times(n, first)
 }
 
-// copies has the copied pieces of a shape pass.
+// copies sends the copied pieces of a shape through the stations.
 func (m *Model) copies(f *flow, s *shape, write bool) {
 	pass := func(count int, bytes float64) {
 		processor, wire := m.post+m.copy+times(bytes, m.copying), times(bytes, m.wire)+m.gap
@@ -41,13 +41,13 @@ func (m *Model) copies(f *flow, s *shape, write bool) {
 	}
 }
 
-// played is how many registered pieces are played one by one. Those beyond go at the pace of the
-// slowest.
+// played is how many registered pieces are simulated one by one. Further pieces proceed at the pace of the slowest
+// station.
 const played = 16
 
-// Time is from the call until the data has arrived, and what was registered for this once is not
-// any more, of a buffer that the card does not know. The target's window is registered. That
-// news of a piece must come back to the origin of a put is left out: all protocols wait for it.
+// Time returns the nanoseconds that protocol p takes for a buffer that the card does not know. They run from the call
+// until the data has arrived and one-time registrations have ended. The target's window is registered. The way back of
+// a put's completion is left out, because all protocols wait for it.
 func (m *Model) Time(p Protocol, write bool, bytes int) float64 {
 	bytes = max(bytes, 0)
 	latency := m.latency
@@ -71,7 +71,7 @@ func (m *Model) Time(p Protocol, write bool, bytes int) float64 {
 	return took
 }
 
-// copyingTakes is what copied pieces take beside the latency. Behind the last is no gap.
+// copyingTakes returns the time of the copied pieces without the latency. No gap follows the last piece.
 func (m *Model) copyingTakes(s *shape, write bool) float64 {
 	if write {
 		var f flow
@@ -83,7 +83,7 @@ func (m *Model) copyingTakes(s *shape, write bool) float64 {
 	return f.second
 }
 
-// pipeline is Time with registered pieces behind a head. They end for this once, or are kept.
+// pipeline is Time with registered pieces after a head. ends is true if their registrations are for one use.
 func (m *Model) pipeline(head, registered, piece int, ends, write bool, latency float64) float64 {
 	var f flow  // of the processor and the wire
 	var s shape // of the head
@@ -127,7 +127,7 @@ func (m *Model) pipeline(head, registered, piece int, ends, write bool, latency 
 		}
 	}
 	if head > 0 && !write {
-		// The head has come meanwhile, or comes.
+		// The head has arrived meanwhile, or arrives now.
 		g := flow{m.post + latency - m.gap, f.first}
 		g.pass(s.count(), times(s.longest, m.wire)+m.gap, m.copy+times(s.longest, m.copying))
 		f.first = g.second

@@ -9,13 +9,13 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Channel is one end of a connection. It holds the state that is needed to write messages into the
-// peer's ring, and to take those that the peer writes into this side's. It calls no device.
+// A Channel is one end of a connection. It holds the state to write messages into the peer's ring, and to take messages
+// from this side's ring. It calls no device.
 //
-// Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark,
-// Completed, LendPipe, SendOnPipe) is for one goroutine at a time, and so is its receiver half (Own,
-// Poll, Free, Letter, SetPolled, Polled, Draining, OwnPipe, PollPipe, FreeOfPipe): both may be used at once. A Channel without rings
-// numbers letters, and takes no memory beside itself.
+// Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark, Completed, LendPipe, SendOnPipe)
+// is for one goroutine at a time. So is its receiver half (Own, Poll, Free, Letter, SetPolled, Polled, Draining,
+// OwnPipe, PollPipe, FreeOfPipe). Both halves may be used at once. A Channel without rings numbers eager messages, and
+// takes no memory beside itself.
 type Channel struct {
 	// ID is for the user. The package does not read it.
 	ID int
@@ -23,36 +23,36 @@ type Channel struct {
 	out sender
 	in  receiver
 
-	// buffers are those of this side's ring, for the sender half.
+	// buffers is the number of buffers of this side's ring, for the sender half.
 	buffers atomic.Int32
-	// used is how many buffers of the peer's ring were used in all. It is the sender half's;
-	// the other checks by it what the peer credits.
+	// used is the number of buffers of the peer's ring ever used. The sender half writes it; the receiver half checks
+	// the peer's credits against it.
 	used atomic.Uint32
-	// heard is what the peer has told last, with how often it has told to leave its ring in
-	// the place of a number; tells is what it is to be told. They are the receiver half's.
+	// heard is the last stamp of the peer, with the number of requests to leave its ring in place of a message number.
+	// tells is what the peer has to know. The receiver half writes both.
 	heard, tells atomic.Uint64
 
 	// traffic is for the set.
 	traffic traffic
 }
 
-// Traits are those of the device under a channel.
+// Traits are the properties of the device under a channel.
 type Traits struct {
-	// Ordered: the bytes of one write are placed in rising order.
+	// Ordered reports whether the bytes of one write are placed in ascending order.
 	Ordered bool
-	// Resends: the card may read the source of a write until the write has completed.
+	// Resends reports whether the card may read the source of a write until the write has completed.
 	Resends bool
 }
 
-// TraitsOf gives those of a device.
+// TraitsOf returns the traits of a device with these attributes.
 func TraitsOf(a *verbs.Attributes) Traits {
 	return Traits{Ordered: a.OrderedWrites, Resends: a.Resends}
 }
 
-// New makes a channel without rings, whose messages are letters.
+// New returns a channel without rings, whose messages are eager messages.
 func New(traits Traits) *Channel { return &Channel{out: sender{traits: traits}} }
 
-// checkMemory says what is wrong with the memory of a ring.
+// checkMemory returns an error if memory does not fit a ring of config.
 func checkMemory(config *Config, memory []byte) error {
 	if err := config.Check(); err != nil {
 		return err

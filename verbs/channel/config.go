@@ -8,34 +8,33 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Config is the shape of a ring. Its owner, who receives, decides on it and tells the sender.
+// A Config is the shape of a ring. Its owner, the receiver, chooses it and sends it to the sender.
 type Config struct {
-	// Buffers of the ring, and bytes of each, of which a message's head and tail take
-	// overhead. Buffers of whole cache lines, 64 bytes, share none.
+	// Buffers is the number of buffers of the ring, BufferBytes the length of each. A message's head and tail take
+	// overhead bytes of it. Buffers of whole cache lines, 64 bytes, share none.
 	Buffers, BufferBytes int
-	// MaxMessage is the longest payload, in bytes. One that is longer than a buffer takes
-	// several.
+	// MaxMessage is the maximum length of a payload, in bytes. A message that is longer than a buffer takes several.
 	MaxMessage int
 }
 
-// DefaultConfig takes 10.25 KiB of either side for a direction. Payloads of up to 2 KiB are those that
-// the paper sends eagerly (6.2); there is room for as much with a header of 256 bytes.
+// DefaultConfig returns a shape that takes 10.25 KiB of either side per direction. The paper sends payloads of up to 2
+// KiB eagerly (6.2); this shape has room for 2 KiB with a header of 256 bytes.
 func DefaultConfig() Config { return Config{Buffers: 32, BufferBytes: 256, MaxMessage: 2304} }
 
 const (
 	wordBytes = 8
-	// headBytes are the head word and the stamp, behind which the payload begins.
+	// headBytes is the length of the head word and the stamp, after which the payload begins.
 	headBytes = 2 * wordBytes
-	// overhead is what a message takes beside its payload: the tail word, too.
+	// overhead is the length of a message beside its payload: headBytes and the tail word.
 	overhead = headBytes + wordBytes
-	// grain is what a buffer is a multiple of.
+	// grain is the alignment of a buffer's length.
 	grain = 32
 	// mostBuffers and mostRingBytes bound what a peer may offer.
 	mostBuffers   = 1 << 14
 	mostRingBytes = 1 << 22
 )
 
-// Check says what is wrong with a shape.
+// Check returns the error of an invalid shape.
 func (c *Config) Check() error {
 	switch {
 	case c.Buffers < 2 || c.Buffers > mostBuffers:
@@ -48,17 +47,17 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Bytes is how much memory a ring takes, on either side. The longest message may begin in
-// the last buffer: for what it takes beyond there is room behind the ring.
+// Bytes returns the memory of a ring on either side. The longest message may begin in the last buffer; there is room
+// for its rest after the ring.
 func (c *Config) Bytes() int { return (c.Buffers + c.span(c.MaxMessage) - 1) * c.BufferBytes }
 
-// span is how many buffers a message with so long a payload takes.
+// span returns the number of buffers of a message with a payload of this length.
 func (c *Config) span(payload int) int {
 	return (overhead + padded(payload) + c.BufferBytes - 1) / c.BufferBytes
 }
 
-// taken is how many buffers of the ring are taken by a message of a span that begins in
-// one, and in which the next message begins.
+// taken returns how many buffers of the ring a message of a span that begins in buffer takes, and in which buffer the
+// next message begins.
 func (c *Config) taken(buffer, span int) (taken, next int) {
 	if left := c.Buffers - buffer; span >= left {
 		return left, 0
@@ -66,7 +65,7 @@ func (c *Config) taken(buffer, span int) (taken, next int) {
 	return span, buffer + span
 }
 
-// padded is the length of a payload in whole words.
+// padded returns the length of a payload in whole words.
 func padded(payload int) int { return (payload + wordBytes - 1) &^ (wordBytes - 1) }
 
 // An Offer tells the peer of a ring.
@@ -77,11 +76,11 @@ type Offer struct {
 	RKey    uint32
 }
 
-// OfferBytes is the length of an encoded Offer: Address, RKey, Buffers, BufferBytes and
-// MaxMessage, little-endian, of 64 and of 32 bits each.
+// OfferBytes is the length of an encoded Offer: Address in 64 bits, and RKey, Buffers, BufferBytes and MaxMessage in 32
+// bits each, little-endian.
 const OfferBytes = 24
 
-// Encode writes the offer.
+// Encode writes the offer to into.
 func (o *Offer) Encode(into []byte) {
 	_ = into[OfferBytes-1]
 	binary.LittleEndian.PutUint64(into, o.Address)
@@ -115,7 +114,7 @@ func (o *Offer) Decode(from []byte) error {
 	return nil
 }
 
-// OfferOf is the offer of a ring in a region.
+// OfferOf returns the offer of a ring in a region.
 func OfferOf(config Config, region verbs.RemoteRegion) Offer {
 	return Offer{Config: config, Address: region.Address, RKey: region.RKey}
 }

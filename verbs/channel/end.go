@@ -9,54 +9,54 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// An End is one side of a connection over a queue pair, on which messages go by the peer's ring, by a
-// pipe to it, or as letters, in order.
+// An End is one side of a connection over a queue pair. Messages go in order, by the peer's ring, by a pipe, or as
+// eager messages.
 type End struct {
 	poller  *Poller
 	channel *Channel
 	pair    verbs.QueuePair
-	// own is the ring or pipe in which this side receives, mirror what is written to the peer's ring.
-	// neighbor is the peer, if there is a pipe to it.
+	// own is the ring or pipe in which this side receives. mirror is the memory from which the peer's ring is written.
+	// neighbor is the peer if there is a pipe to it.
 	own, mirror verbs.MemoryRegion
 	peer        Offer
 	neighbor    verbs.Neighbor
-	// letters has the places of letters that come, and then of those that go. arrived are
-	// those that have come and were not taken.
+	// letters has the eager buffers for receiving, and then those for sending. arrived are the received ones that were
+	// not taken.
 	letters verbs.MemoryRegion
 	arrived []received
-	// next is the place of the next letter that goes.
+	// next is the next eager buffer for sending.
 	next int
-	// offered: the peer knows the ring or pipe. ringless: there is no memory for one. pipeless: the peer
-	// cannot map this side's pipe. unmapped: this side cannot map the peer's, which has to be told.
+	// offered: the peer knows the ring or pipe. ringless: there is no memory for one. pipeless: the peer cannot map
+	// this side's pipe. unmapped: this side cannot map the peer's pipe and has to say so.
 	offered, ringless, pipeless, unmapped, owes bool
 
-	// written counts the requests that were posted, sent the letters among them; done and gone count
-	// those that have completed. signalled, marked and signed are written, the mark and sent at the last
-	// signalled request. lends: memory was lent to the request with the number lent.
+	// written counts the posted requests, sent the eager messages among them. done and gone count those that have
+	// completed. signalled, marked and signed are written, the mark and sent at the last signalled request. lends:
+	// memory was lent to the request with the number lent.
 	written, done, signalled, sent, gone, signed, lent uint16
 
 	lends  bool
 	marked uint32
-	// requests and their segments are filled in once, but for what changes.
+	// requests and their segments are filled in once, except for what changes.
 	requests [2]verbs.SendRequest
 	segments [2][3]verbs.Segment
 	receive  [1]verbs.ReceiveRequest
 	place    [1]verbs.Segment
-	// lost is why the connection ends, once all that has come is taken.
+	// lost is why the connection ends once everything that has arrived is taken.
 	lost, err error
 }
 
-// received is the place of a letter that has come, and its length.
+// received is the slot and the length of a received eager message.
 type received struct{ slot, bytes int }
 
-// Connect begins to connect to the device at an address, as verbs.Device.Connect does.
+// Connect starts to connect to the device at an address, as verbs.Device.Connect does.
 func (p *Poller) Connect(address string, hello []byte) (*End, error) {
 	return p.open(func(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
 		return p.device.Connect(address, hello, config)
 	})
 }
 
-// Accept takes the connection that a peer asks for.
+// Accept accepts a connection request of a peer.
 func (p *Poller) Accept(request verbs.ConnectionRequest) (*End, error) {
 	return p.open(request.Accept)
 }
@@ -107,7 +107,7 @@ func (e *End) receiveIn(bytes int, own func(memory []byte) error) bool {
 		}
 	}
 	if err != nil {
-		// Letters do as well.
+		// Eager messages suffice.
 		e.ringless = true
 		return false
 	}
@@ -115,7 +115,7 @@ func (e *End) receiveIn(bytes int, own func(memory []byte) error) bool {
 	return true
 }
 
-// lend makes the memory for what is written to the ring that the peer has offered.
+// lend makes the memory from which the ring that the peer has offered is written.
 func (e *End) lend(encoded []byte) error {
 	var offer Offer
 	if err := offer.Decode(encoded); err != nil {
@@ -139,8 +139,8 @@ func (e *End) lend(encoded []byte) error {
 	return nil
 }
 
-// Send sends a message of 1 to Options.MaxMessage bytes, which are the caller's again at
-// return. The error is verbs.ErrQueueFull if the caller may try again after a Poll.
+// Send sends a message of 1 to Options.MaxMessage bytes, which belong to the caller again at return. If it returns
+// verbs.ErrQueueFull, the caller may try again after a Poll.
 func (e *End) Send(payload []byte) error {
 	if e.neighbor != nil && e.lost == nil && len(payload) > 0 {
 		// An End that has ended has no pipe.
@@ -154,8 +154,7 @@ func (e *End) Send(payload []byte) error {
 	return e.send(payload, verbs.Segment{})
 }
 
-// SendFrom is Send of head and, behind it, of registered memory, which the card may read as
-// long as Lent.
+// SendFrom is Send of head followed by registered memory. The card may read that memory while Lent returns true.
 func (e *End) SendFrom(head []byte, body verbs.Segment) error { return e.send(head, body) }
 
 func (e *End) send(head []byte, body verbs.Segment) error {
@@ -225,14 +224,14 @@ func (e *End) write(w Write, body verbs.Segment) error {
 	return e.post(n, len(body.Memory) > 0)
 }
 
-// request returns one of the two requests that are used again and again.
+// request returns one of the two reused requests.
 func (e *End) request(i int, opcode verbs.Opcode, offset int) *verbs.SendRequest {
 	r := &e.requests[i]
 	r.Opcode, r.Flags, r.RemoteAddress, r.RKey = opcode, 0, e.peer.Address+uint64(offset), e.peer.RKey
 	return r
 }
 
-// gather has a request send segments. Short ones go inline if the card can do that.
+// gather sets the segments of a request. Short ones go inline if the card can do that.
 func (e *End) gather(r *verbs.SendRequest, i int, segments ...verbs.Segment) {
 	n, bytes := 0, 0
 	for _, s := range segments {
@@ -248,8 +247,8 @@ func (e *End) gather(r *verbs.SendRequest, i int, segments ...verbs.Segment) {
 	}
 }
 
-// post posts n of the requests. It signals the last one often enough to bound what is outstanding: requests,
-// letters, and what a card that resends has written. It always does so if memory of the program goes along.
+// post posts n of the requests. It signals the last one often enough to bound what is outstanding: requests, eager
+// messages, and the writes of a card that resends. It always signals if memory of the program is lent.
 func (e *End) post(n int, lends bool) error {
 	o := &e.poller.options
 	e.written += uint16(n)
@@ -271,14 +270,14 @@ func (e *End) post(n int, lends bool) error {
 	return nil
 }
 
-// The ID of a signalled request has the number of requests and of letters posted, and the mark. The ID
-// of a receive has a bit that says so, and the slot.
+// The ID of a signalled request has the numbers of requests and eager messages posted, and the mark. The ID of a
+// receive has a bit that says so, and the slot.
 const (
 	sentShift, markShift = 16, 32
 	receiveBit           = 1 << 63
 )
 
-// completed handles a completion.
+// completed processes a completion.
 func (e *End) completed(c *verbs.Completion) {
 	switch {
 	case c.Status != verbs.StatusSuccess:
@@ -327,7 +326,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 	return n
 }
 
-// Release gives the room of a message back.
+// Release frees a message.
 func (e *End) Release(a *Arrival) {
 	switch {
 	case e.err != nil || e.lost != nil || a.Err != nil:
@@ -341,11 +340,11 @@ func (e *End) Release(a *Arrival) {
 	}
 }
 
-// Lent reports whether the card may still read the memory of the last SendFrom. A poll, or the end of the
-// connection, makes it false.
+// Lent reports whether the card may still read the memory of the last SendFrom. A poll, or the end of the connection,
+// makes it false.
 func (e *End) Lent() bool { return e.lends }
 
-// Err is why the connection has ended.
+// Err returns why the connection has ended.
 func (e *End) Err() error { return e.err }
 
 // fail ends the connection.
@@ -361,7 +360,7 @@ func (e *End) fail(err error) {
 	_ = e.pair.Close()
 }
 
-// Close ends the connection and gives its memory back.
+// Close ends the connection and frees its memory.
 func (e *End) Close() error {
 	p := e.poller
 	if e.channel.ID < 0 {

@@ -11,11 +11,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Where two devices map each other's memory (verbs.Mapper) an End has a pipe (package pipe) in place of a
-// ring. Its owner, which receives, offers it by a letter. A peer that cannot map it answers so, and gets a ring.
+// If two devices map each other's memory (verbs.Mapper), an End has a pipe (package pipe) instead of a ring. Its owner,
+// the receiver, offers it by an eager message. A peer that cannot map it says so, and gets a ring.
 
-// pipeOfferHead is the length of an offer before the address of the device: Address and Length of the region in
-// 64 bits, and its RKey and the pipe's Lines and MaxMessage in 32, all in native byte order.
+// pipeOfferHead is the length of an offer before the address of the device: Address and Length of the region in 64
+// bits, and its RKey and the pipe's Lines and MaxMessage in 32, all in native byte order.
 const (
 	pipeOfferHead = 28
 	// mostAddress is the length of the longest address of a device.
@@ -23,14 +23,14 @@ const (
 	pipeOfferBytes = pipeOfferHead + mostAddress
 )
 
-// A desertedPipe belongs to a connection that has ended here. The peer may still store there: it has not said
-// that it has left.
+// A desertedPipe belongs to a connection that has ended here. The peer may still store there: it has not announced that
+// it has left.
 type desertedPipe struct {
 	reader *pipe.Reader
 	region verbs.MemoryRegion
 }
 
-// freeOwn frees the ring or pipe in which this side receives. A pipe is kept as long as the peer may store there.
+// freeOwn frees the ring or pipe in which this side receives. A pipe is kept while the peer may store there.
 func (e *End) freeOwn() error {
 	if in := e.channel.in.pipe; in != nil && e.offered && !in.Left() {
 		e.poller.deserted = append(e.poller.deserted, desertedPipe{in.Reader, e.own})
@@ -55,12 +55,12 @@ func (p *Poller) freeDeserted() error {
 // ownPipe makes the pipe in which this side receives, and reports whether there is one.
 func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
-	// Memory that the device does not take back stays. That does not end this connection.
+	// Memory that the device does not take back stays allocated. That does not end this connection.
 	_ = e.poller.freeDeserted()
 	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.OwnPipe(config, memory) })
 }
 
-// pipeOffer tells the peer of the pipe.
+// pipeOffer returns the offer of the pipe.
 func (e *End) pipeOffer() []byte {
 	config, region := pipeShape(e.poller.options.MaxMessage), e.own.Remote()
 	order := binary.NativeEndian
@@ -73,7 +73,7 @@ func (e *End) pipeOffer() []byte {
 	return append(offer, e.poller.device.Address()...)
 }
 
-// lendPipe maps the pipe that the peer has offered. If it cannot be mapped the peer is told.
+// lendPipe maps the pipe that the peer has offered. If it cannot be mapped, the peer is told.
 func (e *End) lendPipe(offer []byte) error {
 	if len(offer) <= pipeOfferHead || len(offer) > pipeOfferBytes {
 		return &ProtocolError{"the length of an offer of a pipe", uint64(len(offer)), pipeOfferHead + 1, pipeOfferBytes}
@@ -149,7 +149,7 @@ func (e *End) takePipe(into []Arrival) (n int) {
 	return n
 }
 
-// lose ends the connection once all that has come is taken.
+// lose ends the connection once everything that has arrived is taken.
 func (e *End) lose(err error) {
 	if e.err == nil && e.lost == nil {
 		e.lost = err
@@ -157,7 +157,7 @@ func (e *End) lose(err error) {
 	}
 }
 
-// bury takes what has come over lost connections, and ends those that are empty.
+// bury takes the messages of lost connections, and ends those that are empty.
 func (p *Poller) bury(into []Arrival) (n int) {
 	left := 0
 	for _, e := range p.lost {

@@ -4,32 +4,33 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A letter of an End is a stamp, a byte for its kind, seven of zero, and the payload.
+// letterHead is the length of the head of an End's eager message: a stamp, a byte for its kind, and seven of zero. The
+// payload follows.
 const letterHead = StampBytes + wordBytes
 
 const (
-	// kindNothing is a letter for its stamp alone.
+	// kindNothing is an eager message only for its stamp.
 	kindNothing byte = iota
 	kindMessage
 	kindOffer
-	// kindPipe offers a pipe. kindUnmapped answers that it cannot be mapped.
+	// kindPipe offers a pipe. kindUnmapped responds that it cannot be mapped.
 	kindPipe
 	kindUnmapped
 	kinds
 )
 
-// letterBytes is the length of the longest letter.
+// letterBytes returns the length of the longest eager message.
 func (p *Poller) letterBytes() int {
 	return padded(letterHead + max(p.options.MaxMessage, OfferBytes, pipeOfferBytes))
 }
 
-// letter returns the memory of a letter. Those that come have the first places, then those that go.
+// letter returns the eager buffer of a slot. The first slots are for receiving, the others for sending.
 func (e *End) letter(slot int) []byte {
 	n := e.poller.letterBytes()
 	return e.letters.Memory()[slot*n : (slot+1)*n]
 }
 
-// mail sends a letter.
+// mail sends an eager message.
 func (e *End) mail(kind byte, head []byte, body verbs.Segment) error {
 	o := &e.poller.options
 	if int(e.sent-e.gone) >= o.Letters || int(e.written-e.done)+2 > o.MaxSends {
@@ -46,8 +47,7 @@ func (e *End) mail(kind byte, head []byte, body verbs.Segment) error {
 	return e.post(1, len(body.Memory) > 0)
 }
 
-// tell sends the peer what it has to know, and the offer of a ring. It returns false if there was no
-// room for that.
+// tell sends the peer what it has to know, and the offer of a ring. It returns false if there was no room.
 func (e *End) tell() bool {
 	c := e.channel
 	if e.unmapped {
@@ -74,7 +74,7 @@ func (e *End) tell() bool {
 	return e.mail(kindNothing, nil, verbs.Segment{}) == nil
 }
 
-// takeLetters takes the letters that have come, and what is in the ring before them.
+// takeLetters takes the eager messages that have arrived, and the messages of the ring before them.
 func (e *End) takeLetters(into []Arrival) (n int) {
 	taken := 0
 	for ; taken < len(e.arrived) && n < len(into) && e.err == nil; taken++ {
@@ -106,10 +106,11 @@ func (e *End) takeLetters(into []Arrival) (n int) {
 	return n
 }
 
-// forget drops letters that were taken.
+// forget drops eager messages that were taken.
 func (e *End) forget(taken int) { e.arrived = e.arrived[:copy(e.arrived, e.arrived[taken:])] }
 
-// take handles the next letter in order. It returns 1 for a message, which becomes an arrival, else 0.
+// take processes the next eager message in order. It returns 1 for a message with payload, which it stores in arrival,
+// and 0 otherwise.
 func (e *End) take(letter []byte, slot int, arrival *Arrival) int {
 	e.poller.owe(e)
 	if len(letter) < letterHead || letter[StampBytes] >= kinds {
@@ -141,7 +142,7 @@ func (e *End) take(letter []byte, slot int, arrival *Arrival) int {
 	return 0
 }
 
-// await posts the receive of a letter.
+// await posts the receive of an eager buffer.
 func (e *End) await(slot int) {
 	e.place[0] = verbs.Segment{Memory: e.letter(slot), LKey: e.letters.LKey()}
 	e.receive[0] = verbs.ReceiveRequest{ID: receiveBit | uint64(slot), Segments: e.place[:]}

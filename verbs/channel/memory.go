@@ -19,8 +19,8 @@ func RingMemory(device verbs.Device, bytes int, access verbs.Access) (verbs.Memo
 	return region, nil
 }
 
-// FreeRing frees memory of RingMemory, if there is any. Its queue pair has been closed. Memory that the card
-// does not deregister stays.
+// FreeRing frees memory of RingMemory, or does nothing for nil. The queue pair has been closed. If the card does not
+// deregister the memory, it is not freed.
 func FreeRing(device verbs.Device, region verbs.MemoryRegion) error {
 	if region == nil {
 		return nil

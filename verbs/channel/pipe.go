@@ -13,41 +13,41 @@ import (
 // outlet is the pipe that this side writes to, in the memory of the peer.
 type outlet struct {
 	*pipe.Writer
-	// most is how long payloads may be.
+	// most is the maximum length of a payload.
 	most int
 }
 
-// inlet is the pipe that the peer writes to. Its messages are freed in any order, and their room is returned
-// in the order of the messages.
+// inlet is the pipe that the peer writes to. Its messages are freed in any order, and their room is returned in the
+// order of the messages.
 type inlet struct {
 	*pipe.Reader
 	most int
-	// freed has, for each message from first to next, its lines if it is freed, else zero, at its number
-	// modulo the length of freed, which is a power of two.
+	// freed has, for each message from first to next, its number of lines if it is freed, else zero. The index is the
+	// message's number modulo the length of freed, which is a power of two.
 	freed       []int32
 	first, next uint32
 }
 
-// PipeLines is the length of the pipes of a Poller, in lines of 64 bytes. MostPiped is the length of the
-// longest message that goes by one, in bytes.
+// PipeLines is the length of the pipes of a Poller, in lines of 64 bytes. MostPiped is the length of the longest
+// message that uses a pipe, in bytes.
 const (
 	PipeLines = 1024
 	MostPiped = 8 << 10
 )
 
-// pipeShape is that of a pipe for payloads of up to most bytes.
+// pipeShape returns the shape of a pipe for payloads of at most most bytes.
 func pipeShape(most int) pipe.Config {
 	return pipe.Config{Lines: PipeLines, MaxMessage: StampBytes + min(most, MostPiped)}
 }
 
-// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. It is for a channel
-// without a ring.
+// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. It is for a channel without a
+// ring.
 func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 	reader, err := pipe.NewReader(config, memory)
 	if err != nil {
 		return fmt.Errorf("channel: %w", err)
 	}
-	// A message takes a line at least.
+	// A message takes at least one line.
 	c.in.pipe = &inlet{Reader: reader, most: config.MaxMessage - StampBytes, freed: make([]int32, 1<<bits.Len(uint(config.Lines-1)))}
 	return nil
 }
@@ -55,13 +55,13 @@ func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 // OwnsPipe reports whether there is a pipe that the peer may write to.
 func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
 
-// disown forgets a pipe that the peer cannot write to.
+// disown drops a pipe that the peer cannot write to.
 func (c *Channel) disown() { c.in.pipe = nil }
 
-// errSecondPipe is an offer of a pipe behind another.
+// errSecondPipe is the error of a second offer of a pipe.
 var errSecondPipe = &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
 
-// LendPipe gives the sender half the pipe that the peer has offered. The peer may offer one only.
+// LendPipe gives the sender half the pipe that the peer has offered. The peer may offer only one.
 func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
 	if c.out.pipe != nil {
 		return errSecondPipe
@@ -82,8 +82,8 @@ func (c *Channel) leavePipe() {
 	}
 }
 
-// SendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing, and returns false, if there is
-// no pipe, the peer does not poll it, the message is too long, or there is no room. An error is final.
+// SendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing and returns false if there is
+// no pipe, or the peer does not poll it. So it does if the message is too long, or there is no room. An error is final.
 func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
 	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
 	if o == nil || n > o.most || heard&polledBit == 0 {
@@ -109,7 +109,7 @@ func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
 }
 
 // PollPipe takes the next message from the pipe, and reports whether there was one. A message stays there until the
-// letters before it have been taken. An error is final.
+// earlier eager messages have been taken. An error is final.
 func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 	in, p := &c.in, c.in.pipe
 	if in.err != nil {
@@ -145,7 +145,8 @@ func (c *Channel) PollPipe(m *Message) (some bool, err error) {
 	return true, nil
 }
 
-// unfit returns the error of a message in the pipe that is not the next one: nil if letters come before it.
+// unfit returns the error of a message in the pipe that is not the next one. It returns nil if eager messages come
+// before it.
 func (in *receiver) unfit(s stamp) error {
 	switch ahead := int32(s.sequence() - in.expected); {
 	case ahead < 0:
@@ -162,13 +163,13 @@ func (c *Channel) pending() bool {
 	return early && c.in.err == nil
 }
 
-// FreeOfPipe frees a message of PollPipe. Messages are freed once each, in any order.
+// FreeOfPipe frees a message of PollPipe. Each message must be freed once. The order does not matter.
 func (c *Channel) FreeOfPipe(m *Message) {
 	raceorder.BeforeTelling()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 
-// at returns the place of a message in freed.
+// at returns the entry of a message in freed.
 func (p *inlet) at(number uint32) *int32 { return &p.freed[number&uint32(len(p.freed)-1)] }
 
 func (p *inlet) free(number uint32, lines int) {
@@ -182,7 +183,7 @@ func (p *inlet) free(number uint32, lines int) {
 	p.Return(lines)
 }
 
-// freedBehind takes the messages from first on that are freed, and returns how many lines they have.
+// freedBehind takes the freed messages from first on, and returns their number of lines.
 func (p *inlet) freedBehind() (lines int) {
 	for freed := p.at(p.first); *freed != 0; freed = p.at(p.first) {
 		lines += int(*freed)

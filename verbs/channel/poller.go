@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Poller has all channels of a rank over one device: a completion queue, a polling set, and an [End]
-// for each peer. It and its Ends are for one goroutine at a time.
+// A Poller has all channels of a rank over one device: a completion queue, a polling set, and an [End] for each peer. A
+// Poller and its Ends are for one goroutine at a time.
 type Poller struct {
 	device     verbs.Device
 	attributes verbs.Attributes
@@ -20,61 +20,61 @@ type Poller struct {
 	// mapper is nil if there are no pipes.
 	mapper verbs.Mapper
 	set    *Set
-	// ends are by the ID of their channels, nil where one was closed; pairs by the number of
-	// their queue pairs.
+	// ends are indexed by the ID of their channels, nil where one was closed. pairs are by the number of their queue
+	// pairs.
 	ends  []*End
 	pairs map[uint32]*End
-	// lettered are the Ends with letters that were not taken, owing those that may have to send a stamp.
+	// lettered are the Ends with eager messages that were not taken, owing those that may have to send a stamp.
 	lettered, owing []*End
 	due             bool
-	// first is the place in the set of the ring to look at first. found counts the polls since the
-	// completion queue was polled.
+	// first is the index in the set of the ring to poll first. found counts the polls since the completion queue was
+	// polled.
 	first, found int
-	// piped: the last message came by a pipe. More are likely to, and the completion queue may wait.
-	// stuck: what is in a ring or pipe cannot be taken.
+	// piped: the last message came by a pipe, so that more are likely to and the completion queue may wait. stuck: a
+	// message in a ring or pipe cannot be taken.
 	piped, stuck bool
-	// calm: there is nothing to do but to look at the pipes. idle: the last poll found nothing.
+	// calm: only the pipes have to be polled. idle: the last poll found nothing.
 	calm, idle bool
-	// lost end once all that has come is taken. ended have ended.
+	// lost are the Ends that end once everything that has arrived is taken. ended have ended.
 	lost, ended []*End
-	// deserted are pipes whose memory must not be used again yet.
+	// deserted are pipes whose memory must not be reused yet.
 	deserted []desertedPipe
 	// full: the last poll had no room for more.
 	full bool
-	// completions are polled into.
+	// completions is the buffer of polls.
 	completions [16]verbs.Completion
 }
 
-// Options of a Poller. The zero value of each field stands for the default that it names.
+// Options are the options of a Poller. The zero value of each field stands for the default that it names.
 type Options struct {
-	// Ring is the shape of the rings in which this side receives, and the length of the longest ring of a peer that it
-	// writes to: DefaultConfig.
+	// Ring is the shape of the rings in which this side receives. It also bounds the length of a peer's ring that this
+	// side writes to. The default is DefaultConfig.
 	Ring Config
-	// Budget is how long it may take to look at all rings: DefaultBudget. If it is negative there are no
-	// rings, and all messages are letters.
+	// Budget is the time that polling all rings may take, DefaultBudget by default. If it is negative there are no
+	// rings, and all messages are eager messages.
 	Budget time.Duration
-	// Letters is how many letters a connection may have outstanding in each direction, at most mostLetters:
-	// 8. MaxMessage is the length of the longest message, the same on all ranks: Ring.MaxMessage.
+	// Letters is the number of eager messages that a connection may have outstanding in each direction, 8 by default.
+	// MaxMessage is the length of the longest message, the same on all ranks, by default Ring.MaxMessage.
 	Letters, MaxMessage int
-	// MaxSends of the queue pairs, at least 8: 128.
+	// MaxSends is that of the queue pairs, at least 8, 128 by default.
 	MaxSends int
-	// WithoutPipes has short messages go by the queue pair where the peer's memory could be mapped.
+	// WithoutPipes makes short messages use the queue pair even where the peer's memory could be mapped.
 	WithoutPipes bool
-	// SignalAll signals every request, to measure what that costs.
+	// SignalAll signals every request, to measure the cost of that.
 	SignalAll bool
-	// Completions is the capacity of the completion queue: 1<<14. Each connection needs MaxSends + Letters.
+	// Completions is the capacity of the completion queue, 1<<14 by default. Each connection needs MaxSends + Letters.
 	Completions int
 }
 
 const (
 	mostLetters = 128
 	fewestSends = 8
-	// After so many polls in turn that found something in rings, or by which something in a pipe was
-	// waited for, the completion queue is polled, too.
+	// mostFound is the number of consecutive polls that found something in rings, or waited for something in a pipe,
+	// after which the completion queue is polled too.
 	mostFound = 32
 )
 
-// NewPoller makes a Poller over a device.
+// NewPoller returns a Poller over a device.
 func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 	if options.Ring == (Config{}) {
 		options.Ring = DefaultConfig()
@@ -119,26 +119,26 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 	return p, nil
 }
 
-// An Arrival is a message that has come, or the end of a connection.
+// An Arrival is a received message, or the end of a connection.
 type Arrival struct {
 	End *End
-	// The payload is valid, and not to be written, until Release, or until the End is closed.
+	// The payload is valid, and must not be written to, until Release, or until the End is closed.
 	Message
-	// Err is why the connection has ended: there is no payload, and nothing to release.
+	// Err is why the connection has ended. There is then no payload and nothing to release.
 	Err error
 
 	slot int
 }
 
-// These are the slots of what is no letter.
+// The slots of messages that are not eager messages.
 const (
 	byRing = -1 - iota
 	byPipe
 )
 
-// Poll takes up to len(into) messages that have come, each connection's in order, and
-// returns how many. It looks at the rings and pipes. It polls the completion queue if it finds nothing
-// there; while messages come by pipes, and the rank does not Rest, only after 32 polls without a message.
+// Poll stores at most len(into) received messages in into and returns their number. The messages of each connection are
+// in order. It polls the rings and pipes, and the completion queue if it finds nothing there. While messages arrive by
+// pipes, and the rank does not Rest, it polls the completion queue only after 32 polls without a message.
 func (p *Poller) Poll(into []Arrival) (n int) {
 	if p.found++; p.calm && p.found < mostFound && len(into) > 0 {
 		if n = p.pollRings(into); p.calm {
@@ -154,10 +154,10 @@ func (p *Poller) Poll(into []Arrival) (n int) {
 	return n
 }
 
-// pollAll is Poll that sees to everything.
+// pollAll is Poll without shortcuts.
 func (p *Poller) pollAll(into []Arrival) (n int) {
 	if p.full && len(p.lettered) > 0 {
-		// There may have been no room for letters.
+		// There may have been no room for eager messages.
 		n = p.takeLetters(into)
 	}
 	if p.set.Len() > 0 {
@@ -199,7 +199,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 		}
 		return n
 	}
-	// The rings take turns as the first, so that one that is always full does not starve the others.
+	// Each ring is the first in turn, so that one that is always full does not starve the others.
 	if p.first++; p.first >= p.set.Len() {
 		p.first = 0
 	}
@@ -215,7 +215,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 	return n
 }
 
-// takeAt takes the messages of the member of the set at a place.
+// takeAt takes the messages of the member of the set at an index.
 func (p *Poller) takeAt(i int, into []Arrival) int {
 	n := p.ends[p.set.At(i).ID].takeRing(into)
 	if n == 0 {
@@ -235,7 +235,7 @@ func (p *Poller) pollQueue() {
 	}
 }
 
-// takeLetters takes the letters that have come, and what has to be taken before them.
+// takeLetters takes the eager messages that have arrived, and what has to be taken before them.
 func (p *Poller) takeLetters(into []Arrival) (n int) {
 	left := 0
 	for _, e := range p.lettered {
@@ -249,14 +249,14 @@ func (p *Poller) takeLetters(into []Arrival) (n int) {
 	return n
 }
 
-// heard counts a message of an end's.
+// heard counts a message of an End.
 func (p *Poller) heard(e *End) {
 	if p.set.Heard(e.channel) {
 		p.due, p.calm = true, false
 	}
 }
 
-// review changes who is polled.
+// review updates the set.
 func (p *Poller) review() {
 	p.due = false
 	join, leave := p.set.Review()
@@ -275,15 +275,15 @@ func (p *Poller) dismissed(leave []*Channel) {
 	}
 }
 
-// Rest has all peers send letters from now on: the rank is about to sleep on the device's channel,
-// which a write does not ring. Before each sleep the rank calls Rest, and polls until Poll finds nothing.
+// Rest makes all peers send eager messages from now on. It is for a rank that is about to sleep on the device's
+// channel, which a write does not ring. Before each sleep the rank calls Rest, and polls until Poll finds nothing.
 func (p *Poller) Rest() {
 	p.piped, p.calm = false, false
 	p.dismissed(p.set.LeaveAll())
 	p.tell()
 }
 
-// owe has tell look at an End.
+// owe adds an End to owing.
 func (p *Poller) owe(e *End) {
 	if !e.owes {
 		e.owes, p.calm = true, false
@@ -291,7 +291,7 @@ func (p *Poller) owe(e *End) {
 	}
 }
 
-// tell has all Ends in owing send what their peers have to know.
+// tell makes all Ends in owing send what their peers have to know.
 func (p *Poller) tell() {
 	left := 0
 	for _, e := range p.owing {
@@ -308,7 +308,7 @@ func (p *Poller) tell() {
 // Polled returns the number of rings that are polled.
 func (p *Poller) Polled() int { return p.set.Len() }
 
-// Close closes all ends. The memory of pipes into which peers may still store is given back with the device.
+// Close closes all Ends. The memory of pipes into which peers may still store is freed with the device.
 func (p *Poller) Close() error {
 	var err error
 	for _, e := range p.ends {

@@ -7,36 +7,36 @@ import (
 	"github.com/onesided/rma/internal/raceorder"
 )
 
-// receiver is the half of a channel that receives.
+// receiver is the receiving half of a channel.
 type receiver struct {
-	// head is the first word of the buffer where the next message begins, whose number is
-	// next. The ring is nil before Own.
+	// head is the first word of the buffer where the next message begins. next is the number of that buffer. The ring
+	// is nil before Own.
 	head   *atomic.Uint64
 	next   int
 	config Config
 	memory []byte
-	// expected is the number of the next message, by ring or as a letter.
+	// expected is the number of the next message, by ring or eager.
 	expected uint32
-	// taken counts the buffers of messages that were taken, as credits do.
+	// taken counts the buffers of taken messages, as credits do.
 	taken uint32
-	// tail is the buffer that is credited next. freed is, for each buffer where a message
-	// began that was freed, the message's span.
+	// tail is the next buffer to be credited. freed has, for each buffer where a freed message began, the message's
+	// span.
 	tail  int
 	freed []uint16
-	// listens: the peer may write to the ring. It has not yet said that it has left it.
+	// listens: the peer may write to the ring, because it has not yet said that it has left.
 	listens bool
-	// watched is where a polling set has the look at the ring or pipe, nil if it has not.
+	// watched is the polling set's look at the ring or pipe, nil if there is none.
 	watched *look
-	// pipe is in place of a ring, nil if there is none.
+	// pipe replaces the ring, nil if there is none.
 	pipe *inlet
 	err  error
 }
 
-// A Message lies in the ring until it is freed. Its payload must not be written: the sender relies
-// on what is there. A peer that breaks the protocol can change it meanwhile.
+// A Message lies in the ring until it is freed. Its payload must not be written to, because the sender relies on what
+// is there. A faulty peer can change it meanwhile.
 type Message struct {
 	Payload []byte
-	// buffer and span are small, so that a Message goes in registers.
+	// buffer and span are small, so that a Message is passed in registers.
 	buffer, span int32
 }
 
@@ -64,15 +64,15 @@ func (c *Channel) SetPolled(polled bool) {
 	c.tells.Store(uint64(tells))
 }
 
-// Polled reports what SetPolled has set last.
+// Polled returns the last value of SetPolled.
 func (c *Channel) Polled() bool { return stamp(c.tells.Load())&polledBit != 0 }
 
-// Draining reports whether the ring has left the set while the peer may still write to it. It is polled until
-// the peer has said that it has left it.
+// Draining reports whether the ring has left the set while the peer may still write to it. It must be polled until the
+// peer has said that it has left it.
 func (c *Channel) Draining() bool { return c.in.listens && !c.Polled() }
 
-// Poll takes the next message from the ring, if it is complete. A message stays there until the letters
-// before it have been taken. Messages without payload are taken and not returned. An error is final.
+// Poll takes the next message from the ring if it is complete. A message stays there until the earlier eager messages
+// have been taken. Messages without payload are taken and not returned. An error is final.
 func (c *Channel) Poll() (m Message, some bool, err error) {
 	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
 		if m, some = c.take(); !some || len(m.Payload) > 0 {
@@ -83,8 +83,8 @@ func (c *Channel) Poll() (m Message, some bool, err error) {
 	return Message{}, false, c.in.err
 }
 
-// Hear takes the messages without payload that come next in the ring, for the credits in their stamps. A
-// sender without credit calls it when it cannot take messages.
+// Hear takes the messages without payload that come next in the ring, for the credits in their stamps. A sender without
+// credit calls it when it cannot take messages.
 func (c *Channel) Hear() error {
 	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
 		if length, ok := c.in.complete(); !ok || length > 0 {
@@ -99,8 +99,7 @@ func (c *Channel) Hear() error {
 	return c.in.err
 }
 
-// take takes the next message. What a word says is checked as it was loaded, whatever the
-// peer stores there meanwhile.
+// take takes the next message. Each word is checked as it was loaded, whatever the peer stores there meanwhile.
 func (c *Channel) take() (m Message, some bool) {
 	in := &c.in
 	length, ok := in.complete()
@@ -143,7 +142,7 @@ func (c *Channel) take() (m Message, some bool) {
 	return m, true
 }
 
-// complete returns the payload's length of the message at the head, if all of it has come.
+// complete returns the length of the payload of the message at the head, if all of it has arrived.
 func (in *receiver) complete() (length int, ok bool) {
 	head := number(in.head.Load())
 	flag := head >> flagShift
@@ -163,7 +162,7 @@ func (in *receiver) complete() (length int, ok bool) {
 	return length, flag == flagWhole || number(word(in.memory, tail).Load()) == head
 }
 
-// hear takes what a message tells, which is the next one, and whether it may.
+// hear processes the stamp of the next message, and reports whether it is valid.
 func (c *Channel) hear(s stamp) bool {
 	heard := stamp(c.heard.Load())
 	owed := since(c.used.Load(), heard.credits())
@@ -183,8 +182,8 @@ func (c *Channel) hear(s stamp) bool {
 	return true
 }
 
-// Letter takes the stamp with which a letter begins, and reports whether the letter is the next message.
-// If not, the ring has the next one, which Poll takes. An error is final.
+// Letter processes the stamp with which an eager message begins, and reports whether it is the next message. If not,
+// the next one is in the ring, where Poll takes it. An error is final.
 func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 	in := &c.in
 	if in.err != nil {
@@ -198,7 +197,7 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 		turn = c.hear(s)
 		return turn, in.err
 	}
-	// What was written before the letter was sent is there.
+	// What was written before the eager message was sent is there.
 	if in.pipe != nil {
 		if early, err := in.pipe.holds(in.expected); early || err != nil {
 			return false, in.broken(err)
@@ -218,8 +217,8 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 	return false, in.fail("the number of a letter", uint64(s.sequence()), uint64(in.expected), uint64(in.expected))
 }
 
-// Free frees the buffers of a message, once. They are credited to the sender by the next message to it after
-// all earlier ones have been freed.
+// Free frees the buffers of a message, once. The next message to the sender credits them, after all earlier ones have
+// been freed.
 func (c *Channel) Free(m Message) {
 	in := &c.in
 	for buffer := int(m.buffer) + 1; buffer < min(int(m.buffer+m.span), in.config.Buffers); buffer++ {

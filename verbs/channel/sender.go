@@ -6,55 +6,54 @@ import (
 	"github.com/onesided/rma/internal/raceorder"
 )
 
-// sender is the half of a channel that sends.
+// sender is the sending half of a channel.
 type sender struct {
 	traits Traits
-	// config is the shape of the peer's ring, memory what was written to it: what is at the
-	// same place in both is the same, but for what belies and the first words of buffers,
-	// which are zero at the peer's. It is nil before the peer has offered its ring.
+	// config is the shape of the peer's ring, memory what was written to it. The same place has the same bytes in both,
+	// except for belies and the first words of buffers, which are zero at the peer. memory is nil before the peer has
+	// offered its ring.
 	config Config
 	memory []byte
-	// next is the buffer where the next message begins, placed how many bytes of its payload
-	// were given to the user.
+	// next is the buffer where the next message begins. placed is the number of bytes of its payload that Place has
+	// returned.
 	next, placed int
-	// sequence numbers the next message.
+	// sequence is the number of the next message.
 	sequence uint32
-	// completed is how many buffers' writes have completed, if the card resends.
+	// completed is the number of buffers whose writes have completed, if the card resends.
 	completed uint32
-	// told is what the peer was told last, left how often it had told to leave its ring when
-	// it was told that it is not used any more.
+	// told is the last stamp sent. left is the number of requests to leave the ring that the peer had sent when this
+	// side last said that it does not use the ring any more.
 	told stamp
 	left uint32
-	// belies is, for each buffer, the part of memory that may differ from the peer's: what a
-	// gather list has written from elsewhere. It is nil before there was one.
+	// belies is, for each buffer, the part of memory that may differ from the peer's: what a gather list has written
+	// from elsewhere. It is nil before the first such message.
 	belies []part
-	// pipe is in place of a ring, nil if the peer has offered none.
+	// pipe replaces the ring. It is nil if the peer has offered none.
 	pipe *outlet
 }
 
-// A part of a buffer, of whole words. It is empty if its ends are the same.
+// A part is a range of a buffer, in whole words. It is empty if its ends are equal.
 type part struct{ from, to uint32 }
 
-// A Write says what goes into the peer's ring for one message.
+// A Write describes what to write into the peer's ring for one message.
 type Write struct {
-	// Offset and Length of what goes by one write, in the ring and in the memory that is
-	// like it. If Flagged, the word at Flag goes by a second write, behind the first.
+	// Offset and Length are the first write, in the ring and in the sender's memory for it. If Flagged is set, a second
+	// write follows with the word at Flag.
 	Offset, Length int
 	Flagged        bool
 	Flag           int
-	// Gap bytes at GapAt, from Offset, are not of that memory but the payload that is
-	// gathered.
+	// Gap bytes at GapAt, relative to Offset, are not from that memory but from the gathered payload.
 	GapAt, Gap int
 }
 
-// FlagBytes is the length of what goes by the second write.
+// FlagBytes is the length of the second write.
 const FlagBytes = wordBytes
 
-// errSecondRing is an offer of a ring behind another.
+// errSecondRing is the error of a second offer of a ring.
 var errSecondRing = &ProtocolError{"the number of rings that the peer has offered", 2, 1, 1}
 
-// Lend gives the sender half the memory for what it writes to the ring that the peer has
-// offered: as long as that ring, zeroed, and the channel's from now on.
+// Lend gives the sender half the memory from which it writes to the ring that the peer has offered. It is as long as
+// that ring, zeroed, and belongs to the channel from now on.
 func (c *Channel) Lend(config Config, memory []byte) error {
 	if err := checkMemory(&config, memory); err != nil {
 		return err
@@ -79,10 +78,9 @@ func (c *Channel) room(span int) bool {
 		(!o.traits.Resends || since(used, o.completed)+taken <= o.config.Buffers)
 }
 
-// Place is where the payload of the next message is to be stored, n bytes of it, nil if it
-// cannot go by the ring now: there is no credit, it is too long, or the peer does not poll.
-// Called again before Seal, for more, it gives the same memory with what was stored. All
-// that is stored there must be sealed.
+// Place returns n bytes of memory for the payload of the next message. It returns nil if the message cannot use the
+// ring now: there is no credit, it is too long, or the peer does not poll. Called again before Seal, for more bytes, it
+// returns the same memory with its contents. All that is stored there must be sealed.
 func (c *Channel) Place(n int) []byte {
 	o := &c.out
 	if o.memory == nil || n < 0 || n > o.config.MaxMessage || !c.room(o.config.span(n)) {
@@ -93,13 +91,13 @@ func (c *Channel) Place(n int) []byte {
 	return o.memory[at : at+n : at+n]
 }
 
-// Seal makes a message of the first n bytes that Place gave last, and says what is to be
-// written for it, before anything else is. The memory is not changed before the peer has
-// taken the message, nor, if the card resends, before Completed tells of it.
+// Seal makes a message of the first n bytes of the last Place, and returns what to write for it before anything else.
+// The memory must not change before the peer has taken the message. If the card resends, it must not change before
+// Completed covers it.
 func (c *Channel) Seal(n int) Write { return c.seal(n, 0) }
 
-// SealGathered is Seal for a message of n bytes, of which the last gathered ones are not
-// where Place gave room for them, but elsewhere: in a gather list.
+// SealGathered is Seal for a message of n bytes, the last gathered of which are not in the memory of Place but
+// elsewhere, in a gather list.
 func (c *Channel) SealGathered(n, gathered int) Write { return c.seal(n, gathered) }
 
 func (c *Channel) seal(n, gathered int) Write {
@@ -121,7 +119,7 @@ func (c *Channel) seal(n, gathered int) Write {
 	binary.LittleEndian.PutUint64(o.memory[first+wordBytes:], uint64(c.stamp(true)))
 	w := Write{Offset: first, Length: tail - first}
 	if o.traits.Ordered {
-		// Also where it tells nothing: what is at its place is known from then on.
+		// Also if there is no tail to wait for: the word at its place is known from then on.
 		binary.LittleEndian.PutUint64(o.memory[tail:], head)
 		w.Length += wordBytes
 	}
@@ -141,8 +139,7 @@ func (c *Channel) seal(n, gathered int) Write {
 	return w
 }
 
-// old is the word that the peer has at an offset, if that is known. The first words of the
-// ring's buffers it has cleared.
+// old returns the peer's word at an offset, if it is known. The peer has cleared the first words of its buffers.
 func (o *sender) old(at int) (value uint64, known bool) {
 	buffer, within := at/o.config.BufferBytes, uint32(at%o.config.BufferBytes)
 	if within == 0 && buffer < o.config.Buffers {
@@ -156,9 +153,8 @@ func (o *sender) old(at int) (value uint64, known bool) {
 	return binary.LittleEndian.Uint64(o.memory[at:]), true
 }
 
-// belie notes what of memory may differ from the peer's, now that a message at first was
-// written up to end: of its n bytes those that were gathered, and what was stored for it and
-// is not in it. What was known to differ and was written over does not any more.
+// belie records what may differ from the peer's memory after a message at first was written until end: the gathered
+// ones of its n bytes, and what was stored for it but is not in it. A known difference that was overwritten is gone.
 func (o *sender) belie(first, n, gathered, end int) {
 	size := o.config.BufferBytes
 	if o.belies == nil {
@@ -178,7 +174,7 @@ func (o *sender) belie(first, n, gathered, end int) {
 	o.differ(end, payload+padded(o.placed))
 }
 
-// differ notes that memory may differ from one offset to another.
+// differ records that memory may differ in a range of offsets.
 func (o *sender) differ(from, to int) {
 	size := o.config.BufferBytes
 	for from < to {
@@ -194,8 +190,8 @@ func (o *sender) differ(from, to int) {
 	}
 }
 
-// stamp numbers a message and tells the peer what it is to be told. by says whether it goes
-// by ring or pipe, whatever has been heard since there was room.
+// stamp numbers a message and adds what the peer has to know. by says whether the message uses the ring or pipe; new
+// stamps of the peer since the check for room do not matter.
 func (c *Channel) stamp(by bool) stamp {
 	o := &c.out
 	heard := stamp(c.heard.Load())
@@ -206,7 +202,7 @@ func (c *Channel) stamp(by bool) stamp {
 	return c.told(by || polled)
 }
 
-// told is stamp but for what has been heard: uses says what the stamp tells of that.
+// told is stamp without what has been heard; uses is the stamp's uses bit.
 func (c *Channel) told(uses bool) stamp {
 	o, s := &c.out, stamp(c.tells.Load())
 	if uses {
@@ -218,28 +214,31 @@ func (c *Channel) told(uses bool) stamp {
 	return s
 }
 
-// StampLetter writes the stamp of a letter, the first StampBytes of one, which is then to be
-// sent before anything else is.
+// StampLetter writes the stamp of an eager message, its first StampBytes. The message must then be sent before anything
+// else.
 func (c *Channel) StampLetter(into []byte) {
 	raceorder.BeforeTelling()
 	binary.LittleEndian.PutUint64(into[:StampBytes], uint64(c.stamp(false)))
 }
 
-// NeedsTelling reports whether the peer has to be told what the next message would tell it,
-// though there is none: at least half of the ring is owed to it, it is to be told that its
-// ring is polled now or is not any more, or waits to be told that this side uses its own no
-// more. A letter without payload tells it; so does a message by ring, but for the last.
+// NeedsTelling reports whether a message must be sent although there is no payload. There are three reasons:
+//
+//   - At least half of the ring is owed to the peer.
+//   - The peer does not know yet whether its ring is polled.
+//   - The peer waits to learn that this side does not use the peer's ring any more.
+//
+// An eager message without payload carries that. So does a message by ring, except for the last reason.
 func (c *Channel) NeedsTelling() bool {
 	tells, told, heard := stamp(c.tells.Load()), c.out.told, stamp(c.heard.Load())
 	owed := since(tells.credits(), told.credits())
 	return (tells^told)&polledBit != 0 || heard.sequence() != c.out.left || owed > 0 && 2*owed >= int(c.buffers.Load())
 }
 
-// Mark is how many buffers of the peer's ring were used in all.
+// Mark returns the number of buffers of the peer's ring ever used.
 func (c *Channel) Mark() uint32 { return c.used.Load() }
 
-// Completed tells that what was written up to a mark has completed: if the card resends it
-// is not used again before.
+// Completed records that everything written until a mark has completed. If the card resends, a buffer is not reused
+// before.
 func (c *Channel) Completed(mark uint32) {
 	if since(mark, c.out.completed) <= since(c.used.Load(), c.out.completed) {
 		c.out.completed = mark

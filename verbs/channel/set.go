@@ -7,60 +7,58 @@ import (
 	"time"
 )
 
-// A Set is the polling set of a rank (3.3, 4.6): the channels whose rings it looks at, the
-// busiest ones, as many as the budget allows. It decides by the messages that it is told of,
-// by nothing else. It is for one goroutine at a time, with the receiver halves of its channels.
+// A Set is the polling set of a rank (3.3, 4.6): the channels whose rings it polls, the busiest ones, as many as the
+// budget allows. It decides only by the messages that Heard counts. It is for one goroutine at a time, together with
+// the receiver halves of its channels.
 type Set struct {
-	// looks are at where the members' next messages begin, side by side. Each channel changes
-	// its own.
+	// looks are at the places where the members' next messages begin, side by side. Each channel changes its own.
 	looks   []look
 	members []*Channel
 	seats   int
-	// touched are the channels with messages in this period. messages counts these.
+	// touched are the channels with messages in this period. messages counts these messages.
 	touched     []*Channel
 	messages    int
 	period      uint32
 	join, leave []*Channel
 }
 
-// traffic is what a set knows of a channel. score counts messages, times scoreOne, each period's
-// half as much as the one's after it, as of a period; seat is its place in the set + 1.
+// traffic is what a set knows of a channel. score counts messages, times scoreOne. Each period weighs half as much as
+// the next. period is the one for which score holds. seat is the index in the set + 1.
 type traffic struct {
 	recent, score, period uint32
 	seat                  int
 }
 
 const (
-	// DefaultBudget looks at 16 rings where one takes 9 ns, as in the paper (6.4), which has
-	// programs of up to 1024 processes send from no more than 11 to one (table 1).
+	// DefaultBudget polls 16 rings of 9 ns each, as in the paper (6.4). There, programs of up to 1024 processes send
+	// from at most 11 to one (table 1).
 	DefaultBudget = 150 * time.Nanosecond
-	// A period ends after so many messages.
+	// periodMessages is the number of messages of a period.
 	periodMessages = 64
 	scoreOne       = 1 << 8
-	// A channel joins a set that has a free seat with joinScore, and takes the seat of one that
-	// has less than its score divided by betterBy. One with less than leaveScore leaves.
+	// A channel joins a set with a free seat at joinScore. It takes the seat of a member whose score is below its own
+	// divided by betterBy. A member below leaveScore leaves.
 	joinScore  = 2 * scoreOne
 	betterBy   = 2
 	leaveScore = scoreOne / 8
 )
 
-// NewSet makes a set of as many channels as can be polled within a budget where to look at one
-// takes perRing.
+// NewSet returns a set of as many channels as can be polled within a budget if polling one takes perRing.
 func NewSet(budget, perRing time.Duration) *Set {
 	return &Set{seats: min(int(max(budget, 0)/max(perRing, 1)), mostSeats)}
 }
 
-// mostSeats bounds a set if a look costs nothing.
+// mostSeats bounds a set if polling costs nothing.
 const mostSeats = 1 << 10
 
-// Seats is how many channels can be members.
+// Seats returns the maximum number of members.
 func (s *Set) Seats() int { return s.seats }
 
-// Len returns the number of rings that are polled: those of the members, and those of channels that have
-// left, until their peers write there no more.
+// Len returns the number of rings that are polled: those of the members, and those of channels that have left while
+// their peers may still write there.
 func (s *Set) Len() int { return len(s.looks) }
 
-// Next returns the first place, from a place on, whose ring or pipe has something at its head, -1 if there is none.
+// Next returns the first index, from an index on, whose ring or pipe has something at its head, or -1 if there is none.
 func (s *Set) Next(from int) int {
 	for i := from; i < len(s.looks); i++ {
 		if s.looks[i].finds() {
@@ -70,11 +68,10 @@ func (s *Set) Next(from int) int {
 	return -1
 }
 
-// At is the channel at a place.
+// At returns the channel at an index.
 func (s *Set) At(i int) *Channel { return s.members[i] }
 
-// Heard counts a message of a channel, by ring or as a letter, and reports whether Review has
-// to be called.
+// Heard counts a message of a channel, by ring or eager, and reports whether Review has to be called.
 func (s *Set) Heard(c *Channel) (due bool) {
 	if c.traffic.recent++; c.traffic.recent == 1 {
 		s.touched = append(s.touched, c)
@@ -83,9 +80,9 @@ func (s *Set) Heard(c *Channel) (due bool) {
 	return s.messages >= periodMessages
 }
 
-// Review ends a period. join are the channels that should become members, the busiest first. The caller
-// adds each by Add, once it has a ring. leave have left the set; NeedsTelling holds for them. Both slices
-// are valid until the next Review.
+// Review ends a period. join are the channels that should become members, the busiest first. The caller adds each by
+// Add, once it has a ring. leave have left the set; NeedsTelling returns true for them. Both slices are valid until the
+// next Review.
 func (s *Set) Review() (join, leave []*Channel) {
 	s.period++
 	s.messages = 0
@@ -128,10 +125,10 @@ func (s *Set) Review() (join, leave []*Channel) {
 	return s.join, s.leave
 }
 
-// score is that of a channel now.
+// score returns the current score of a channel.
 func (s *Set) score(c *Channel) uint32 { return c.traffic.score >> min(s.period-c.traffic.period, 31) }
 
-// weakest is the member of the lowest score.
+// weakest returns the member with the lowest score.
 func (s *Set) weakest() (weakest *Channel) {
 	for _, c := range s.members {
 		if c.Polled() && (weakest == nil || s.score(c) < s.score(weakest)) {
@@ -160,13 +157,13 @@ func (s *Set) Add(c *Channel) {
 	}
 }
 
-// Remove forgets a channel that has ended.
+// Remove removes a channel that has ended.
 func (s *Set) Remove(c *Channel) {
 	if c.traffic.seat > 0 {
 		s.remove(c.traffic.seat - 1)
 	}
 	s.touched = slices.DeleteFunc(s.touched, func(other *Channel) bool { return other == c })
-	// One that goes on is counted anew.
+	// If the channel continues, it is counted anew.
 	c.traffic.recent = 0
 }
 
@@ -180,9 +177,9 @@ func (s *Set) remove(i int) {
 	s.members, s.looks = s.members[:last], s.looks[:last]
 }
 
-// LeaveAll has all members leave but those with a pipe, and they are to be told: for a rank that is
-// going to sleep, since a write wakes nobody. What is written until a peer has heard of it comes with the letter
-// by which it says so, and that wakes.
+// LeaveAll removes all members without a pipe, and returns the channels whose peers have to be told. It is for a rank
+// that is going to sleep, because a write wakes no rank. What a peer writes until it knows that comes before its eager
+// response, which wakes the rank.
 func (s *Set) LeaveAll() (leave []*Channel) {
 	s.leave = s.leave[:0]
 	for _, c := range s.members {
@@ -193,10 +190,10 @@ func (s *Set) LeaveAll() (leave []*Channel) {
 	return s.leave
 }
 
-// pollTime is how long this processor takes to look at a ring. It is measured once, over as many rings as a
-// large set has.
+// pollTime is the time that this processor takes to poll a ring. It is measured once, over as many rings as a large set
+// has.
 var pollTime = sync.OnceValue(func() time.Duration {
-	// The shortest of several measurements is taken: nothing has interrupted it.
+	// The shortest of several measurements is taken, because nothing has interrupted it.
 	const rings, rounds, tries = 64, 32, 8
 	var s Set
 	memory := make([]byte, rings*bufferStride)

@@ -6,9 +6,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// SetOf returns a polling set for a rank over a device, nil where a ring brings nothing. That is where the peer's
-// processor places what is written, and where a message takes no longer to serve than a look at a ring, together
-// with the second write that a device without OrderedWrites needs.
+// SetOf returns a polling set for a rank over a device, or nil if a ring gains nothing there. That is so if the peer's
+// processor places what is written. It is also so if serving a message takes no longer than polling a ring and the
+// second write of a device without OrderedWrites.
 func SetOf(device verbs.Device, budget time.Duration) *Set {
 	_, served := device.(verbs.Server)
 	if served {

@@ -7,16 +7,16 @@ import (
 	"github.com/onesided/rma/internal/bounds"
 )
 
-// The head word of a message, whose bytes come in rising order: the payload's length in 32
-// bits, 24 that are zero, and the flag, which therefore comes last. The tail word is the same.
+// The head word of a message has the payload's length in 32 bits, 24 bits of zero, and the flag. Its bytes arrive in
+// ascending order, so the flag comes last. The tail word is the same.
 const (
 	lengthBits = 32
 	flagShift  = 56
 )
 
-// Flags. A message has one of the first two where its tail word tells that it is complete:
-// that which makes the tail word differ from what is at its place. It has whole if its head
-// word is written by itself, behind all else, and there is no tail word.
+// The flags. A message whose tail word shows that it is complete has one of the first two: the one that makes the tail
+// word differ from what is at its place. A message has whole if its head word is written by itself, after everything
+// else, and there is no tail word.
 const (
 	flagOne uint64 = iota + 1
 	flagOther
@@ -25,10 +25,9 @@ const (
 
 func headWord(length int, flag uint64) uint64 { return uint64(length) | flag<<flagShift }
 
-// A stamp goes with each message, by ring or as a letter: its number in its direction; and
-// what is to be told of the other: how many buffers of its ring were freed in all, modulo
-// 2^creditBits, and whether that ring is polled. uses says whether the sender may use its
-// own ring before it is told again that it is polled.
+// A stamp goes with each message, by ring or eager. It has the message's number, and what the peer has to know of the
+// other direction: the number of buffers of its ring ever freed, modulo 2^creditBits, and whether that ring is polled.
+// uses says whether the sender may use its own ring before another stamp says that it is polled.
 type stamp uint64
 
 const (
@@ -42,35 +41,33 @@ const (
 func (s stamp) sequence() uint32 { return uint32(s) }
 func (s stamp) credits() uint32  { return uint32(s>>creditShift) & creditMask }
 
-// since is how far a count of credits is behind a later one.
+// since returns the difference of two counts of credits.
 func since(later, earlier uint32) int { return int((later - earlier) & creditMask) }
 
-// StampBytes is how long a stamp is. A letter begins with one, little-endian.
+// StampBytes is the length of a stamp, with which an eager message begins, little-endian.
 const StampBytes = wordBytes
 
-// A look is at a word of memory that somebody else writes, for whether a message begins there.
+// A look is a poll of a word of memory that another processor or card writes. It finds whether a message begins there.
 type look struct {
 	word *atomic.Uint64
-	// The word has the due bits where mask does if there is a message in a pipe, and has not if there
-	// is one in a ring.
+	// If pipe is set, there is a message when the masked word equals due; in a ring, when it differs from due.
 	mask, due uint64
 	pipe      bool
 }
 
-// ringLook is at the head word of a ring, which is zero before the message.
+// ringLook returns a look at the head word of a ring, which is zero before the message.
 func ringLook(head *atomic.Uint64) look { return look{word: head, mask: 1<<64 - 1} }
 
 func (l *look) finds() bool { return (l.word.Load()&l.mask == l.due) == l.pipe }
 
-// number is the value of the bytes of a word, which are little-endian, and the other way
-// round.
+// number converts a word between native byte order and little-endian.
 func number(native uint64) uint64 {
 	var bytes [wordBytes]byte
 	binary.NativeEndian.PutUint64(bytes[:], native)
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// word is that of a ring at an offset, which is a multiple of 8, as its memory is.
+// word returns the word at an offset of a ring's memory. Both are multiples of 8.
 func word(memory []byte, offset int) *atomic.Uint64 {
 	return bounds.Word(memory[offset : offset+wordBytes])
 }

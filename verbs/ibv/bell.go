@@ -4,10 +4,10 @@ package ibv
 
 import "github.com/onesided/rma/internal/eventchannel"
 
-// An armedBell is where the rank sleeps. A goroutine waits for the card's events and rings.
+// An armedBell is the event channel of the rank. A goroutine waits for the card's events and rings it.
 //
-// Whoever announces a sleep has every completion queue armed that is not, before he looks
-// whether something has come: what comes afterwards makes an event.
+// A sleeper announces itself, and then arms every completion queue that is not armed, before it checks for completions.
+// So later completions generate an event.
 type armedBell struct {
 	*eventchannel.Bell
 	// arm arms the queues.
@@ -23,6 +23,6 @@ func (b *armedBell) Prepare() uint32 {
 	return ticket
 }
 
-// Ring wakes all sleepers. A sleeper is announced before he looks for what the ringer has
-// done before.
+// Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
+// ringer's stores; so one sees the other.
 func (b *armedBell) Ring() { b.RingIfHeard() }

@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// A measurement is the best of so many trials, which end with the first that takes longestTrial.
+	// A measurement is the best of trials trials, and ends early after a trial that takes longestTrial.
 	trials       = 9
 	longestTrial = time.Second
-	// trialTrain is how many requests are posted together to learn of the gap between two,
-	// trialBytes how many bytes are moved to learn of the bandwidth.
+	// trialTrain is the number of requests posted together to measure the gap between two, trialBytes the number of
+	// bytes moved to measure the bandwidth.
 	trialTrain = 32
 	trialBytes = 64 << 10
-	// trialMessage is about as long as the messages of a window.
+	// trialMessage is approximately the length of a window's messages.
 	trialMessage = 64
-	// serving is what the CPUs do for a message beside what the card and the system do for it.
+	// serving is the CPU time for a message beside the work of the card and the system.
 	serving = 500 * time.Nanosecond
-	// A caller that waits looks again and again for as long as to sleep and be woken takes, at
-	// least for shortestSpin and at most for longestSpin.
+	// A waiting caller polls for the time that it takes to sleep and be woken, at least shortestSpin and at most
+	// longestSpin.
 	shortestSpin = 50 * time.Microsecond
 	longestSpin  = 500 * time.Microsecond
 )
 
-// usualCosts are those of cards of today, at the rate of the port. Copying is measured.
+// usualCosts returns the typical costs of cards at the rate of the port. Copying is measured.
 func (d *device) usualCosts() verbs.Costs {
 	costs := d.memory.Costs()
 	costs.Post, costs.Gap, costs.Serve = 200*time.Nanosecond, 20*time.Nanosecond, 5*time.Microsecond
@@ -40,12 +40,12 @@ func (d *device) usualCosts() verbs.Costs {
 	return costs
 }
 
-// Costs of the card.
+// Costs returns the costs of the card.
 func (d *device) Costs() verbs.Costs { return d.costs }
 
-// calibrate measures the costs by two queue pairs of the card that are connected to each other:
-// for what a card in hardware does in a microsecond one in software takes many. Where that fails
-// they stay as usual.
+// calibrate measures the costs by two queue pairs of the card that are connected to each other. A card in software
+// takes many microseconds for what a hardware card does in one. If the measurement fails, the costs stay the usual
+// ones.
 func (d *device) calibrate() {
 	d.costs, d.attributes.Spin = d.usualCosts(), shortestSpin
 	t := trial{device: d}
@@ -59,15 +59,15 @@ func (d *device) calibrate() {
 	d.door.teller.calibrated(&d.costs, t.err)
 }
 
-// A trial is two connected queue pairs, and memory of which both use the first half for what
-// they send and the second for what comes.
+// A trial is two connected queue pairs and their common memory. Both send from its first half and receive into its
+// second.
 type trial struct {
 	device *device
 	queue  verbs.CompletionQueue
 	pairs  [2]*queuePair
 	memory []byte
 	region verbs.MemoryRegion
-	// err is the first error. What was measured since is nothing.
+	// err is the first error. Results after it are invalid.
 	err    error
 	polled [2]verbs.Completion
 }
@@ -94,8 +94,8 @@ func (t *trial) open() (err error) {
 	return err
 }
 
-// adjoin connects a queue pair to another of the same card. Nobody is asked for the way there,
-// which takes seconds where nobody answers.
+// adjoin connects a queue pair to another of the same card. It does not resolve addresses over the network, which takes
+// seconds if there is no response.
 func (q *queuePair) adjoin(other *endpoint) error {
 	d := q.device
 	w := way{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
@@ -135,8 +135,7 @@ func (t *trial) close() {
 	}
 }
 
-// measure measures the costs, and how long it takes to be woken for a completion, unless there
-// is an error.
+// measure measures the costs, and the time to be woken for a completion, unless there is an error.
 func (t *trial) measure(costs *verbs.Costs) (woken time.Duration) {
 	word := t.request(verbs.OpRDMAWrite, 8)
 	write := t.best(func() time.Duration { return t.run(1, word) })
@@ -174,7 +173,7 @@ func (t *trial) measure(costs *verbs.Costs) (woken time.Duration) {
 	return woken
 }
 
-// register measures what regions cost.
+// register measures the costs of regions.
 func (t *trial) register(costs *verbs.Costs) {
 	const pages = trialBytes / 4096
 	region := func(bytes int) (register, deregister time.Duration) {
@@ -199,7 +198,7 @@ func (t *trial) register(costs *verbs.Costs) {
 	costs.DeregisterPage = max(deregister-costs.Deregister, 0) / (pages - 1)
 }
 
-// best is the shortest of several trials.
+// best returns the shortest of several trials.
 func (t *trial) best(try func() time.Duration) time.Duration {
 	shortest := time.Duration(math.MaxInt64)
 	for range trials {
@@ -211,7 +210,7 @@ func (t *trial) best(try func() time.Duration) time.Duration {
 	return shortest
 }
 
-// request moves so many bytes from one half of the memory to the other.
+// request returns a request that moves bytes from one half of the memory to the other.
 func (t *trial) request(opcode verbs.Opcode, bytes int) verbs.SendRequest {
 	remote := t.region.Remote()
 	r := verbs.SendRequest{Opcode: opcode, Flags: verbs.Signalled, Segments: []verbs.Segment{{Memory: t.memory[:bytes], LKey: t.region.LKey()}}}
@@ -227,7 +226,7 @@ func (t *trial) receive() {
 	_, t.err = t.pairs[1].PostReceive([]verbs.ReceiveRequest{r})
 }
 
-// run posts requests and waits for so many completions.
+// run posts requests and waits for a number of completions.
 func (t *trial) run(completions int, requests ...verbs.SendRequest) time.Duration {
 	begun := t.device.Now()
 	t.post(requests...)
@@ -255,7 +254,7 @@ func (t *trial) post(requests ...verbs.SendRequest) time.Duration {
 	return t.device.Now() - begun
 }
 
-// wait waits for so many completions.
+// wait waits for a number of completions.
 func (t *trial) wait(completions int) {
 	for begun := t.device.Now(); completions > 0 && t.err == nil; {
 		n := t.queue.Poll(t.polled[:])

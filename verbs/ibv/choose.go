@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// An mtu is the size of packets as cards number it: 1 is 256 bytes, 5 is 4096.
+// An mtu is a maximum packet size as cards number it: 1 is 256 bytes, 5 is 4096.
 type mtu uint8
 
 func (m mtu) bytes() int { return 128 << m }
 
-// mtuOf is the number of a size, 0 if there is none.
+// mtuOf returns the number of a size, or 0 if there is none.
 func mtuOf(bytes int) mtu {
 	for m := mtu(1); m <= 5; m++ {
 		if m.bytes() == bytes {
@@ -29,12 +29,12 @@ type port struct {
 	number int
 	state  portState
 	mtu    mtu
-	// message is the longest of one request, in bytes.
+	// message is the maximum length of a request, in bytes.
 	message uint64
 	lid     uint16
-	// ethernet tells that it is one of RoCE, global that the peers' addresses are GIDs.
+	// ethernet reports whether it is a RoCE port, global whether the peers' addresses are GIDs.
 	ethernet, global bool
-	// rate is how many bytes a second the link carries, 0 if that is not known.
+	// rate is the rate of the link in bytes per second, 0 if unknown.
 	rate float64
 	gids int
 }
@@ -52,10 +52,10 @@ func (s portState) String() string {
 	return fmt.Sprintf("in state %d", uint8(s))
 }
 
-// rateOf is the rate of a link in bytes a second by the codes of its speed and its width.
+// rateOf returns the rate of a link in bytes per second from the codes of its speed and width.
 func rateOf(speed, width uint8) float64 {
 	lanes := map[uint8]float64{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[width]
-	// What a lane carries of data, in bits a second: the first three code 8 bits in 10.
+	// The data rate of a lane in bits per second. The first three encode 8 bits in 10.
 	lane := map[uint8]float64{1: 2e9, 2: 4e9, 4: 8e9, 8: 10e9, 16: 13.64e9, 32: 25e9, 64: 50e9, 128: 100e9}[speed]
 	return lanes * lane / 8
 }
@@ -89,8 +89,8 @@ func (k gidKind) String() string {
 
 func (g *gid) ip() netip.Addr { return netip.AddrFrom16(g.address) }
 
-// merit orders entries: RoCE v2 is routed and is what cards of today are set up for, and an
-// IPv4 address is one that somebody has given to the interface.
+// merit orders entries. RoCE v2 is preferred because it is routed and usual, and an IPv4 address because it was
+// configured for the interface.
 func (g *gid) merit() int {
 	merit := 0
 	switch {
@@ -105,8 +105,7 @@ func (g *gid) merit() int {
 	return merit
 }
 
-// chooseGID finds the entry that the user wants, or else the best, the first of equal ones.
-// The error says what there is.
+// chooseGID returns the entry that the user wants, or the best, the first of equal ones. The error lists the entries.
 func chooseGID(entries []gid, wanted string) (gid, error) {
 	if wanted == "" {
 		if len(entries) == 0 {
@@ -154,7 +153,7 @@ func gidTexts(entries []gid) string {
 	return strings.Join(texts, ", ")
 }
 
-// parseDevice takes Options.Device apart. A port of 0 is any.
+// parseDevice parses Options.Device. A port of 0 means any port.
 func parseDevice(text string) (name string, port int, err error) {
 	name, number, ok := strings.Cut(text, ":")
 	if !ok {

@@ -14,13 +14,13 @@ import (
 
 const (
 	maxCapacity = 1 << 30
-	// The card's part of a queue holds its capacity at first, but no less and no more than these.
+	// leastRoom and mostRoom bound the initial size of the card's part of a queue, which is otherwise its capacity.
 	leastRoom = 256
 	mostRoom  = 4096
 )
 
-// firstRoom is how many completions the card's part of a queue holds at first. One that cannot
-// grow has its whole capacity, and room for what queue pairs take beyond that.
+// firstRoom returns the initial size of the card's part of a queue. A queue that cannot grow gets its whole capacity,
+// and room for what queue pairs take beyond that.
 func (l *limits) firstRoom(capacity int) int {
 	if l.queuesFixed {
 		return min(max(capacity+capacity/8, leastRoom), l.completions)
@@ -28,33 +28,33 @@ func (l *limits) firstRoom(capacity int) int {
 	return min(max(capacity, leastRoom), mostRoom, l.completions)
 }
 
-// completionQueue is a queue of the card, and what was taken out of that and not polled.
+// completionQueue is a queue of the card, and the completions that were taken from it and not polled.
 //
 // # It does not overflow
 //
-// The card's part has room for all requests that its queue pairs may have outstanding: it
-// grows when one is attached, or else takes no more of them. A request is outstanding until its
-// completion was taken out of there, so there is never more in it.
+// The card's part has room for all requests that its queue pairs may have outstanding. It grows when a queue pair is
+// attached, or takes no more queue pairs. A request is outstanding until its completion was taken from the card's part,
+// so that never has more.
 type completionQueue struct {
 	device   *device
 	queue    queue
 	capacity int
-	// armed tells that the next completion makes an event.
+	// armed: the next completion generates an event.
 	armed atomic.Bool
 
 	mu sync.Mutex
-	// attached is how many requests the queue pairs may have outstanding, stale how many
-	// completions there may be of such that are closed; uses counts the queue pairs.
+	// attached is the number of requests that the queue pairs may have outstanding, stale the number of completions
+	// that closed ones may have left. uses counts the queue pairs.
 	attached, stale, uses int
 	closed                bool
-	// broken tells that the card's part can be polled no more.
+	// broken: the card's part cannot be polled any more.
 	broken bool
 	tray   tray
-	// held[first:] was taken out while nobody asked for it.
+	// held[first:] was taken while no caller polled for it.
 	held  []verbs.Completion
 	first int
 
-	// ailing are queue pairs that have failed and may have more to flush.
+	// ailing are failed queue pairs that may have more to flush.
 	ailingMu sync.Mutex
 	ailing   []*queuePair
 	some     atomic.Bool
@@ -77,14 +77,14 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	c := &completionQueue{device: d, queue: q, capacity: max(capacity, 1)}
 	queues := append(slices.Clone(*d.queues.Load()), c)
 	d.queues.Store(&queues)
-	// One who sleeps has not armed it.
+	// A sleeper has not armed the new queue.
 	d.bell.Ring()
 	return c, nil
 }
 
-// arm has the next completion make an event.
+// arm makes the next completion generate an event.
 func (c *completionQueue) arm() {
-	// Under the mutex, so that nobody takes for armed what is just being armed.
+	// Under the mutex, so that armed is not seen as set before the queue is armed.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed && !c.armed.Swap(true) && c.queue.arm() != nil {
@@ -92,8 +92,8 @@ func (c *completionQueue) arm() {
 	}
 }
 
-// Poll takes completions: first those that were taken out before, then the card's, then those
-// of queue pairs that have failed and of which the card does not know.
+// Poll takes completions: first those that were taken before, then the card's, then those of failed queue pairs that
+// the card does not have.
 func (c *completionQueue) Poll(into []verbs.Completion) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +143,7 @@ func (c *completionQueue) take(into []verbs.Completion) (n int) {
 	return n
 }
 
-// look takes the card's completions, for as many as there is to be room, to see what has
-// become of the queue pairs.
+// look takes the card's completions, as many as there must be room for, to learn the state of the queue pairs.
 func (c *completionQueue) look() {
 	var some [batch]verbs.Completion
 	for len(c.held)-c.first < c.capacity {
@@ -160,7 +159,7 @@ func (c *completionQueue) look() {
 	}
 }
 
-// ail has a queue pair looked after that has failed.
+// ail adds a failed queue pair to ailing.
 func (c *completionQueue) ail(q *queuePair) {
 	c.ailingMu.Lock()
 	defer c.ailingMu.Unlock()
@@ -170,7 +169,7 @@ func (c *completionQueue) ail(q *queuePair) {
 	c.some.Store(true)
 }
 
-// flush completes what queue pairs that have failed still hold, once the card has told all.
+// flush completes the remaining requests of failed queue pairs, once the card has reported all.
 func (c *completionQueue) flush(into []verbs.Completion) (n int) {
 	c.ailingMu.Lock()
 	defer c.ailingMu.Unlock()
@@ -218,8 +217,8 @@ func (c *completionQueue) attach(requests int) error {
 	return nil
 }
 
-// detach takes back attach, for a queue pair of which completions may be left in the card's
-// queue, and forgets those that were taken out. A number of 0 is that of none.
+// detach undoes attach, for a queue pair whose completions may be left in the card's queue, and drops those that were
+// taken. A number of 0 is that of no queue pair.
 func (c *completionQueue) detach(requests int, q *queuePair) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +253,7 @@ func (c *completionQueue) Close() error {
 	return c.destroy()
 }
 
-// destroy does, with mu held.
+// destroy destroys the queue, with mu held.
 func (c *completionQueue) destroy() error {
 	c.closed = true
 	if err := c.queue.destroy(); err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Two queue pairs are connected in three steps. The side that calls says where its queue pair
-// is. The other, when its program accepts, connects its own to that and says where it is.
-// Then the first connects and says so: before, it would drop what the other sends, which is
-// kept until then.
+// Two queue pairs are connected in three steps. The calling side sends the endpoint of its queue pair. The called side,
+// when its program accepts, connects its own to that and sends its endpoint. Then the calling side connects and sends
+// ready. Before that, its card would drop requests, so the called side keeps them until then.
 
 // Connect starts a connection.
 func (d *device) Connect(address string, hello []byte, config verbs.QueuePairConfig) (verbs.QueuePair, error) {
@@ -58,7 +57,7 @@ func (d *device) follow(q *queuePair, address string, hello []byte) {
 	}
 }
 
-// answered goes on when the peer has answered.
+// answered continues after the peer has responded.
 func (q *queuePair) answered(l *line, k kind, payload []byte) error {
 	d := q.device
 	switch {
@@ -80,7 +79,7 @@ func (q *queuePair) answered(l *line, k kind, payload []byte) error {
 	return nil
 }
 
-// connectionRequest is a peer that has proved the key and said hello.
+// connectionRequest is a peer that has proved the key and sent its hello.
 type connectionRequest struct {
 	device *device
 	line   *line
@@ -131,7 +130,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// Hello is what the peer passed to Connect.
+// Hello returns what the peer passed to Connect.
 func (r *connectionRequest) Hello() []byte { return r.hello }
 
 // Accept makes the queue pair.
@@ -187,7 +186,7 @@ func (r *connectionRequest) begin() {
 	}
 }
 
-// lose notes the end of the line.
+// lose records the end of the line.
 func (r *connectionRequest) lose(err error) {
 	r.mu.Lock()
 	r.gone = err
@@ -198,7 +197,7 @@ func (r *connectionRequest) lose(err error) {
 	}
 }
 
-// printable is a text of the peer's as one may show it.
+// printable returns a text of the peer in printable form.
 func printable(text []byte) string {
 	quoted := fmt.Sprintf("%.300q", text)
 	return quoted[1 : len(quoted)-1]

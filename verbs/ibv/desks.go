@@ -4,7 +4,7 @@ package ibv
 
 import "sync"
 
-// desks are those of a device that nobody uses: as many as have posted at once.
+// desks are the unused desks of a device. There are as many as were ever in use at once.
 type desks struct {
 	mu   sync.Mutex
 	free []*desk
@@ -22,7 +22,7 @@ func (s *desks) take() *desk {
 	return d
 }
 
-// leave takes a desk back, which is empty.
+// leave returns a desk, which is empty.
 func (s *desks) leave(d *desk) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ type device struct {
 	limits     limits
 	attributes verbs.Attributes
 	costs      verbs.Costs
-	// rate is the port's in bytes a second, 0 if that is not known.
+	// rate is the port's rate in bytes per second, 0 if unknown.
 	rate    float64
 	opened  time.Time
 	bell    *armedBell
@@ -42,18 +42,18 @@ type device struct {
 	regions regionTable
 	desks   desks
 	watch   watch
-	// memory gives what AllocateMemory needs.
+	// memory provides the memory of AllocateMemory.
 	memory *shm.Device
 	closed atomic.Bool
 	// queues is replaced, never changed.
 	queues atomic.Pointer[[]*completionQueue]
 
-	// mu is held to make and end what the device has, and comes before every other.
+	// mu is held to make and end the parts of the device, and is taken before every other lock.
 	mu sync.Mutex
 
 	askedMu sync.Mutex
 	asked   []*connectionRequest
-	// waiting mirrors how many they are.
+	// waiting mirrors the length of asked.
 	waiting atomic.Int32
 }
 
@@ -62,16 +62,16 @@ var (
 	_ verbs.Severer = (*queuePair)(nil)
 )
 
-// Attributes of the device.
+// Attributes returns the attributes of the device.
 func (d *device) Attributes() verbs.Attributes { return d.attributes }
 
-// Now is the time since the device was opened.
+// Now returns the time since the device was opened.
 func (d *device) Now() time.Duration { return time.Since(d.opened) }
 
 // Copy copies with the CPU.
 func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *device) Channel() verbs.CompletionChannel { return d.bell }
 
 // AllocateMemory returns zeroed memory.
@@ -84,7 +84,7 @@ func (d *device) ReserveMemory(n int) ([]byte, error) {
 	return d.zeroed("ReserveMemory", n, d.memory.ReserveMemory)
 }
 
-// zeroed is n bytes that get makes.
+// zeroed returns n bytes that get makes.
 func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]byte, error) {
 	if d.closed.Load() {
 		return nil, d.closedError(call)
@@ -108,7 +108,7 @@ func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	return backed, nil
 }
 
-// FreeMemory gives memory back.
+// FreeMemory frees memory.
 func (d *device) FreeMemory(memory []byte) error {
 	if d.closed.Load() {
 		return d.closedError("FreeMemory")
@@ -119,7 +119,7 @@ func (d *device) FreeMemory(memory []byte) error {
 	return nil
 }
 
-// work runs f in a goroutine that Close waits for, and is false if the device is closed.
+// work runs f in a goroutine that Close waits for. It returns false if the device is closed.
 func (d *device) work(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,15 +130,15 @@ func (d *device) work(f func()) bool {
 	return true
 }
 
-// endpoint is where a queue pair of this device is.
+// endpoint returns the endpoint of a queue pair of this device.
 func (d *device) endpoint(number uint32) (endpoint, error) {
-	// The port's LID may be another than when the device was opened.
+	// The port's LID may have changed since the device was opened.
 	p, err := d.card.port(d.port)
 	return endpoint{number: number, packet: randomPacket(), mtu: d.mtu, gid: d.gid.address, kind: d.gid.kind, lid: p.lid, ethernet: p.ethernet,
 		readsOut: uint8(min(mostReads, d.limits.readsOut)), readsIn: uint8(min(mostReads, d.limits.readsIn))}, err
 }
 
-// transition says why a queue pair did not come into a state.
+// transition returns the error of a queue pair that did not reach a state.
 func (d *device) transition(number uint32, state string, w *way, cause error) error {
 	p, err := d.card.port(d.port)
 	if err != nil {
@@ -148,7 +148,7 @@ func (d *device) transition(number uint32, state string, w *way, cause error) er
 	return &TransitionError{Device: d.name, Port: d.port, QueuePair: number, State: state, Reason: w.explain(state, p, gids, d.limits, cause), Cause: cause}
 }
 
-// refused says what the card or the system has refused.
+// refused returns the error of what the card or the system has refused.
 func (d *device) refused(what string, cause error) error {
 	if errors.Is(cause, syscall.ENOMEM) || errors.Is(cause, syscall.EAGAIN) {
 		return fmt.Errorf("ibv: %s: %s: %w%s: %w", d.name, what, verbs.ErrMemory, lockedText(), cause)
@@ -156,7 +156,7 @@ func (d *device) refused(what string, cause error) error {
 	return fmt.Errorf("ibv: %s: %s: %w", d.name, what, cause)
 }
 
-// lockedText tells of the limit on locked memory, if there is one.
+// lockedText describes the limit on locked memory, if there is one.
 func lockedText() string {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil || limit.Cur == unix.RLIM_INFINITY {
@@ -165,7 +165,7 @@ func lockedText() string {
 	return fmt.Sprintf(" (this process may lock %s, RLIMIT_MEMLOCK: raise it with ulimit -l unlimited, limits.conf, or LimitMEMLOCK of the service that starts it)", errtext.Count(limit.Cur, "byte"))
 }
 
-// goneError says that the line to a peer has ended.
+// goneError returns the error of an ended line to a peer.
 func (d *device) goneError(peer string, err error) error {
 	switch {
 	case errors.Is(err, ErrProtocol):
@@ -204,7 +204,7 @@ func (d *device) Close() error {
 	}
 	d.door.working.Wait()
 	d.door.teller.close()
-	// What a line that was just made has left behind.
+	// A line that was just made may have left queue pairs.
 	for _, q := range d.pairs.all() {
 		errs = append(errs, q.Close())
 	}

@@ -24,21 +24,20 @@ import (
 )
 
 const (
-	// purpose is what the proof of a key is for.
+	// purpose is the purpose of the proof of the key.
 	purpose = "rma verbs/ibv 1"
-	// maxUnproven bounds the connections that are being accepted and have not proved
-	// the key.
+	// maxUnproven bounds the connections that are being accepted and have not proved the key.
 	maxUnproven = 128
-	// A peer that hangs up before the key is proved, as it does where many call at once, is called again, at most
-	// maxCalls times within the limit of a handshake. The pauses between grow from firstRest to longestRest.
+	// A peer that ends the connection before the key is proved, as a full one does, is called again, at most maxCalls
+	// times within the limit of a handshake. The pauses grow from firstRest to longestRest.
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond
-	// keyOfNobody is the length of the key that stands for none.
+	// keyOfNobody is the length of the key that stands for no key.
 	keyOfNobody = 32
 )
 
-// door is where lines are made.
+// door makes lines.
 type door struct {
 	device   *device
 	limit    time.Duration
@@ -56,7 +55,7 @@ type door struct {
 	leave   context.CancelFunc
 }
 
-// open listens, and finds the device's address.
+// open listens, and sets the device's address.
 func (o *door) open(options *Options) error {
 	o.key = options.Key
 	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
@@ -118,7 +117,7 @@ func parseAddress(address string) (hostPort string, id [identitySize]byte, err e
 	return "", id, argumentError("Connect: the address %.256q, an address of this device is host:port/%d hexadecimal digits", address, hex.EncodedLen(len(id)))
 }
 
-// Address of the device.
+// Address returns the address of the device.
 func (o *door) Address() string { return o.address }
 
 // serve accepts calls until the listener is closed.
@@ -129,7 +128,7 @@ func (o *door) serve() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Out of descriptors, most likely: some may come back.
+			// Most likely the process is out of descriptors, which may become free.
 			o.teller.warn("accepting", err)
 			o.unproven.MakeRoom()
 			time.Sleep(10 * time.Millisecond)
@@ -174,7 +173,7 @@ func (o *door) receive(conn net.Conn) {
 	}
 }
 
-// hear has the caller prove the key and reads its hello.
+// hear lets the caller prove the key and reads its hello.
 func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
 	_, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
 		return conn, conn.SetDeadline(time.Now().Add(o.limit))
@@ -191,7 +190,7 @@ func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
 	return r, r.parse(k, payload)
 }
 
-// parse reads the first message of the side that calls.
+// parse parses the first message of the calling side.
 func (r *connectionRequest) parse(k kind, payload []byte) error {
 	if k == kindHello && len(payload) > 0 && payload[0] != lineVersion {
 		r.line.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], lineVersion))
@@ -210,7 +209,7 @@ func (r *connectionRequest) parse(k kind, payload []byte) error {
 	return nil
 }
 
-// call makes a line to the device at address and says hello.
+// call makes a line to the device at address and sends the hello.
 func (o *door) call(address string, own *endpoint, hello []byte) (*line, error) {
 	hostPort, id, err := parseAddress(address)
 	if err != nil {
@@ -255,7 +254,7 @@ func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
 	return newLine(conn, "peer "+hostPort, o.lines.silence), nil
 }
 
-// uncalled says why there is no line, and of what class that is.
+// uncalled returns the error and its class if there is no line.
 func (o *door) uncalled(hostPort string, err error) error {
 	class := netcall.Class(err)
 	switch {

@@ -5,20 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrProtocol: a peer that has proved the key does not keep to the dialogue in which
-// queue pairs find each other.
+// ErrProtocol reports that a peer that has proved the key breaks the protocol of the line.
 var ErrProtocol = errors.New("ibv: not the dialogue of queue pairs")
 
-// A TransitionError is a queue pair that its card did not bring into a state.
+// A TransitionError reports that a card did not bring a queue pair into a state.
 type TransitionError struct {
-	// Device and Port are the card's; QueuePair is the number of the queue pair.
+	// Device and Port are the card's. QueuePair is the number of the queue pair.
 	Device    string
 	Port      int
 	QueuePair uint32
-	// State is the one that was wanted: INIT, RTR or RTS.
+	// State is the requested state: INIT, RTR or RTS.
 	State string
-	// Reason names the attribute that is wrong and what is allowed, or those that were
-	// asked for if all of them look right.
+	// Reason names the attribute that is wrong and what is allowed. If all look right, it lists the requested
+	// attributes.
 	Reason string
 	// Cause is the system's error.
 	Cause error
@@ -28,5 +27,5 @@ func (e *TransitionError) Error() string {
 	return fmt.Sprintf("ibv: %s port %d: queue pair %#x does not become %s: %s: %v", e.Device, e.Port, e.QueuePair, e.State, e.Reason, e.Cause)
 }
 
-// Unwrap gives the system's error.
+// Unwrap returns the system's error.
 func (e *TransitionError) Unwrap() error { return e.Cause }

@@ -17,10 +17,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// What is foreign is in this file and in post_unsafe.go. Pointers of the library's are kept
-// as what they are and never followed but for numbers that do not change; memory of Go's goes
-// to it as numbers, in calls that keep none of them, or as regions, whose memory does not move
-// and is referred to until they end.
+// All foreign code is used in this file and in post_unsafe.go. Pointers of the library are kept as they are, and
+// followed only to numbers that do not change. Go memory is passed as numbers, in calls that keep none of them, or as
+// regions, whose memory does not move and is referenced until they end.
 
 // listed is the system's list of cards.
 type listed struct {
@@ -43,17 +42,17 @@ func (l *listed) free() { C.ibv_free_device_list(l.list) }
 
 func (l *listed) name(i int) string { return C.GoString(C.ibv_get_device_name(l.cards[i])) }
 
-// file is the name of the device's file in /dev/infiniband.
+// file returns the name of the device's file in /dev/infiniband.
 func (l *listed) file(i int) string { return C.GoString(&l.cards[i].dev_name[0]) }
 
-// takesConnections tells whether the card's queue pairs are connected by what this package
-// exchanges: not those of iWARP, which run over TCP connections of their own, nor of cards whose
-// transport is another's, such as EFA, which has no reliable connections.
+// takesConnections reports whether the card's queue pairs can be connected by the addresses that this package
+// exchanges. It excludes iWARP, which uses TCP connections of its own, and other transports such as EFA, which has no
+// reliable connections.
 func (l *listed) takesConnections(i int) bool {
 	return l.cards[i].transport_type == C.IBV_TRANSPORT_IB
 }
 
-// A card is an open one.
+// A card is an open card.
 type card struct {
 	context *C.struct_ibv_context
 	domain  *C.struct_ibv_pd
@@ -83,7 +82,7 @@ func (l *listed) open(i int) (*card, error) {
 	return c, nil
 }
 
-// close closes the card, of which nothing is left but what open made.
+// close closes the card. Only what open made is left of it.
 func (c *card) close() {
 	if c.channel != nil {
 		C.ibv_destroy_comp_channel(c.channel)
@@ -98,15 +97,14 @@ func (c *card) close() {
 func (c *card) queueDescriptor() int { return int(c.channel.fd) }
 func (c *card) eventDescriptor() int { return int(c.context.async_fd) }
 
-// rxeVendor is the vendor of the card in software of Linux.
+// rxeVendor is the vendor of the software card of Linux.
 const rxeVendor = 0xffffff
 
-// mellanoxVendor is that of cards which write to the bus in rising order, as it is known of them
-// while no region is of relaxed ordering; and PCI Express and the processors of amd64 keep it.
-// That of Linux in software copies by whatever its kernel's memcpy is.
+// mellanoxVendor is the vendor of cards that are known to write to the bus in ascending order if no region has relaxed
+// ordering. PCI Express and amd64 processors keep that order. The software card of Linux copies by its kernel's memcpy.
 const mellanoxVendor = 0x02c9
 
-// limits are what a card can.
+// limits are the limits of a card.
 type limits struct {
 	ports                          int
 	depth, segments, completions   int
@@ -114,11 +112,9 @@ type limits struct {
 	readsOut, readsIn              int
 	atomics, coherentAtomics       bool
 	pagesOnDemand, atomicsOnDemand bool
-	// orderedWrites tells that the card and this machine place the bytes of a write in rising
-	// order.
+	// orderedWrites: the card and this machine place the bytes of a write in ascending order.
 	orderedWrites bool
-	// fencesFail tells that the card's fences cannot be relied on, queuesFixed that its queues
-	// cannot be made larger.
+	// fencesFail: the card's fences are unreliable. queuesFixed: its queues cannot be enlarged.
 	fencesFail, queuesFixed bool
 }
 
@@ -130,8 +126,7 @@ func (c *card) limits() (limits, error) {
 	l := limits{
 		ports: int(a.phys_port_cnt), depth: int(a.max_qp_wr), segments: int(a.max_sge), completions: int(a.max_cqe),
 		region: uint64(a.max_mr_size), readsOut: int(a.max_qp_init_rd_atom), readsIn: int(a.max_qp_rd_atom),
-		// The kernel's rdma_rxe may send nothing any more when a fenced message had to wait for
-		// a receive (Linux 6.1).
+		// The kernel's rdma_rxe may send nothing any more after a fenced message had to wait for a receive (Linux 6.1).
 		fencesFail:      a.vendor_id == rxeVendor,
 		orderedWrites:   a.vendor_id == mellanoxVendor && runtime.GOARCH == "amd64",
 		atomics:         a.atomic_cap != C.IBV_ATOMIC_NONE,
@@ -145,7 +140,7 @@ func (c *card) limits() (limits, error) {
 	return l, nil
 }
 
-// port asks for the state of a port.
+// port returns the state of a port.
 func (c *card) port(n int) (port, error) {
 	var a C.struct_ibv_port_attr
 	if rc := C.rma_query_port(c.context, C.uint8_t(n), &a); rc != 0 {
@@ -160,7 +155,7 @@ func (c *card) port(n int) (port, error) {
 	}, nil
 }
 
-// gids are the entries of the port's table that are in use.
+// gids returns the used entries of the port's table.
 func (c *card) gids(port int) ([]gid, error) {
 	entries := make([]C.struct_ibv_gid_entry, 1024)
 	n, err := C._ibv_query_gid_table(c.context, &entries[0], C.size_t(len(entries)), 0, C.sizeof_struct_ibv_gid_entry)
@@ -183,7 +178,7 @@ func (c *card) gids(port int) ([]gid, error) {
 // A memory is a registration.
 type memory struct{ mr *C.struct_ibv_mr }
 
-// register registers memory, which is not empty, and is referred to until deregister.
+// register registers memory, which is not empty, and is referenced until deregister.
 func (c *card) register(bytes []byte, access verbs.Access, onDemand bool) (memory, error) {
 	var flags C.int
 	for right, flag := range map[verbs.Access]C.int{
@@ -209,7 +204,7 @@ func (m memory) rkey() uint32 { return uint32(m.mr.rkey) }
 
 func (m memory) deregister() error { return number(C.ibv_dereg_mr(m.mr)) }
 
-// number is the error that the library gives as a number.
+// number converts an error that the library returns as a number.
 func number(rc C.int) error {
 	if rc == 0 {
 		return nil
@@ -223,7 +218,7 @@ func number(rc C.int) error {
 // A queue is the card's part of a completion queue.
 type queue struct{ cq *C.struct_ibv_cq }
 
-// newQueue makes a queue for at least so many completions.
+// newQueue makes a queue for at least a number of completions.
 func (c *card) newQueue(completions int) (queue, error) {
 	cq, err := C.ibv_create_cq(c.context, C.int(completions), nil, c.channel, 0)
 	if cq == nil {
@@ -232,34 +227,34 @@ func (c *card) newQueue(completions int) (queue, error) {
 	return queue{cq}, nil
 }
 
-// room is how many completions the queue holds.
+// room returns how many completions the queue holds.
 func (q queue) room() int { return int(q.cq.cqe) }
 
 func (q queue) resize(completions int) error {
 	return number(C.ibv_resize_cq(q.cq, C.int(completions)))
 }
 
-// arm has the next completion make an event.
+// arm makes the next completion generate an event.
 func (q queue) arm() error { return number(C.rma_arm(q.cq)) }
 
 func (q queue) destroy() error { return number(C.ibv_destroy_cq(q.cq)) }
 
-// queueEvent takes the event of a completion queue, and is false if there is none.
+// queueEvent takes the event of a completion queue. It returns false if there is none.
 func (c *card) queueEvent() (queue, bool) {
 	cq := C.rma_queue_event(c.channel)
 	return queue{cq}, cq != nil
 }
 
-// An event is what a card tells of itself.
+// An event is an asynchronous event of a card.
 type event struct {
 	kind eventKind
-	// pair is a queue pair's number, port a port's, queue the completion queue.
+	// pair is the number of a queue pair, port that of a port, queue the completion queue.
 	pair  uint32
 	port  int
 	queue queue
 }
 
-// event takes one, and is false if there is none.
+// event takes an event. It returns false if there is none.
 func (c *card) event() (event, bool) {
 	var e C.struct_rma_event
 	if C.rma_take_event(c.context, &e) == 0 {
@@ -283,10 +278,10 @@ func (c *card) event() (event, bool) {
 // A rawPair is the card's part of a queue pair.
 type rawPair struct{ qp *C.struct_ibv_qp }
 
-// sizes of a queue pair.
+// sizes are the sizes of a queue pair.
 type sizes struct{ sends, receives, segments, inline int }
 
-// newPair makes a queue pair, and tells how much inline data it takes.
+// newPair makes a queue pair, and returns how much inline data it supports.
 func (c *card) newPair(sends, receives queue, s sizes) (pair rawPair, inline int, err error) {
 	var a C.struct_ibv_qp_init_attr
 	a.send_cq, a.recv_cq = sends.cq, receives.cq

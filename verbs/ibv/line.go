@@ -17,19 +17,18 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A line is the connection over which two queue pairs find each other, and by whose end each
-// learns of the other's. It carries messages of a kind, a length of two bytes, and that many
-// bytes:
+// A line is the TCP connection over which two queue pairs exchange their addresses, and whose end tells each that the
+// other is gone. It carries messages of a kind, a length of two bytes, and that many bytes:
 //
-//	hello    version 1, identity of the device that is meant 8, endpoint, what Connect was given
+//	hello    version 1, identity of the called device 8, endpoint, hello of Connect
 //	accept   endpoint
 //	reject   the reason
 //	ready    nothing: requests may be sent to the side that has connected
 //	alive    nothing
 //	bye      nothing: the sender has ended the connection in order
 //
-// Numbers are big-endian. Either side sends alive every quarter of the time of silence after
-// which the other gives it up.
+// Numbers are big-endian. Each side sends alive four times per Options.Silence. The other side gives it up after that
+// time without a message.
 type line struct {
 	conn    net.Conn
 	peer    string
@@ -62,7 +61,7 @@ const (
 // newLine makes a line of a connection on which the key has been proved.
 func newLine(conn net.Conn, peer string, silence time.Duration) *line {
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		// Where it is refused the time of silence does the same.
+		// If the system refuses, the time of silence does the same.
 		if raw, err := tcp.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) {
 				_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
@@ -73,7 +72,7 @@ func newLine(conn net.Conn, peer string, silence time.Duration) *line {
 	return &line{conn: conn, peer: peer, silence: silence}
 }
 
-// send sends a message. That it fails is learned by who receives.
+// send sends a message. The receiving goroutine learns of a failure.
 func (l *line) send(k kind, payload []byte) {
 	message := make([]byte, headerSize, headerSize+len(payload))
 	message[0] = byte(k)
@@ -89,7 +88,7 @@ func (l *line) send(k kind, payload []byte) {
 // errBye is the end of a line whose other side has left.
 var errBye = errors.New("it has ended the connection")
 
-// receive waits for the next message that says something.
+// receive waits for the next message other than alive.
 func (l *line) receive() (kind, []byte, error) {
 	for {
 		var header [headerSize]byte
@@ -133,18 +132,17 @@ func (l *line) leave() {
 	l.end()
 }
 
-// end closes the line. Whoever receives on either side learns of it.
+// end closes the line. Both sides' receive returns an error.
 func (l *line) end() {
-	// Not after a send that waits: closing ends that.
+	// Close before Lock: a send that waits holds the mutex, and closing ends it.
 	_ = l.conn.Close()
 	l.mu.Lock()
 	l.ended = true
 	l.mu.Unlock()
 }
 
-// reject says why there is no connection, and that this was the last word. The line is
-// closed when the peer has closed it: one that is closed with bytes unread takes back what it
-// sent.
+// reject sends the reason why there is no connection, as the last message. The line is closed after the peer has closed
+// it: closing with unread bytes discards what was sent.
 func (l *line) reject(reason string) {
 	l.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
 	l.mu.Lock()
@@ -156,7 +154,7 @@ func (l *line) reject(reason string) {
 	_ = l.conn.Close()
 }
 
-// lines are those of a device. A goroutine keeps them alive.
+// lines are the lines of a device. A goroutine keeps them alive.
 type lines struct {
 	silence time.Duration
 	stop    chan struct{}
@@ -195,7 +193,7 @@ func (s *lines) close() {
 	}
 }
 
-// keep says alive on every line, four times in the time of silence.
+// keep sends alive on every line, four times in the time of silence.
 func (s *lines) keep() {
 	ticker := time.NewTicker(s.silence / 4)
 	defer ticker.Stop()

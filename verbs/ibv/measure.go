@@ -4,10 +4,10 @@ package ibv
 
 import "github.com/onesided/rma/verbs"
 
-// inlines are how many bytes of inline data are asked for, until a card takes so many.
+// inlines are the sizes of inline data that are tried until the card accepts one.
 var inlines = [...]int{mostInline, 128, 96, 64, 32, 0}
 
-// measure makes a queue pair to find out what those of this card take.
+// measure makes a queue pair to find the limits of this card's queue pairs.
 func (d *device) measure(p *port) error {
 	d.attributes = verbs.Attributes{
 		Name: deviceName + ":" + d.name, MaxSegments: min(mostSegments, d.limits.segments),
@@ -19,7 +19,7 @@ func (d *device) measure(p *port) error {
 	}
 	var pair rawPair
 	for _, wanted := range inlines {
-		// A card that takes less inline data says so in this way.
+		// A card that supports less inline data fails here.
 		var inline int
 		if pair, inline, err = d.card.newPair(q, q, sizes{sends: 1, receives: 1, segments: d.attributes.MaxSegments, inline: wanted}); err == nil {
 			d.attributes.MaxInline = min(inline, mostInline)

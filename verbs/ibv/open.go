@@ -26,13 +26,11 @@ const (
 	defaultHandshake = 5 * time.Second
 	// defaultAnswer is 4.096 us times 2 to the 16.
 	defaultAnswer = 268435456 * time.Nanosecond
-	// minLimit is the shortest Silence or HandshakeLimit: below, what is judged is how busy
-	// the machine is.
+	// minLimit is the shortest Silence or HandshakeLimit. A shorter limit would measure how busy the machine is.
 	minLimit = 50 * time.Millisecond
 )
 
-// Open opens a port of a card. Where there is none that can be used the error is a
-// *verbs.CapabilityError.
+// Open opens a port of a card. If there is none that can be used, it returns a *verbs.CapabilityError.
 func Open(options Options) (verbs.Device, error) {
 	if options.Listen == "" {
 		var err error
@@ -74,7 +72,7 @@ func Open(options Options) (verbs.Device, error) {
 	return d, nil
 }
 
-// openDoor opens what the card's port does not need.
+// openDoor opens what does not need the card's port.
 func (d *device) openDoor(options *Options) error {
 	d.door = door{device: d, limit: options.HandshakeLimit}
 	d.door.teller = teller{queue: logqueue.New(options.Logger), told: make(map[string]*told)}
@@ -96,7 +94,7 @@ func (d *device) openDoor(options *Options) error {
 	return nil
 }
 
-// arm has the next completion of every queue make an event.
+// arm makes the next completion of every queue generate an event.
 func (d *device) arm() {
 	for _, c := range *d.queues.Load() {
 		c.arm()
@@ -107,7 +105,7 @@ func incapable(reason string, cause error) error {
 	return &verbs.CapabilityError{Device: deviceName, Capability: "be opened", Reason: reason, Cause: cause}
 }
 
-// openCard finds the port that the options want, and opens its card.
+// openCard opens the card whose port matches the options.
 func (d *device) openCard(options *Options) error {
 	name, number, err := parseDevice(options.Device)
 	if err != nil {
@@ -140,7 +138,7 @@ func (d *device) openCard(options *Options) error {
 	return incapable(noCards(), nil)
 }
 
-// noCards says why the library lists none.
+// noCards returns why the library lists no cards.
 func noCards() string {
 	var known []string
 	entries, err := os.ReadDir("/sys/class/infiniband")
@@ -163,7 +161,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// try opens a card if it has the port, which is active.
+// try opens a card if it has the port and the port is active.
 func (d *device) try(l *listed, i, number int, options *Options) (err error) {
 	d.name = l.name(i)
 	if !l.takesConnections(i) {
@@ -206,10 +204,10 @@ func (d *device) try(l *listed, i, number int, options *Options) (err error) {
 	return d.measure(&p)
 }
 
-// unopened says why a card was not opened.
+// unopened returns the error of a card that was not opened.
 func (d *device) unopened(file string, cause error) error {
 	path := "/dev/infiniband/" + file
-	// What the library says is of the last of the ways that it has tried.
+	// The library's error is only that of the last way that it has tried.
 	switch err := unix.Access(path, unix.R_OK|unix.W_OK); {
 	case errors.Is(err, syscall.EACCES), errors.Is(cause, syscall.EACCES), errors.Is(cause, syscall.EPERM):
 		return incapable(fmt.Sprintf("%s: this user may not open %s; give it the right to read and write there (most systems: group rdma)", d.name, path), syscall.EACCES)
@@ -219,7 +217,7 @@ func (d *device) unopened(file string, cause error) error {
 	return d.refused("opening the card, whose file is "+path, cause)
 }
 
-// choosePort finds the port that is wanted, or the first that is active.
+// choosePort returns the wanted port, or the first that is active.
 func (d *device) choosePort(wanted int) (port, error) {
 	if wanted > d.limits.ports {
 		return port{}, incapable(fmt.Sprintf("%s has no port %d (RMA_IBV_DEVICE), it has %d", d.name, wanted, d.limits.ports), nil)

@@ -10,21 +10,21 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// The ID of a request, as the card knows it, names its queue pair and its place in the ring:
+// The ID of a request, as the card knows it, names its queue pair and its index in the ring:
 //
 //	63     it is a receive
 //	40-62  generation of the slot
 //	24-39  slot of the queue pair in the device's table
-//	 0-23  place in the ring, or one of the marks
+//	 0-23  index in the ring, or one of the marks
 //
-// What a queue pair leaves behind that was destroyed is of a generation before, and is not
-// taken for another's.
+// Completions of a destroyed queue pair have an earlier generation, and are not taken for another's.
 const (
 	receiveBit = 1 << 63
 	placeBits  = 24
 	slotBits   = 16
 	placeMask  = 1<<placeBits - 1
-	// markPlace is that of what is flushed last, fencePlace of what completes before a fence.
+	// markPlace is the index of the request that is flushed last, fencePlace that of a request that completes before a
+	// fence.
 	markPlace      = placeMask
 	fencePlace     = placeMask - 1
 	slots          = 1 << slotBits
@@ -43,7 +43,7 @@ type pairTable struct {
 	generation uint64
 }
 
-// add gives a queue pair its identity.
+// add assigns a queue pair its identity.
 func (t *pairTable) add(q *queuePair) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func (t *pairTable) add(q *queuePair) error {
 	return nil
 }
 
-// remove makes room for another.
+// remove removes a queue pair.
 func (t *pairTable) remove(q *queuePair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *pairTable) remove(q *queuePair) {
 	t.free = append(t.free, q.slot)
 }
 
-// of is the queue pair of a request's ID, nil if that is gone.
+// of returns the queue pair of a request's ID, or nil if that is gone.
 func (t *pairTable) of(id uint64) *queuePair {
 	slot := id >> placeBits % slots
 	page := t.pages[slot/pageSlots].Load()
@@ -87,7 +87,7 @@ func (t *pairTable) of(id uint64) *queuePair {
 	return q
 }
 
-// all are the queue pairs now.
+// all returns the current queue pairs.
 func (t *pairTable) all() (all []*queuePair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,7 +99,7 @@ func (t *pairTable) all() (all []*queuePair) {
 	return all
 }
 
-// complete makes a completion of one of the card's, and is false if that is nobody's.
+// complete translates a completion of the card. It returns false if its queue pair is gone.
 func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
 	id := t.id(i)
 	q := d.pairs.of(id)
@@ -127,11 +127,11 @@ func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
 	}
 	switch {
 	case status == verbs.StatusRemoteOperation && e.opcode <= verbs.OpSendImmediate:
-		// Receives are checked when they are posted: what the peer cannot carry out is a
-		// message longer than its receive, which some cards do not tell from that.
+		// Receives are checked when they are posted. So what the peer cannot execute is a message longer than its
+		// receive, which some cards report in this way.
 		status = verbs.StatusRemoteInvalid
 	case t.isLocal(i) && d.portDown():
-		// It has not left, and the segments are not the reason.
+		// The request has not left, and its segments are not the reason.
 		status = verbs.StatusRetryExceeded
 	}
 	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: e.opcode}

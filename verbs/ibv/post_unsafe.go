@@ -19,18 +19,17 @@ import (
 )
 
 const (
-	// batch is how many requests or completions one call takes.
+	// batch is the maximum number of requests or completions of one call.
 	batch = C.RMA_BATCH
-	// deskSegments are the segments of one call: on average two for each request.
+	// deskSegments is the maximum number of segments of one call: on average two per request.
 	deskSegments = 2 * batch
 	mostSegments = 16
 	mostInline   = 256
 )
 
-// A desk is where requests are written in the form of the foreign call. It holds addresses
-// as numbers, so the collector and the rules of cgo have nothing to look at: what keeps the
-// memory in its place is its region, which refers to it, and inline data is copied to the
-// desk. It is on the heap, which does not move.
+// A desk is the batch buffer in which requests are written in the form of the foreign call. It holds addresses as
+// numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and inline data
+// is copied to the desk. The desk is on the heap, which does not move.
 type desk struct {
 	sends    [batch]C.struct_rma_send
 	receives [batch]C.struct_rma_receive
@@ -40,7 +39,7 @@ type desk struct {
 	requests, used, inlined int
 }
 
-// full tells whether another request may not find room.
+// full reports whether there may be no room for another request.
 func (d *desk) full() bool {
 	return d.requests == batch || d.used > deskSegments-mostSegments
 }
@@ -65,7 +64,7 @@ var sendFlags = func() (flags [8]C.uint32_t) {
 	return flags
 }()
 
-// send adds a request that CheckSend found good.
+// send adds a request that CheckSend has accepted.
 func (d *desk) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
 	f := &d.sends[d.requests]
 	f.id, f.remote, f.rkey = C.uint64_t(id), C.uint64_t(r.RemoteAddress), C.uint32_t(r.RKey)
@@ -86,7 +85,7 @@ func (d *desk) receive(id uint64, r *verbs.ReceiveRequest) {
 	d.requests++
 }
 
-// add adds segments, but for empty ones: to some cards a length of 0 is 2 GiB.
+// add adds the segments that are not empty: some cards take a length of 0 as 2 GiB.
 func (d *desk) add(segments []verbs.Segment) (added int) {
 	for i := range segments {
 		s := &segments[i]
@@ -114,40 +113,40 @@ func (d *desk) copy(segments []verbs.Segment) (added C.uint16_t) {
 	return 1
 }
 
-// clear makes the desk empty.
+// clear empties the desk.
 func (d *desk) clear() { d.requests, d.used, d.inlined = 0, 0, 0 }
 
-// postSends posts what is on the desk and tells how many requests the card took.
+// postSends posts the requests on the desk and returns how many the card took.
 func (p rawPair) postSends(d *desk) (taken int, err error) {
 	var n C.int
 	rc := C.rma_post_send(p.qp, &d.sends[0], &d.segments[0], C.int(d.requests), &n)
 	return int(n), number(rc)
 }
 
-// postReceives does for receives.
+// postReceives posts the receives on the desk and returns how many the card took.
 func (p rawPair) postReceives(d *desk) (taken int, err error) {
 	var n C.int
 	rc := C.rma_post_receive(p.qp, &d.receives[0], &d.segments[0], C.int(d.requests), &n)
 	return int(n), number(rc)
 }
 
-// A tray is where completions are put by the foreign call.
+// A tray receives the completions of the foreign call.
 type tray struct {
 	done [batch]C.struct_rma_completion
 }
 
-// poll takes up to n completions, n at most batch.
+// poll takes at most n completions, n at most batch.
 func (q queue) poll(t *tray, n int) int {
 	return int(C.rma_poll(q.cq, &t.done[0], C.int(n)))
 }
 
-// id, status and the others are those of a completion on the tray.
+// id and the other methods return the fields of a completion on the tray.
 func (t *tray) id(i int) uint64        { return uint64(t.done[i].id) }
 func (t *tray) bytes(i int) uint32     { return uint32(t.done[i].bytes) }
 func (t *tray) immediate(i int) uint32 { return uint32(t.done[i].immediate) }
 func (t *tray) vendor(i int) uint32    { return uint32(t.done[i].vendor) }
 
-// received is the opcode of the completion of a receive.
+// received returns the opcode of the completion of a receive.
 func (t *tray) received(i int) verbs.Opcode {
 	if t.done[i].flags&C.IBV_WC_WITH_IMM != 0 {
 		return verbs.OpReceiveImmediate
@@ -155,8 +154,8 @@ func (t *tray) received(i int) verbs.Opcode {
 	return verbs.OpReceive
 }
 
-// statuses are in the words of package verbs. What it has no word for is an operation that
-// the peer, or this side, could not carry out.
+// statuses translates statuses to those of package verbs. A status without an equivalent is an operation that the peer,
+// or this side, could not execute.
 var statuses = map[C.uint32_t]verbs.Status{
 	C.IBV_WC_SUCCESS:            verbs.StatusSuccess,
 	C.IBV_WC_LOC_LEN_ERR:        verbs.StatusLocalLength,
@@ -173,7 +172,7 @@ var statuses = map[C.uint32_t]verbs.Status{
 	C.IBV_WC_REM_INV_RD_REQ_ERR: verbs.StatusRemoteInvalid,
 }
 
-// status is that of a completion.
+// status returns the status of a completion.
 func (t *tray) status(i int) verbs.Status {
 	if t.done[i].status == C.IBV_WC_SUCCESS {
 		return verbs.StatusSuccess
@@ -184,11 +183,11 @@ func (t *tray) status(i int) verbs.Status {
 	return verbs.StatusRemoteOperation
 }
 
-// isLocal tells that this side's queue pair could not carry a request out, for whatever reason.
+// isLocal reports whether this side's queue pair could not execute a request, for whatever reason.
 func (t *tray) isLocal(i int) bool { return t.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
 
-// receiveStatus is that of a receive. Some cards have the status of a receive say what the
-// peer did, or that this side cannot carry it out where the message is too long.
+// receiveStatus returns the status of a receive. For a message that is too long, some cards report in a receive what
+// the peer did, or that this side cannot execute it.
 func (t *tray) receiveStatus(i int) verbs.Status {
 	switch t.done[i].status {
 	case C.IBV_WC_REM_INV_REQ_ERR, C.IBV_WC_LOC_QP_OP_ERR:
@@ -199,7 +198,7 @@ func (t *tray) receiveStatus(i int) verbs.Status {
 	return t.status(i)
 }
 
-// name is the library's name of a completion's status.
+// name returns the library's name of a completion's status.
 func (t *tray) name(i int) string {
 	return C.GoString(C.ibv_wc_status_str(C.enum_ibv_wc_status(t.done[i].status)))
 }

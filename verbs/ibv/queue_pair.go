@@ -18,21 +18,21 @@ import (
 const (
 	defaultDepth = 128
 	maxDepth     = 1 << 20
-	// resolutions is how often the system is asked to find the peer's address on the network,
-	// for which it takes up to a second.
+	// resolutions is how often the system is asked to resolve the peer's address on the network. Each attempt takes at
+	// most a second.
 	resolutions = 3
 )
 
-// queuePair is one of the card's and what it has been given.
+// queuePair is a queue pair of the card, and the requests that it was given.
 //
 // # How it fails
 //
-// The first error, be it a completion's, an event's or the end of the line to the peer, puts
-// the card's queue pair in its error state, in which the card flushes what it has. Behind that
-// goes a request that only marks the end: when it is flushed too, whatever the card had and
-// has not told of went well and was not signalled. Then what it never had is flushed here, as
-// is what is posted later. Receives are all told of, so they are only counted. Where the card
-// can tell nothing any more, because it or its completion queue has failed, all is flushed here.
+// The first error is that of a completion, of an event, or the end of the line to the peer. It puts the card's queue
+// pair in its error state, in which the card flushes the outstanding requests. After those, this package posts a
+// request that only marks the end. When the mark is flushed, every earlier request that the card has not reported has
+// succeeded and was unsignalled. Then this package flushes the requests that the card never had, and those posted
+// later. All receives are reported, so they are only counted. If the card can report nothing any more, because it or
+// its completion queue has failed, this package flushes everything.
 type queuePair struct {
 	device          *device
 	raw             rawPair
@@ -40,38 +40,36 @@ type queuePair struct {
 	slot            int
 	identity        uint64
 	sends, receives *completionQueue
-	// room is what the queue pair takes of each of them.
+	// sendRoom and receiveRoom are the completions that the queue pair reserves in its queues.
 	sendRoom, receiveRoom int
 	own                   endpoint
 
 	state   atomic.Uint32
 	sending ring
-	// receiving is of receives.
+	// receiving is the ring of receives.
 	receiving ring
 
-	// joining is held while the card's queue pair is connected, which may take seconds, and
-	// to destroy it. It comes before mu.
+	// joining is held while the card's queue pair is connected, which may take seconds, and to destroy it. It is taken
+	// before mu.
 	joining sync.Mutex
-	// mu comes behind a completion queue's mu, and before everything else.
+	// mu is taken after a completion queue's mu, and before every other lock.
 	mu sync.Mutex
-	// err is why it is in StateError; closed tells that it is destroyed.
+	// err is why the queue pair is in StateError. closed: it is destroyed.
 	err    error
 	closed bool
-	// live tells that the card's queue pair is connected, open that the peer's is too, so that
-	// requests may leave.
+	// live: the card's queue pair is connected. open: the peer's is connected too, so that requests may leave.
 	live, open bool
 	line       *line
-	// early are the requests that wait for that, or behind a fence, with copies of what is not
-	// the device's.
+	// early are the requests that wait for that, or for a fence, with copies of what does not belong to the device.
 	early         []verbs.SendRequest
 	earlyReceives []verbs.ReceiveRequest
-	// lastRead is behind the last read or atomic that the card was given; fencing tells that a
-	// fenced request waits for it.
+	// lastRead is the position after the last read or atomic that the card was given. fencing: a fenced request waits
+	// for it.
 	lastRead uint64
 	fencing  bool
 }
 
-// newPair makes a queue pair, which is not connected.
+// newPair makes an unconnected queue pair.
 func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	sends, ok1 := config.SendQueue.(*completionQueue)
 	receives, ok2 := config.ReceiveQueue.(*completionQueue)
@@ -87,7 +85,7 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 			return nil, d.argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *depth, most, min(defaultDepth, most))
 		}
 	}
-	// Two more than are posted: those that mark the end, and a fence.
+	// Two more than the user may post: the mark of the end, and a fence.
 	q := &queuePair{device: d, sends: sends, receives: receives, sending: newRing(config.MaxSends), receiving: newRing(config.MaxReceives),
 		sendRoom: config.MaxSends + 2, receiveRoom: config.MaxReceives}
 	if err := sends.attach(q.sendRoom); err != nil {
@@ -105,7 +103,7 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	return q, nil
 }
 
-// create makes the card's part, and gives it its place in the device.
+// create makes the card's part, and adds it to the device.
 func (q *queuePair) create() error {
 	d := q.device
 	d.mu.Lock()
@@ -133,13 +131,13 @@ func (q *queuePair) create() error {
 	return nil
 }
 
-// Number is the card's.
+// Number returns the card's number.
 func (q *queuePair) Number() uint32 { return q.number }
 
-// State is the state now.
+// State returns the current state.
 func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
 
-// Err says why the queue pair is in StateError.
+// Err returns why the queue pair is in StateError.
 func (q *queuePair) Err() error {
 	if q.State() != verbs.StateError {
 		return nil
@@ -177,8 +175,8 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	return n, err
 }
 
-// check says what is wrong with a request, or that there is no room for it. The card checks
-// segments itself, but an atomic's when the peer's memory has been changed already.
+// check returns the error of a malformed request, or that there is no room for it. The card checks segments itself, but
+// those of an atomic only after the peer's memory has changed.
 func (q *queuePair) check(r *verbs.SendRequest) error {
 	if _, err := q.device.attributes.CheckSend(r); err != nil {
 		return err
@@ -195,7 +193,7 @@ func (q *queuePair) check(r *verbs.SendRequest) error {
 	return nil
 }
 
-// give puts a request on the desk, and is false if it has to wait for a fence.
+// give puts a request on the desk. It returns false if the request has to wait for a fence.
 func (q *queuePair) give(d *desk, r *verbs.SendRequest, number uint64) bool {
 	if q.err != nil {
 		return false
@@ -218,8 +216,8 @@ func (q *queuePair) give(d *desk, r *verbs.SendRequest, number uint64) bool {
 	return true
 }
 
-// fence posts a request that completes behind all earlier ones, of which the last read or
-// atomic may not be signalled. It is for cards whose own fences fail.
+// fence posts a request that completes after all earlier ones, whose last read or atomic may be unsignalled. It is for
+// cards whose own fences fail.
 func (q *queuePair) fence(d *desk) {
 	q.post(d)
 	if q.fencing || q.err != nil {
@@ -231,7 +229,7 @@ func (q *queuePair) fence(d *desk) {
 	}
 }
 
-// passed posts what has waited for a fence.
+// passed posts the requests that have waited for a fence.
 func (q *queuePair) passed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -254,7 +252,7 @@ func (q *queuePair) keep(r *verbs.SendRequest) {
 	q.early = append(q.early, kept)
 }
 
-// post gives the card what is on the desk. What it does not take is flushed.
+// post gives the card the requests on the desk. Requests that the card does not take are flushed.
 func (q *queuePair) post(d *desk) {
 	if d.requests > 0 && q.err == nil {
 		taken, err := q.raw.postSends(d)
@@ -325,8 +323,7 @@ func (q *queuePair) postReceives(d *desk) {
 	d.clear()
 }
 
-// join connects the card's queue pair to the peer's. The receives that wait are posted
-// before the peer can send.
+// join connects the card's queue pair to the peer's. The receives that wait are posted before the peer can send.
 func (q *queuePair) join(peer *endpoint) error {
 	q.joining.Lock()
 	defer q.joining.Unlock()
@@ -364,8 +361,8 @@ func (q *queuePair) join(peer *endpoint) error {
 	return q.err
 }
 
-// resolve has the card's queue pair take what the peer's sends. The system asks the network
-// where the peer is, and the question or its answer may be lost.
+// resolve makes the card's queue pair accept what the peer's sends. The system resolves the peer's address over the
+// network, and its request or the response may be lost.
 func (q *queuePair) resolve(w *way) (err error) {
 	for range resolutions {
 		if err = q.raw.toReceive(w); !errors.Is(err, syscall.ETIMEDOUT) {
@@ -375,13 +372,13 @@ func (q *queuePair) resolve(w *way) (err error) {
 	return err
 }
 
-// ready makes the state that of a queue pair that is connected.
+// ready sets the state of a connected queue pair.
 func (q *queuePair) ready() {
 	q.state.CompareAndSwap(uint32(verbs.StateConnecting), uint32(verbs.StateReady))
 	q.device.bell.Ring()
 }
 
-// begin posts the requests that wait, when the peer's queue pair is connected as well.
+// begin posts the requests that wait, once the peer's queue pair is connected too.
 func (q *queuePair) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -392,7 +389,7 @@ func (q *queuePair) begin() {
 	q.advance()
 }
 
-// advance posts the requests that wait, as far as none is fenced.
+// advance posts the requests that wait, until one is fenced.
 func (q *queuePair) advance() {
 	desk := q.device.desks.take()
 	defer q.device.desks.leave(desk)
@@ -405,7 +402,7 @@ func (q *queuePair) advance() {
 	q.early = slices.Delete(q.early, 0, min(n, len(q.early)))
 }
 
-// hold gives the queue pair its line. It is false if it needs none any more.
+// hold sets the queue pair's line. It returns false if the queue pair needs none any more.
 func (q *queuePair) hold(l *line) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -416,14 +413,14 @@ func (q *queuePair) hold(l *line) bool {
 	return true
 }
 
-// lose fails the queue pair because of something that happened to the device or the peer.
+// lose fails the queue pair because of a failure of the device or the peer.
 func (q *queuePair) lose(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.fail(err)
 }
 
-// desert fails the queue pair because of something that keeps the card from telling of it.
+// desert fails the queue pair because of a failure after which the card reports nothing any more.
 func (q *queuePair) desert(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -435,10 +432,10 @@ func (q *queuePair) desert(err error) {
 	q.unwell()
 }
 
-// errSevered is why a queue pair was ended here.
+// errSevered is the error of a queue pair that was severed here.
 var errSevered = fmt.Errorf("ibv: the connection was severed: %w", verbs.ErrDisconnected)
 
-// Sever puts the queue pair in StateError. When it returns the card takes nothing of the peer.
+// Sever puts the queue pair in StateError. When it returns, the card applies nothing of the peer any more.
 func (q *queuePair) Sever() { q.lose(errSevered) }
 
 // fail puts the queue pair in StateError, with mu held.
@@ -465,14 +462,13 @@ func (q *queuePair) fail(err error) {
 	q.unwell()
 }
 
-// abandon has everything flushed here, with mu held: the card tells nothing any more.
+// abandon makes this package flush everything, with mu held: the card reports nothing any more.
 func (q *queuePair) abandon() {
 	q.sending.abandon()
 	q.receiving.abandon()
 }
 
-// mark posts an empty request that is nobody's, and whose completion tells that earlier ones
-// have ended.
+// mark posts an empty request of this package. Its completion shows that earlier requests have ended.
 func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
 	d := q.device.desks.take()
 	defer q.device.desks.leave(d)
@@ -482,15 +478,15 @@ func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
 	return err == nil && taken == 1
 }
 
-// unwell has the completion queues flush what the card does not.
+// unwell makes the completion queues flush what the card does not.
 func (q *queuePair) unwell() {
 	q.sends.ail(q)
 	q.receives.ail(q)
 	q.device.bell.Ring()
 }
 
-// flush completes what the card never had, if it has told of all it had, and tells whether
-// there is more.
+// flush completes the requests that the card never had, once it has reported all that it had. It reports whether there
+// are more.
 func (q *queuePair) flush(r *ring, into []verbs.Completion, n *int) (more bool) {
 	if r == &q.sending && !r.drained.Load() || r == &q.receiving && r.head.Load() < r.given.Load() {
 		return true

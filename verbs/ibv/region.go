@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// region is a registration with the card. It refers to its memory until it ends, unless it is weak.
+// region is a registration with the card. It references its memory until it ends, unless it is weak.
 type region struct {
 	device *device
 	extent bounds.Extent
@@ -19,9 +19,9 @@ type region struct {
 	bytes  []byte
 	access verbs.Access
 	memory memory
-	// key is the local one, rkey what peers are told.
+	// key is the local key, rkey the key for peers.
 	key, rkey uint32
-	// address is where peers find it: of what is registered in place of no bytes at all, empty.
+	// address is where peers find the region. empty is memory that is registered in place of an empty region.
 	address uint64
 	empty   []byte
 }
@@ -62,18 +62,18 @@ func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.Memory
 	return r, nil
 }
 
-// LKey is the card's.
+// LKey returns the card's local key.
 func (r *region) LKey() uint32 { return r.key }
 
-// Memory is what was registered.
+// Memory returns the registered memory.
 func (r *region) Memory() []byte { return r.bytes }
 
-// Remote is the region for peers.
+// Remote returns the region for peers.
 func (r *region) Remote() verbs.RemoteRegion {
 	return verbs.RemoteRegion{Address: r.address, Length: r.extent.Length, RKey: r.rkey}
 }
 
-// Deregister ends the region. When it returns the card does not touch the memory.
+// Deregister ends the region. After it returns, the card does not access the memory.
 func (r *region) Deregister() error {
 	t := &r.device.regions
 	t.mu.Lock()
@@ -99,7 +99,7 @@ type regionTable struct {
 	closed bool
 }
 
-// hold tells whether segments are in the regions that they name, where this side may write.
+// hold reports whether segments are in the regions that they name, and these allow local writes.
 func (t *regionTable) hold(segments []verbs.Segment) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -9,18 +9,17 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A ring holds the requests of one kind that a queue pair has taken and whose completions
-// nobody has, oldest first. Those up to given are the card's; the rest waits until the
-// queue pair is connected, or is flushed.
+// A ring holds the requests of one kind that a queue pair has taken and whose completions have not been polled, oldest
+// first. The card has those before given. The rest waits until the queue pair is connected, or is flushed.
 //
-// The queue pair's mutex is held to move tail and given, and that of the completion queue to
-// move head. An entry is written before tail passes it, and read before head does.
+// The queue pair's mutex is held to move tail and given, and that of the completion queue to move head. An entry is
+// written before tail passes it, and read before head does.
 type ring struct {
 	entries           []entry
 	mask              uint64
 	most              uint64
 	head, tail, given atomic.Uint64
-	// drained tells that the card will complete nothing more of the ring's.
+	// drained: the card will complete nothing more of the ring.
 	drained atomic.Bool
 }
 
@@ -35,11 +34,10 @@ func newRing(most int) ring {
 	return ring{entries: make([]entry, n), mask: n - 1, most: uint64(most)}
 }
 
-// full tells whether another request would be one too many.
+// full reports whether there is no room for another request.
 func (r *ring) full() bool { return r.tail.Load()-r.head.Load() >= r.most }
 
-// put adds an entry, for which there is room, and gives its number. The last bits of that
-// are its place.
+// put adds an entry, for which there is room, and returns its number. The low bits of the number are its index.
 func (r *ring) put(e entry) (number uint64) {
 	number = r.tail.Load()
 	r.entries[number&r.mask] = e
@@ -47,8 +45,8 @@ func (r *ring) put(e entry) (number uint64) {
 	return number
 }
 
-// finish takes out the entry at a place and those before it, for which it answers. It is
-// false if there is none there.
+// finish removes the entry at an index and those before it, which its completion covers. It returns false if there is
+// none.
 func (r *ring) finish(place uint64) (entry, bool) {
 	head := r.head.Load()
 	at := head + (place-head)&r.mask
@@ -60,8 +58,8 @@ func (r *ring) finish(place uint64) (entry, bool) {
 	return e, true
 }
 
-// flush takes out the oldest entry of a ring that is drained, and is false if there is none.
-// What the card had and has not told of went well and was not signalled.
+// flush removes the oldest entry of a drained ring. It returns false if there is none. Entries that the card had and
+// has not reported have succeeded and were unsignalled.
 func (r *ring) flush() (entry, bool) {
 	head := max(r.head.Load(), r.given.Load())
 	if head == r.tail.Load() {
@@ -73,7 +71,7 @@ func (r *ring) flush() (entry, bool) {
 	return e, true
 }
 
-// abandon has everything flushed here that the card has not told of: it tells nothing any more.
+// abandon makes this package flush everything that the card has not reported, because it reports nothing any more.
 func (r *ring) abandon() {
 	r.given.Store(0)
 	r.drained.Store(true)

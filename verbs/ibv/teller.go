@@ -10,12 +10,10 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// tellPause is after how long the Logger is told of failures of the same class again:
-// strangers could fill a disk with theirs.
+// tellPause is the time between two log messages of failures of one class. Otherwise unproven peers could fill a disk.
 const tellPause = time.Minute
 
-// teller tells the Logger, which may block, of what happens at the door and to the port, and what
-// the card costs.
+// teller logs connections, the state of the port, and the costs of the card. The Logger may block.
 type teller struct {
 	queue   *logqueue.Queue
 	address string
@@ -26,11 +24,11 @@ type teller struct {
 
 type told struct {
 	last time.Time
-	// more is how often it has happened since.
+	// more is the number of failures since then.
 	more int
 }
 
-// warn tells that a connection was refused. There are few classes.
+// warn logs a rejected connection. There are few classes.
 func (t *teller) warn(class string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +49,7 @@ func (t *teller) warn(class string, err error) {
 	one.last, one.more = time.Now(), 0
 }
 
-// port tells that the port has come up or gone down.
+// port logs that the port has come up or gone down.
 func (t *teller) port(up bool) {
 	if up {
 		t.queue.Logger().Info("ibv: the port is active", "address", t.address)
@@ -60,7 +58,7 @@ func (t *teller) port(up bool) {
 	t.queue.Logger().Warn("ibv: the port is down", "address", t.address)
 }
 
-// calibrated tells what the card costs, and why that was not measured, if it was not.
+// calibrated logs the costs of the card, and the error if they were not measured.
 func (t *teller) calibrated(c *verbs.Costs, err error) {
 	if err != nil {
 		t.queue.Logger().Info("ibv: the card's costs were not measured and are taken to be as usual", "address", t.address, "error", err)

@@ -2,8 +2,8 @@
 
 package ibv
 
-// Usable tells whether Open would find a port of a card, as the options want it. If not the error
-// says why; it is a *verbs.CapabilityError where there is none.
+// Usable returns an error if Open would find no port of a card for the options. It is a *verbs.CapabilityError if there
+// is no such port.
 func Usable(options Options) error {
 	d := new(device)
 	err := d.openCard(&options)

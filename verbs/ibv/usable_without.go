@@ -2,8 +2,8 @@
 
 package ibv
 
-// Usable tells whether Open would find a port of a card, as the options want it. In this program
-// it would not: the error is a *verbs.CapabilityError.
+// Usable returns an error if Open would find no port of a card for the options. In this program that is always a
+// *verbs.CapabilityError.
 func Usable(options Options) error {
 	_, err := Open(options)
 	return err

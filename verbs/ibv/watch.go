@@ -21,8 +21,8 @@ const (
 	eventFatal
 )
 
-// watch has two goroutines wait for what the card tells: that completions have come, and what
-// happens to it. They wait as Go waits for sockets, and take no thread.
+// watch has two goroutines that wait for the card's reports: one for completions, one for asynchronous events. They
+// wait in Go's poller, as for sockets, and block no thread.
 type watch struct {
 	device *device
 	files  []*os.File
@@ -32,7 +32,7 @@ type watch struct {
 func (w *watch) open(d *device) error {
 	w.device = d
 	for fd, take := range map[int]func(){d.card.queueDescriptor(): w.takeQueueEvents, d.card.eventDescriptor(): w.takeEvents} {
-		// A descriptor of its own: the library closes its.
+		// A duplicate, because the library closes its own descriptor.
 		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			w.close()
@@ -47,7 +47,7 @@ func (w *watch) open(d *device) error {
 		}
 		w.files = append(w.files, file)
 		w.gone.Go(func() {
-			// It returns when the file is closed.
+			// Read returns when the file is closed.
 			_ = raw.Read(func(uintptr) bool { take(); return false })
 		})
 	}
@@ -62,8 +62,8 @@ func (w *watch) close() {
 	w.gone.Wait()
 }
 
-// takeQueueEvents has sleepers look. A queue is noted as not armed before they are looked for,
-// and they are announced before they have it armed.
+// takeQueueEvents wakes the sleepers. It stores that a queue is not armed before it loads the sleepers. A sleeper's
+// announcement precedes its arming; so one sees the other.
 func (w *watch) takeQueueEvents() {
 	for {
 		q, ok := w.device.card.queueEvent()
@@ -79,8 +79,8 @@ func (w *watch) takeQueueEvents() {
 	}
 }
 
-// takeEvents fails the queue pairs that the card says have failed. A port that goes down
-// fails none: it may come back before the card has given the peers up.
+// takeEvents fails the queue pairs that the card reports as failed. A port that goes down fails none, because it may
+// come back before the card has given the peers up.
 func (w *watch) takeEvents() {
 	d := w.device
 	for {
@@ -103,7 +103,7 @@ func (w *watch) takeEvents() {
 	}
 }
 
-// fail ends queue pairs because of something that happened to the card.
+// fail ends queue pairs because of an event of the card.
 func (d *device) fail(end func(*queuePair, error), why string, which func(q *queuePair) bool) {
 	for _, q := range d.pairs.all() {
 		if which(q) {
@@ -112,13 +112,13 @@ func (d *device) fail(end func(*queuePair, error), why string, which func(q *que
 	}
 }
 
-// portDown tells that the port is not active now.
+// portDown reports whether the port is not active now.
 func (d *device) portDown() bool {
 	p, err := d.card.port(d.port)
 	return err == nil && p.state != portActive
 }
 
-// portText tells that the port is down, if it is.
+// portText returns a text if the port is down.
 func (d *device) portText() string {
 	if d.portDown() {
 		return fmt.Sprintf("; port %d is down", d.port)

@@ -17,14 +17,14 @@ import (
 
 const (
 	hopLimit = 64
-	// retries are at most 6: drivers there are to which 7 is without end.
+	// retries is at most 6: some drivers take 7 as unlimited.
 	retries = 6
-	// notReadyRetries are without end: a message may wait for its receive as long as the
-	// peer lives. notReadyPause, as cards number it, is 0.64 ms between them.
+	// notReadyRetries is unlimited: a message may wait for its receive as long as the peer lives. notReadyPause, as
+	// cards number it, is 0.64 ms between retries.
 	notReadyRetries = 7
 	notReadyPause   = 12
 	mostTimeout     = 31
-	// mostReads is how many reads and atomics are on their way at once.
+	// mostReads is the maximum number of outstanding reads and atomics.
 	mostReads = 16
 )
 
@@ -53,7 +53,7 @@ func (e *endpoint) append(to []byte) []byte {
 	return append(to, byte(e.mtu), e.readsOut, e.readsIn, ethernet, byte(e.kind), 0)
 }
 
-// parse reads what append has written, and refuses what no card has.
+// parse parses the output of append. It returns an error for values that no card has.
 func (e *endpoint) parse(from []byte) error {
 	if len(from) != endpointSize {
 		return fmt.Errorf("%w: an address of %s, not %d", ErrProtocol, errtext.Count(len(from), "byte"), endpointSize)
@@ -69,7 +69,7 @@ func (e *endpoint) parse(from []byte) error {
 	return nil
 }
 
-// A way is how the packets of a queue pair get to its peer's.
+// A way is the path of a queue pair's packets to its peer's.
 type way struct {
 	peer endpoint
 	// packet is the number of the first packet that leaves.
@@ -81,7 +81,7 @@ type way struct {
 	global            bool
 }
 
-// meet joins what the two ends can: packets as large, and as many reads at once, as both take.
+// meet combines the limits of both ends: the smaller packet size, and the smaller number of outstanding reads.
 func (w *way) meet(own, peer *endpoint) error {
 	switch {
 	case own.ethernet != peer.ethernet:
@@ -97,7 +97,7 @@ func (w *way) meet(own, peer *endpoint) error {
 	return nil
 }
 
-// timeoutOf is the number by which cards know the time after which a packet is sent again.
+// timeoutOf returns the number by which cards know the time after which a packet is sent again.
 func timeoutOf(d time.Duration) (uint8, error) {
 	const unit = 4096 * time.Nanosecond
 	most := unit << mostTimeout
@@ -109,8 +109,7 @@ func timeoutOf(d time.Duration) (uint8, error) {
 	return uint8(max(bits.Len64(units-1), 1)), nil
 }
 
-// explain says which attribute of a way a port does not take, or names those that were asked
-// for.
+// explain names the attribute of a way that a port does not accept, or else the requested attributes.
 func (w *way) explain(state string, p port, gids []gid, l limits, cause error) string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

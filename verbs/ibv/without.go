@@ -4,7 +4,7 @@ package ibv
 
 import "github.com/onesided/rma/verbs"
 
-// Open opens a device. In this program it cannot: the error is a *verbs.CapabilityError.
+// Open opens a device. In this program it always returns a *verbs.CapabilityError.
 func Open(Options) (verbs.Device, error) {
 	return nil, &verbs.CapabilityError{
 		Device: deviceName, Capability: "be opened",

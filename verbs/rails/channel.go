@@ -7,26 +7,27 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// channel is where a rank sleeps for all rails. It is the channel of rail 0, and rings when that of another rail does.
+// channel is the event channel of all rails. It is the channel of rail 0, and rings when the channel of another rail
+// rings.
 type channel struct {
 	device *device
 	first  verbs.CompletionChannel
 	relays []*relay
 
-	// mu guards what follows, and the relays' fields but channel and begin.
+	// mu guards the fields below, and the relays' fields except channel and begin.
 	mu       sync.Mutex
 	sleepers int
 	closed   bool
 }
 
-// A relay is a goroutine that sleeps on the channel of another rail, and wakes the sleepers of the first when that rings.
-// The first Sleep starts it. It stays asleep while they poll and sleep again, so that these calls wake no goroutine. After
-// its channel has rung the next Sleep starts it again: a rail that has something to poll for, such as a socket with
-// bytes, rings until it is polled.
+// A relay is a goroutine that sleeps on the channel of another rail, and wakes the sleepers of rail 0 when it rings.
+// The first Sleep starts it. It continues to sleep while they poll and sleep again, so that these calls wake no
+// goroutine. After its channel has rung, the next Sleep starts it again: a rail with something to poll for, such as a
+// socket with bytes, rings until it is polled.
 type relay struct {
 	channel verbs.CompletionChannel
 	begin   chan struct{}
-	// announced: Prepare of channel returned ticket, and Finish was not called yet. That is so while the relay sleeps or
+	// announced: Prepare of channel returned ticket, and Finish was not called yet. It is set while the relay sleeps or
 	// there are sleepers.
 	announced bool
 	ticket    uint32
@@ -49,7 +50,7 @@ func (r *relay) withdraw() {
 	}
 }
 
-// init finds the channels of the rails.
+// init collects the channels of the rails.
 func (c *channel) init(d *device) error {
 	c.device, c.first = d, d.rails[0].Channel()
 	for i, rail := range d.rails[1:] {
@@ -72,9 +73,8 @@ func (c *channel) open() {
 	}
 }
 
-// Prepare announces a sleeper on all rails, and then has the next poll look at all of them. In the other order a
-// concurrent poll could look before the announcement. A completion that came between the two would neither ring nor be
-// looked for.
+// Prepare announces a sleeper on all rails, and then makes the next poll check all of them. In the other order, a
+// concurrent poll could check before the announcement. A completion between the two would neither ring nor be found.
 func (c *channel) Prepare() uint32 {
 	if len(c.relays) > 0 {
 		c.mu.Lock()
@@ -89,7 +89,7 @@ func (c *channel) Prepare() uint32 {
 	return ticket
 }
 
-// Sleep sleeps on rail 0.
+// Sleep sleeps on the channel of rail 0.
 func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	if len(c.relays) > 0 && limit != 0 {
 		c.mu.Lock()
@@ -125,8 +125,8 @@ func (c *channel) Finish() {
 // Ring wakes all sleepers.
 func (c *channel) Ring() { c.first.Ring() }
 
-// relay rings the first channel whenever the relay's has rung. By then the relay is announced again and can be started, so
-// that the next Sleep misses nothing.
+// relay rings the first channel whenever the relay's has rung. Before that, the relay is announced again and can be
+// started, so that the next Sleep misses nothing.
 func (c *channel) relay(r *relay) {
 	for range r.begin {
 		if c.await(r) {

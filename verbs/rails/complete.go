@@ -6,7 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// completedFirst records a completion of rail 0. It also stands for what was posted there before.
+// completedFirst records a completion of rail 0, which also covers earlier requests there.
 func (q *queuePair) completedFirst(c *verbs.Completion) {
 	q.mu.Lock()
 	if i, ok := q.index(c.ID); ok && !q.closed {
@@ -21,13 +21,13 @@ func (q *queuePair) completedFirst(c *verbs.Completion) {
 	q.sever()
 }
 
-// index is which of the outstanding requests a completion is of.
+// index returns the index of the outstanding request of a completion.
 func (q *queuePair) index(id uint64) (i int, ok bool) {
 	i = int((uint32(id) - (q.next - uint32(q.count))) & numberMask)
 	return i, i < q.count
 }
 
-// completedOther notes a completion of another rail.
+// completedOther records a completion of another rail.
 func (q *queuePair) completedOther(rail int, c *verbs.Completion) {
 	q.mu.Lock()
 	switch kind := uint32(c.ID) & kindMask; {
@@ -51,7 +51,7 @@ func (q *queuePair) doomIf(err error) {
 	}
 }
 
-// completedPart notes that a part on another rail has ended.
+// completedPart records that a part on another rail has ended.
 func (q *queuePair) completedPart(rail int, c *verbs.Completion) {
 	i, ok := q.index(c.ID)
 	if !ok {
@@ -66,8 +66,9 @@ func (q *queuePair) completedPart(rail int, c *verbs.Completion) {
 	}
 	q.release()
 	q.report()
-	// The part counts as outstanding until report has stored the completion. A concurrent poll that reads onOthers as 0
-	// skips the other rails, takes what is stored, and may then sleep: nothing would wake it for a later completion.
+	// The part counts as outstanding until report has stored the completion. A concurrent poll that loads 0 from
+	// onOthers skips the other rails, takes the stored completions, and may then sleep: nothing would wake it for a
+	// later completion.
 	q.device.onOthers.Add(-1)
 }
 

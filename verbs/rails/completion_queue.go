@@ -10,7 +10,7 @@ import (
 // batch is how many completions of a rail are taken at once.
 const batch = 32
 
-// A railQueue is a queue of a rail. For a rail but the first it is what everything there completes into.
+// A railQueue is a queue of a rail. A rail after the first has one, into which everything there completes.
 type railQueue struct {
 	device *device
 	rail   int
@@ -21,7 +21,7 @@ type railQueue struct {
 	taken [batch]verbs.Completion
 }
 
-// look passes what has completed to settle.
+// look passes completions to settle.
 func (q *railQueue) look(settle func(c *verbs.Completion)) {
 	if !q.gate.enter() {
 		return
@@ -42,7 +42,7 @@ func (q *railQueue) look(settle func(c *verbs.Completion)) {
 	}
 }
 
-// completionQueue is a queue of rail 0, and the completions of it that are the user's.
+// completionQueue is a queue of rail 0, and its completions that are the user's.
 type completionQueue struct {
 	railQueue
 	held *completion.Queue
@@ -64,7 +64,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	return &completionQueue{railQueue{device: d, queue: first}, held}, nil
 }
 
-// Poll looks at the rails, posts what was held back and can be posted now, and takes completions.
+// Poll polls the rails, posts held requests that can be posted now, and takes completions.
 func (q *completionQueue) Poll(into []verbs.Completion) int {
 	d := q.device
 	if d.closed.Load() {
@@ -92,7 +92,7 @@ func (q *completionQueue) settleFirst(c *verbs.Completion) {
 	}
 }
 
-// Close destroys the queue, whose queue pairs have been closed.
+// Close destroys the queue. Its queue pairs have been closed.
 func (q *completionQueue) Close() error {
 	wasOpen, err := q.held.Close()
 	if err != nil {
@@ -108,7 +108,7 @@ func (q *completionQueue) Close() error {
 }
 
 func (d *device) newOtherQueue(rail int) (*railQueue, error) {
-	// It takes memory for as many completions as it has held at once, or as its queue pairs may have.
+	// The queue takes memory for as many completions as it has held at once, or as its queue pairs may have.
 	queue, err := d.rails[rail].CreateCompletionQueue(completion.MaxCapacity)
 	if err != nil {
 		return nil, of(rail, err)
@@ -116,11 +116,11 @@ func (d *device) newOtherQueue(rail int) (*railQueue, error) {
 	return &railQueue{device: d, rail: rail, queue: queue}, nil
 }
 
-// One poll in lookEvery looks at the rails where nothing is outstanding and which the CPU need not move:
-// a peer may ask for keys there.
+// lookEvery is how many polls pass between two polls of an idle rail that the CPU need not move. A peer may request
+// keys there.
 const lookEvery = 32
 
-// pollOthers takes what has completed on the rails after the first.
+// pollOthers takes completions on the rails after the first.
 func (d *device) pollOthers() {
 	all := d.onOthers.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
 	for _, q := range d.others {

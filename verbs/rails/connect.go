@@ -10,20 +10,20 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A hello of a rail begins with a byte for the version of the messages, one for the number of rails,
-// one for which this is, and the token of the connection. Then comes the user's: as much of it as
-// there is room for on rail 0, and the rest on rail 1.
+// A hello of a rail begins with three bytes: the version of the messages, the number of rails, and the number of this
+// rail. The token of the connection follows. Then comes the user's hello: as much as fits on rail 0, and the rest on
+// rail 1.
 const (
 	version    = 1
 	tokenBytes = 16
 	helloBytes = 3 + tokenBytes
-	// helloFirst is how much of the user's goes over rail 0.
+	// helloFirst is how much of the user's hello goes over rail 0.
 	helloFirst = verbs.MaxHello - helloBytes
 )
 
 type token [tokenBytes]byte
 
-// hello is what a rail says to its peer.
+// hello returns the hello of a rail.
 func hello(rail, rails int, t token, user []byte) []byte {
 	h := append([]byte{version, byte(rails), byte(rail)}, t[:]...)
 	cut := min(len(user), helloFirst)
@@ -36,7 +36,7 @@ func hello(rail, rails int, t token, user []byte) []byte {
 	return h
 }
 
-// parseHello takes what a peer says apart.
+// parseHello takes a hello of a peer apart.
 func parseHello(h []byte, rail, rails int) (t token, user []byte, err error) {
 	switch {
 	case len(h) < helloBytes:
@@ -81,32 +81,32 @@ func (d *device) Connect(address string, user []byte, config verbs.QueuePairConf
 }
 
 const (
-	// maxCallers bounds the requests to connect that wait for other rails, partLimit how long.
+	// maxCallers bounds the connection requests that wait for other rails, partLimit the time that they wait.
 	maxCallers = 1024
 	partLimit  = 30 * time.Second
 )
 
-// callers are the requests to connect that are not the user's yet.
+// callers are the connection requests that the user has not polled yet.
 type callers struct {
-	// gate has one poll the rails at a time, whose into is.
+	// gate admits one poll of the rails at a time. into belongs to that poll.
 	gate gate
 	into [batch]verbs.ConnectionRequest
-	// waiting lack rails, the oldest first. whole are all there.
+	// waiting are the requests that lack rails, the oldest first. whole are complete.
 	waiting, whole []*connectionRequest
 }
 
-// A connectionRequest is one on each rail.
+// A connectionRequest has a request of each rail.
 type connectionRequest struct {
 	device *device
 	token  token
-	// rails are nil where none has come yet.
+	// rails has nil where no request has arrived yet.
 	rails []verbs.ConnectionRequest
-	// parts of the user's hello.
+	// parts are the parts of the user's hello.
 	parts [2][]byte
 	since time.Duration
 }
 
-// PollConnections takes requests to connect that have come over all rails.
+// PollConnections takes connection requests that have arrived over all rails.
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	if d.closed.Load() {
 		return 0
@@ -122,7 +122,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// hear takes requests to connect from the rails.
+// hear takes connection requests from the rails.
 func (d *device) hear() {
 	c := &d.callers
 	if !c.gate.enter() {
@@ -148,7 +148,7 @@ func (d *device) hear() {
 	d.tire()
 }
 
-// sort puts a request of a rail to the others of its connection.
+// sort adds a request of a rail to the others of its connection.
 func (d *device) sort(rail int, r verbs.ConnectionRequest) {
 	t, part, err := parseHello(r.Hello(), rail, len(d.rails))
 	if err != nil {
@@ -188,7 +188,7 @@ func (d *device) sort(rail int, r verbs.ConnectionRequest) {
 	}
 }
 
-// tire rejects what has waited too long.
+// tire rejects requests that have waited too long.
 func (d *device) tire() {
 	d.mu.Lock()
 	var old []*connectionRequest
@@ -205,7 +205,7 @@ func (d *device) tire() {
 	}
 }
 
-// Hello is what the peer passed to Connect.
+// Hello returns what the peer passed to Connect.
 func (r *connectionRequest) Hello() []byte { return slices.Concat(r.parts[0], r.parts[1]) }
 
 // Accept makes the queue pair.

@@ -17,12 +17,11 @@ import (
 // maxRails bounds the rails of a device.
 const maxRails = 8
 
-// An Optimization is one that NewWithout leaves out, so that it can be measured against its
-// absence.
+// An Optimization is an optimization that [NewWithout] can switch off, to measure its effect.
 type Optimization uint8
 
 const (
-	// Striping has long requests take all rails. Without it everything goes over rail 0.
+	// Striping sends long requests over all rails. Without it everything goes over rail 0.
 	Striping Optimization = 1 << iota
 
 	allOptimizations = Striping
@@ -38,30 +37,29 @@ type device struct {
 	division   division
 	servers    []verbs.Server
 	closed     atomic.Bool
-	// The caller's processor is charged by rail 0.
+	// Rail 0 charges the caller's processor.
 	verbs.Charger
 	verbs.RingPoller
 
 	// others are the queues of the rails after the first.
 	others []*railQueue
-	// onOthers counts the requests that are outstanding on the others. soon makes the next poll look at all
-	// of them. turns counts the polls while none is outstanding.
+	// onOthers counts the outstanding requests on the other rails. soon makes the next poll check all of them. turns
+	// counts the polls while none is outstanding.
 	onOthers atomic.Int64
 	soon     atomic.Bool
 	turns    atomic.Uint32
 
-	// pairs are those that are open, by their place, with holes. The slice is replaced, never
-	// changed.
+	// pairs are the open queue pairs, by index, with holes. The slice is replaced, never changed.
 	pairs atomic.Pointer[[]*queuePair]
 
-	// mu guards what follows. It is taken after that of a queue pair.
+	// mu guards the fields below. It is taken after the mutex of a queue pair.
 	mu      sync.RWMutex
 	regions regions
 	callers callers
 }
 
-// New makes one device of several, 2 to 8. Who uses it must not use them; it closes them. With an
-// error they are the caller's.
+// New makes one device of 2 to 8 devices. The new device owns them and closes them; the caller must not use them any
+// more. If New returns an error, they stay the caller's.
 func New(devices ...verbs.Device) (verbs.Device, error) { return NewWithout(0, devices...) }
 
 // NewWithout is New without some optimizations.
@@ -95,7 +93,7 @@ func NewWithout(without Optimization, devices ...verbs.Device) (verbs.Device, er
 	return d.able(), nil
 }
 
-// describe finds what the device is.
+// describe computes the attributes of the device.
 func (d *device) describe(without Optimization) error {
 	a := d.rails[0].Attributes()
 	d.costs = d.rails[0].Costs()
@@ -138,8 +136,7 @@ func (d *device) describe(without Optimization) error {
 	return nil
 }
 
-// able is the device with those abilities of the rails without which a program goes about things
-// in another way.
+// able returns the device with the rails' optional interfaces that change how a program uses it.
 func (d *device) able() verbs.Device {
 	watcher, watches := d.rails[0].(verbs.Watcher)
 	if watches {
@@ -182,10 +179,10 @@ func (w railWatcher) Watch(address string, lost func(cause error)) (stop func(),
 	return w.Watcher.Watch(addresses[0], lost)
 }
 
-// A server is the device as one that the CPU moves.
+// A server is the device as a verbs.Server.
 type server struct{ d *device }
 
-// Heard is the sum of the rails'.
+// Heard returns the sum over the rails.
 func (s server) Heard() (heard uint64) {
 	for _, rail := range s.d.servers {
 		if rail != nil {
@@ -195,7 +192,7 @@ func (s server) Heard() (heard uint64) {
 	return heard
 }
 
-// Served is the sum of the rails'.
+// Served returns the sum over the rails.
 func (s server) Served() (served uint64) {
 	for _, rail := range s.d.servers {
 		if rail != nil {
@@ -210,7 +207,7 @@ func (s server) Pending() bool {
 	return slices.ContainsFunc(s.d.servers, func(rail verbs.Server) bool { return rail != nil && rail.Pending() })
 }
 
-// Dwell has all rails dwell, or not, and returns how often rail 0 looks.
+// Dwell sets whether all rails dwell, and returns the number of checks of rail 0.
 func (s server) Dwell(on bool) (looks int) {
 	looks = 1
 	for i, rail := range s.d.servers {
@@ -224,7 +221,7 @@ func (s server) Dwell(on bool) (looks int) {
 	return looks
 }
 
-// Frames is the sum of the rails' that count frames.
+// Frames returns the sum over the rails that count frames.
 func (d *device) Frames() (frames uint64) {
 	for _, rail := range d.rails {
 		if meter, ok := rail.(verbs.Meter); ok {
@@ -234,38 +231,38 @@ func (d *device) Frames() (frames uint64) {
 	return frames
 }
 
-// Attributes of the device.
+// Attributes returns the attributes of the device.
 func (d *device) Attributes() verbs.Attributes { return d.attributes }
 
-// Costs are those of rail 0, but for the bandwidth, which is of all rails.
+// Costs returns the costs of rail 0 with the bandwidth of all rails.
 func (d *device) Costs() verbs.Costs { return d.costs }
 
-// Now is the clock of rail 0.
+// Now returns the clock of rail 0.
 func (d *device) Now() time.Duration { return d.rails[0].Now() }
 
 // Copy copies as rail 0 does.
 func (d *device) Copy(dst, src []byte) int { return d.rails[0].Copy(dst, src) }
 
-// AllocateMemory gives memory of rail 0.
+// AllocateMemory returns memory of rail 0.
 func (d *device) AllocateMemory(n int) ([]byte, error) { return d.rails[0].AllocateMemory(n) }
 
-// ReserveMemory gives memory of rail 0 that is not backed yet.
+// ReserveMemory returns memory of rail 0 that is not backed yet.
 func (d *device) ReserveMemory(n int) ([]byte, error) {
 	return verbs.ReserverOf(d.rails[0]).ReserveMemory(n)
 }
 
-// BackMemory backs it.
+// BackMemory backs memory of ReserveMemory.
 func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	return verbs.ReserverOf(d.rails[0]).BackMemory(ctx, memory)
 }
 
-// FreeMemory gives it back.
+// FreeMemory frees memory of rail 0.
 func (d *device) FreeMemory(memory []byte) error { return d.rails[0].FreeMemory(memory) }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
 
-// Address has those of all rails.
+// Address returns the addresses of all rails as one.
 func (d *device) Address() string { return d.address }
 
 // Close closes the rails.
@@ -286,11 +283,11 @@ func (d *device) Close() error {
 const (
 	prefix    = "rails|"
 	separator = "|"
-	// maxAddress is that of verbs.Device.
+	// maxAddress is the limit of verbs.Device.
 	maxAddress = 256
 )
 
-// parseAddress gives the addresses of the rails.
+// parseAddress returns the addresses of the rails.
 func parseAddress(address string) ([]string, error) {
 	list, ok := strings.CutPrefix(address, prefix)
 	addresses := strings.Split(list, separator)

@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// cutBytes is what the target's addresses of cuts are multiples of.
+	// cutBytes is the alignment of cuts at the target.
 	cutBytes = 64
-	// leastUnknown is the shortest request that is striped where bandwidths are unknown.
+	// leastUnknown is the shortest striped request if bandwidths are unknown.
 	leastUnknown = 64 << 10
 )
 
-// A division says how requests are cut.
+// A division is how requests are cut.
 type division struct {
-	// A request is striped if it has at least each bytes, and it and those outstanding that have as many have
-	// least bytes together. least is negative if none is striped.
+	// A request is striped if it has at least each bytes, and if it and the outstanding requests with as many bytes
+	// have least bytes together. least is negative if none is striped.
 	least, each int
-	// until is which part of a request ends with each rail's.
+	// until is the fraction of a request at which each rail's part ends.
 	until []float64
 	// bandwidth and duplex are those of all rails, 0 if one of them is unknown.
 	bandwidth, duplex float64
 }
 
-// divide finds how requests are cut for rails.
+// divide computes how requests are cut for rails.
 func divide(rails []verbs.Device, without Optimization) division {
 	v := division{least: -1, until: make([]float64, len(rails))}
 	first := rails[0].Costs()
@@ -68,7 +68,7 @@ func divide(rails []verbs.Device, without Optimization) division {
 	return v
 }
 
-// burden is how many of the n bytes of a request count towards least.
+// burden returns how many of the n bytes of a request count towards least.
 func (v *division) burden(n int) int {
 	if n < v.each {
 		return 0
@@ -76,8 +76,8 @@ func (v *division) burden(n int) int {
 	return n
 }
 
-// end returns where the part of a rail ends, of a request of n bytes to an address of the target. The
-// part of the last rail ends where the request does.
+// end returns where the part of a rail ends, for a request of n bytes to an address of the target. The part of the last
+// rail ends where the request does.
 func (v *division) end(rail int, address uint64, n int) int {
 	if rail == len(v.until)-1 {
 		return n

@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// ErrProtocol: a peer has sent what package rails never sends.
+// ErrProtocol reports that a peer has sent what package rails never sends.
 var ErrProtocol = errors.New("rails: the peer broke the protocol")
 
 func protocolError(format string, args ...any) error {
@@ -22,7 +22,7 @@ func (d *device) closedError(call string) error {
 	return fmt.Errorf("rails: device at %s: %s: %w", d.address, call, verbs.ErrClosed)
 }
 
-// of names the rail that an error is of. Of none it is none.
+// of adds the rail to an error. It returns nil for nil.
 func of(rail int, err error) error {
 	if err == nil {
 		return nil

@@ -2,19 +2,19 @@ package rails
 
 import "github.com/onesided/rma/verbs"
 
-// A heldRequest is one that waits to be posted, with slices of its own, which are used again.
+// A heldRequest is a request that waits to be posted, with its own slices, which are reused.
 type heldRequest struct {
 	verbs.SendRequest
 	inline []byte
 }
 
-// A heldRing has those of a queue pair, count of them from at on.
+// A heldRing has the held requests of a queue pair, count of them from at on.
 type heldRing struct {
 	entries   []heldRequest
 	at, count int
 }
 
-// add copies a request, whose slices are the caller's.
+// add copies a request, whose slices belong to the caller.
 func (h *heldRing) add(r *verbs.SendRequest) {
 	if h.count == len(h.entries) {
 		larger := make([]heldRequest, max(4, 2*h.count))
@@ -36,12 +36,12 @@ func (h *heldRing) add(r *verbs.SendRequest) {
 	e.Segments = append(segments, verbs.Segment{Memory: e.inline})
 }
 
-// nth is the i-th.
+// nth returns the i-th request.
 func (h *heldRing) nth(i int) *verbs.SendRequest {
 	return &h.entries[(h.at+i)%len(h.entries)].SendRequest
 }
 
-// drop takes the first n away.
+// drop removes the first n.
 func (h *heldRing) drop(n int) {
 	for range n {
 		clear(h.entries[h.at].Segments)

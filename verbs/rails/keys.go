@@ -9,36 +9,35 @@ import (
 )
 
 const (
-	// keyRail is the rail over which keys are asked for.
+	// keyRail is the rail over which keys are requested.
 	keyRail = 1
-	// keyWindow is how many questions may be open, and how many keys being forgotten.
+	// keyWindow bounds the open key requests, and the keys that are being forgotten.
 	keyWindow = 4
-	// keyReceives are there for twice as many messages as the peer may send unasked: answers of
-	// the peer's always find one.
+	// keyReceives is twice the number of messages that the peer may send by itself, so that its responses always find a
+	// receive.
 	keyReceives = 4 * keyWindow
-	// keySends are an answer to each, and requests of this side's.
+	// keySends are a response to each of them, and the requests of this side.
 	keySends = keyReceives + 2*keyWindow
-	// maxKnown bounds the regions of the peer's that are known, maxTold those that the peer was
-	// told of and has not forgotten.
+	// maxKnown bounds the known regions of the peer, maxTold the regions that the peer knows and has not forgotten.
 	maxKnown = 4096
 	maxTold  = 4096
 )
 
-// keys are what a queue pair knows of the peer's keys on other rails, and the peer of its. The
-// mutex of the queue pair guards them.
+// keys are what a queue pair knows of the peer's keys on other rails, and what the peer knows of this side's. The mutex
+// of the queue pair guards them.
 type keys struct {
-	// memory has room for keySends messages, and then for those that are received.
+	// memory has room for keySends messages, followed by those that are received.
 	memory []byte
 	region verbs.MemoryRegion
-	// requests are this side's: keyWindow questions, and then as many keys to forget. later are
-	// those to forget that wait for a place there.
+	// requests are this side's: keyWindow key requests, and then as many keys to forget. later are keys to forget that
+	// wait for room there.
 	requests [2 * keyWindow]keyRequest
 	later    []uint32
 	known    map[uint32]*known
-	// told are those regions that the peer knows, by their key. disowned: there are none any more.
+	// told are the regions that the peer knows, by their key. disowned: there are none any more.
 	told     map[uint32]*region
 	disowned bool
-	// busy counts the requests that are open and the answers that have not left.
+	// busy counts the open requests and the responses that have not left.
 	busy int
 
 	message message
@@ -47,16 +46,15 @@ type keys struct {
 	segment [1]verbs.Segment
 }
 
-// A keyRequest is a message that waits for an answer.
+// A keyRequest is a message that waits for a response.
 type keyRequest struct {
 	key             uint32
 	address, length uint64
-	// leaving: the send has not completed. open: the peer has not answered.
+	// leaving: the send has not completed. open: the peer has not responded.
 	leaving, open bool
 }
 
-// A known region is one of the peer's, with its places on the rails after the first once they
-// are there.
+// known is a region of the peer, with its places on the rails after the first once they have arrived.
 type known struct {
 	answered        bool
 	address, length uint64
@@ -77,7 +75,7 @@ func (k *keys) open(q *queuePair) (err error) {
 			return err
 		}
 	}
-	// On the others nothing comes: that these are flushed tells of a failure.
+	// Nothing arrives on the other rails. A flushed receive there shows a failure.
 	for rail := keyRail + 1; rail < len(q.pairs); rail++ {
 		k.receive[0] = verbs.ReceiveRequest{ID: uint64(q.place)<<32 | receiveKind}
 		if _, err := q.pairs[rail].PostReceive(k.receive[:]); err != nil {
@@ -87,7 +85,7 @@ func (k *keys) open(q *queuePair) (err error) {
 	return nil
 }
 
-// close gives back what open took.
+// close frees what open allocated.
 func (k *keys) close() error {
 	if k.region == nil {
 		return nil
@@ -95,7 +93,7 @@ func (k *keys) close() error {
 	return k.region.Deregister()
 }
 
-// slot is the memory of a message: first those that are sent.
+// slot returns the memory of a message; those to be sent come first.
 func (k *keys) slot(i int) []byte { return k.memory[i*messageBytes:][:messageBytes] }
 
 // await posts the i-th receive.
@@ -108,7 +106,7 @@ func (k *keys) await(q *queuePair, i int) error {
 	return nil
 }
 
-// send sends what message is, in a slot.
+// send sends message from a slot.
 func (k *keys) send(q *queuePair, slot int) error {
 	n := k.message.encode(k.slot(slot))
 	k.segment[0] = verbs.Segment{Memory: k.slot(slot)[:n], LKey: k.region.LKey()}
@@ -125,14 +123,13 @@ func (k *keys) count(q *queuePair, n int) {
 	q.device.onOthers.Add(int64(n))
 }
 
-// outstanding returns how many of the requests in device.onOthers are key messages.
+// outstanding returns how many of the requests in device.onOthers are key messages, and resets the number.
 func (k *keys) outstanding() (n int) {
 	n, k.busy = k.busy, 0
 	return n
 }
 
-// find gives the places of the region that a request is for, nil if they are not known. It asks for
-// them then.
+// find returns the places of the region that a request is for, or nil if they are not known. It then requests them.
 func (k *keys) find(q *queuePair, r *verbs.SendRequest, length int) *known {
 	at := k.known[r.RKey]
 	if at == nil {
@@ -162,7 +159,7 @@ func (k *keys) ask(q *queuePair, r *verbs.SendRequest, length int) {
 	q.doomIf(k.request(q, i))
 }
 
-// vacant is a place for a request among keyWindow from first on, negative if there is none.
+// vacant returns a free index among the keyWindow requests from first on, or a negative number.
 func (k *keys) vacant(first int) int {
 	for i := first; i < first+keyWindow; i++ {
 		if r := &k.requests[i]; !r.leaving && !r.open {
@@ -172,13 +169,13 @@ func (k *keys) vacant(first int) int {
 	return -1
 }
 
-// request sends what message is, as the i-th request.
+// request sends message as the i-th request.
 func (k *keys) request(q *queuePair, i int) error {
 	k.requests[i] = keyRequest{key: k.message.key, address: k.message.address, length: k.message.length, leaving: true, open: true}
 	return k.send(q, keyReceives+i)
 }
 
-// sent notes that a message has left, and what it answered can come again.
+// sent records that a message has left. The peer may then send the message that it responded to again.
 func (k *keys) sent(q *queuePair, slot int) error {
 	if slot < keyReceives {
 		k.count(q, -1)
@@ -189,7 +186,7 @@ func (k *keys) sent(q *queuePair, slot int) error {
 	return k.ended(q, i)
 }
 
-// ended looks whether the i-th request is over.
+// ended checks whether the i-th request is over.
 func (k *keys) ended(q *queuePair, i int) error {
 	if r := &k.requests[i]; r.leaving || r.open {
 		return nil
@@ -198,7 +195,7 @@ func (k *keys) ended(q *queuePair, i int) error {
 	return k.forgetLater(q)
 }
 
-// received notes the message in a receive.
+// received processes a received message.
 func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	i := int(c.ID & numberMask)
 	if rail != keyRail {
@@ -233,7 +230,7 @@ func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	return k.await(q, i)
 }
 
-// answered is which open request from first on has a key; it is not open any more.
+// answered returns the open request from first on that has a key, and closes it.
 func (k *keys) answered(first int, key uint32) (i int, err error) {
 	for i := first; i < first+keyWindow; i++ {
 		if r := &k.requests[i]; r.open && r.key == key {
@@ -244,7 +241,7 @@ func (k *keys) answered(first int, key uint32) (i int, err error) {
 	return 0, protocolError("an answer of kind %d about the key %#x, of which nothing was asked", k.message.kind, key)
 }
 
-// learn takes an answer.
+// learn processes a response.
 func (k *keys) learn(q *queuePair) error {
 	m := &k.message
 	i, err := k.answered(0, m.key)
@@ -252,7 +249,7 @@ func (k *keys) learn(q *queuePair) error {
 		return err
 	}
 	if r := &k.requests[i]; m.count == 0 {
-		// It may be given to another region.
+		// The key may be given to another region.
 		delete(k.known, m.key)
 	} else if !bounds.Contains(m.address, m.length, r.address, r.length) {
 		return protocolError("an answer about %s at %#x; asked was for %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
@@ -262,7 +259,7 @@ func (k *keys) learn(q *queuePair) error {
 	return k.ended(q, i)
 }
 
-// tell makes the answer to a question, and notes that the peer knows then.
+// tell makes the response to a key request, and records that the peer knows the region then.
 func (k *keys) tell(q *queuePair) {
 	d, m := q.device, &k.message
 	asked := *m
@@ -288,7 +285,7 @@ func (k *keys) tell(q *queuePair) {
 	k.told[asked.key] = r
 }
 
-// retract has the peer forget a key, of a region that has ended.
+// retract makes the peer forget a key of a region that has ended.
 func (q *queuePair) retract(key uint32) {
 	q.mu.Lock()
 	if k := &q.keys; k.disowned {
@@ -302,7 +299,7 @@ func (q *queuePair) retract(key uint32) {
 	q.sever()
 }
 
-// forgetLater tells of keys to forget, as far as there is room.
+// forgetLater sends the keys to forget, as far as there is room.
 func (k *keys) forgetLater(q *queuePair) error {
 	for len(k.later) > 0 {
 		i := k.vacant(keyWindow)
@@ -319,7 +316,7 @@ func (k *keys) forgetLater(q *queuePair) error {
 	return nil
 }
 
-// confirmed notes that the peer has forgotten a key.
+// confirmed records that the peer has forgotten a key.
 func (k *keys) confirmed(q *queuePair) error {
 	i, err := k.answered(keyWindow, k.message.key)
 	if err != nil {
@@ -329,14 +326,14 @@ func (k *keys) confirmed(q *queuePair) error {
 	return k.ended(q, i)
 }
 
-// forgotten notes that a peer does not remember a key any more.
+// forgotten records that a peer does not remember a key any more.
 func (d *device) forgotten(key uint32) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.regions.release(key)
 }
 
-// disown forgets that the peer knows anything, because the queue pair has ended.
+// disown records that the peer knows nothing any more, because the queue pair has ended.
 func (k *keys) disown(q *queuePair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A message of the package's own goes over rail 1 and has 8 bytes, numbers with the lowest byte
-// first: its kind, how many places follow, two bytes of zero, and the key of a region on rail 0.
-// Then come the address and the length of what is asked for (question) or of the region
-// (answer), and in an answer that knows the region a place for each rail but the first:
+// A message of the package goes over rail 1 and begins with 8 bytes, little-endian: its kind, the number of places that
+// follow, two bytes of zero, and the key of a region on rail 0. Then come the address and the length of the requested
+// range (question) or of the region (answer). An answer that knows the region then has a place for each rail but the
+// first:
 //
-//	question   key, address, length: what are the keys of the region that has that?
-//	answer     key, address, length, places; of no place: there is none
+//	question   key, address, length: requests the keys of the region that has that range
+//	answer     key, address, length, places; without places: there is no such region
 //	forget     key: the region has ended
 //	forgotten  key
 type message struct {
 	kind            messageKind
 	key             uint32
 	address, length uint64
-	// places are where the region is on the rails after the first: count of them.
+	// places are the places of the region on the rails after the first: count of them.
 	count  int
 	places [maxRails - 1]place
 }
@@ -43,7 +43,7 @@ const (
 	shortMessage = 8
 	longMessage  = shortMessage + 16
 	placeBytes   = 12
-	// messageBytes is the longest.
+	// messageBytes is the length of the longest message.
 	messageBytes = longMessage + (maxRails-1)*placeBytes
 )
 
@@ -77,7 +77,7 @@ func (m *message) encode(b []byte) int {
 	return n
 }
 
-// decode reads a message of a peer's with a number of rails.
+// decode reads a message of a peer with a number of rails.
 func (m *message) decode(b []byte, rails int) error {
 	*m = message{}
 	if len(b) < shortMessage {

@@ -27,7 +27,7 @@ func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
 			err = verbs.ErrQueueFull
 		}
 		if err != nil {
-			// What is wrong with an earlier one comes first.
+			// The error of an earlier request comes first.
 			if left, earlier := q.flush(); earlier != nil {
 				return i - left, earlier
 			}
@@ -49,7 +49,7 @@ func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
 	return len(requests) - left, err
 }
 
-// lookForFailure records the failure of a rail of which no completion has told yet.
+// lookForFailure records the failure of a rail that no completion has reported yet.
 func (q *queuePair) lookForFailure() {
 	if q.failed.Load() {
 		return
@@ -62,7 +62,7 @@ func (q *queuePair) lookForFailure() {
 	}
 }
 
-// record notes a request as the last.
+// record appends a request to the records.
 func (q *queuePair) record(r *verbs.SendRequest, length int) {
 	*q.entry(q.count) = record{id: r.ID, address: r.RemoteAddress, length: length, opcode: r.Opcode, flags: r.Flags}
 	q.count++
@@ -70,7 +70,7 @@ func (q *queuePair) record(r *verbs.SendRequest, length int) {
 	q.backlog += q.device.division.burden(length)
 }
 
-// entry is the i-th that is outstanding.
+// entry returns the i-th outstanding request.
 func (q *queuePair) entry(i int) *record {
 	i += q.at
 	if i >= len(q.records) {
@@ -79,16 +79,15 @@ func (q *queuePair) entry(i int) *record {
 	return &q.records[i]
 }
 
-// id is what the i-th request carries on the rails.
+// id returns the ID of the i-th request on the rails.
 func (q *queuePair) id(i int) uint64 {
 	return uint64(q.place)<<32 | partKind | uint64((q.next-uint32(q.count-i))&numberMask)
 }
 
-// waits reports whether what goes over rail 0 alone has to wait for parts on others.
+// waits reports whether a request over rail 0 alone has to wait for parts on other rails.
 func (q *queuePair) waits() bool { return q.onOthers > 0 || q.spread }
 
-// launch adds the i-th request to those that are ready: all of it for rail 0, or with keys one part for
-// each rail.
+// launch adds the i-th request to ready: all of it for rail 0, or, if k is not nil, a part for each rail.
 func (q *queuePair) launch(r *verbs.SendRequest, i int, k *known) {
 	d, e := q.device, q.entry(i)
 	q.ready[0] = append(q.ready[0], *r)
@@ -112,15 +111,15 @@ func (q *queuePair) launch(r *verbs.SendRequest, i int, k *known) {
 	}
 }
 
-// part gives the segments of a part of a request for a rail, until what is ready is posted.
+// part returns the segments of a part of a request for a rail. They are valid until ready is posted.
 func (q *queuePair) part(r *verbs.SendRequest, rail, from, until int) []verbs.Segment {
 	n := len(q.segments)
 	q.segments = q.device.part(q.segments, r.Segments, from, until, rail)
 	return q.segments[n:]
 }
 
-// send posts what is ready, up to the last of the first count requests, and returns how many of those
-// rail 0 has not taken: the others do not get their parts then.
+// send posts ready, until the last of the first count requests. It returns how many of those rail 0 has not taken:
+// their parts on other rails are not posted.
 func (q *queuePair) send(count int) (left int, err error) {
 	if len(q.ready[0]) == 0 {
 		return 0, nil
@@ -139,7 +138,7 @@ func (q *queuePair) send(count int) (left int, err error) {
 	return left, of(0, err)
 }
 
-// sendParts posts what is ready for another rail than the first, of the first count requests.
+// sendParts posts the ready requests for a rail after the first that belong to the first count requests.
 func (q *queuePair) sendParts(rail, count int) {
 	parts := q.ready[rail]
 	for len(parts) > 0 {
@@ -165,7 +164,7 @@ func (q *queuePair) sendParts(rail, count int) {
 	q.doomIf(of(rail, err))
 }
 
-// flush sends, for PostSend. It forgets the requests that rail 0 has not taken.
+// flush is send for PostSend. It drops the requests that rail 0 has not taken.
 func (q *queuePair) flush() (left int, err error) {
 	left, err = q.send(q.count)
 	for i := range left {
@@ -176,15 +175,15 @@ func (q *queuePair) flush() (left int, err error) {
 	return left, err
 }
 
-// stripes returns the keys by which a request is striped, nil if it goes over rail 0 alone. The first
-// earlier outstanding requests were posted before it.
+// stripes returns the keys by which a request is striped, or nil if it goes over rail 0 alone. The first earlier
+// outstanding requests were posted before it.
 func (q *queuePair) stripes(r *verbs.SendRequest, length, earlier int) *known {
 	d := q.device
 	least := d.division.least
 	if least < 0 || length < d.division.each || r.Opcode != verbs.OpRDMAWrite && r.Opcode != verbs.OpRDMARead || r.Flags&verbs.Inline != 0 || q.failed.Load() {
 		return nil
 	}
-	// A request that would wait on rail 0 is striped, whatever is outstanding: those after it wait in any case.
+	// A request that would wait on rail 0 is striped in any case: those after it wait anyway.
 	if q.backlog+length < least && !q.waits() {
 		return nil
 	}
@@ -222,7 +221,7 @@ func (q *queuePair) needsFirstRail(r *verbs.SendRequest, length, earlier int) bo
 	return false
 }
 
-// release posts the requests that were held back and can go now.
+// release posts the held requests that can go now.
 func (q *queuePair) release() {
 	taken, first := 0, q.count-q.held.count
 	for ; taken < q.held.count; taken++ {
@@ -242,7 +241,7 @@ func (q *queuePair) release() {
 	if err == nil {
 		return
 	}
-	// PostSend has returned for these. Those that rail 0 did not take fail by a completion.
+	// PostSend has returned for these. A completion reports the failure of those that rail 0 did not take.
 	q.doom(err)
 	for i := first + taken - left; i < first+taken; i++ {
 		e := q.entry(i)

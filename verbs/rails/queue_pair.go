@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// depth is what QueuePairConfig has if it says nothing, maxDepth the most that it may say.
+	// depth is the default of MaxSends and MaxReceives, maxDepth their maximum.
 	depth    = 128
 	maxDepth = 1 << 20
 )
 
-// What a rail's completion carries as ID: the place of the queue pair in the upper half, and in the
-// lower a kind and a number.
+// The ID of a rail's completion has the index of the queue pair in the upper half, and a kind and a number in the lower
+// half.
 const (
 	partKind    = 0 << 30
 	sentKind    = 2 << 30
@@ -29,11 +29,11 @@ const (
 
 var _ verbs.Severer = (*queuePair)(nil)
 
-// queuePair is one on each rail.
+// queuePair has a queue pair on each rail.
 type queuePair struct {
 	device *device
 	pairs  []verbs.QueuePair
-	// numbers are those of pairs, place is in device.pairs.
+	// numbers are the numbers of pairs. place is the index in device.pairs.
 	numbers         []uint32
 	place           int
 	sends, receives *completionQueue
@@ -42,27 +42,26 @@ type queuePair struct {
 	mu     sync.Mutex
 	closed bool
 	err    error
-	// severed: it was done, or is being done.
+	// severed: the rails were severed, or are being severed.
 	severed bool
 	// flushing: a request has completed with an error.
 	flushing bool
 
-	// records are the requests that have not completed, a ring: count of them from at on, of which
-	// the first has the number next - count. The first known of them are known to be done with
-	// rail 0, the last held.count have not been posted. next is below 1 << 30.
+	// records are the requests that have not completed, a ring of count entries from at on. The first has the number
+	// next - count. The first known of them are known to be done with rail 0. The last held.count have not been posted.
+	// next is below 1 << 30.
 	records []record
 	at      int
 	count   int
 	known   int
 	next    uint32
-	// onOthers counts the parts that are outstanding on the rails after the first. backlog is the length
-	// of all outstanding requests that could be worth striping.
+	// onOthers counts the outstanding parts on the rails after the first. backlog is the total length of the
+	// outstanding requests that could be worth striping.
 	onOthers int
 	backlog  int
 	held     heldRing
 
-	// ready has the requests to post on each rail, segments their segments. spread: a rail after the
-	// first has some.
+	// ready has the requests to post on each rail, segments their segments. spread: a rail after the first has some.
 	ready    [][]verbs.SendRequest
 	segments []verbs.Segment
 	spread   bool
@@ -70,22 +69,22 @@ type queuePair struct {
 	keys keys
 }
 
-// A record is of a request that is outstanding.
+// A record describes an outstanding request.
 type record struct {
 	id uint64
-	// address and length are what the target knows of it.
+	// address and length are the range at the target.
 	address uint64
 	length  int
 	opcode  verbs.Opcode
 	flags   verbs.Flags
 	status  verbs.Status
-	// striped: it was posted on all rails; parts of it are outstanding on others than the first.
-	// refused: rail 0 did not take it.
+	// striped: the request was posted on all rails, and parts are outstanding on others than the first. refused: rail 0
+	// did not take it.
 	striped, refused bool
 	parts            uint8
 }
 
-// worse records how a part has ended. A part that was flushed does not tell why, so another status replaces that.
+// worse records how a part has ended. StatusFlushed says nothing about the cause, so another failure replaces it.
 func (r *record) worse(s verbs.Status) {
 	if r.status == verbs.StatusSuccess || r.status == verbs.StatusFlushed && s != verbs.StatusSuccess {
 		r.status = s
@@ -110,7 +109,7 @@ func (d *device) config(config verbs.QueuePairConfig) (verbs.QueuePairConfig, er
 	return config, nil
 }
 
-// railConfig is the configuration for a rail.
+// railConfig returns the configuration for a rail.
 func (d *device) railConfig(rail int, config verbs.QueuePairConfig) verbs.QueuePairConfig {
 	if rail == 0 {
 		config.SendQueue, config.ReceiveQueue = config.SendQueue.(*completionQueue).queue, config.ReceiveQueue.(*completionQueue).queue
@@ -125,7 +124,7 @@ func (d *device) railConfig(rail int, config verbs.QueuePairConfig) verbs.QueueP
 	return config
 }
 
-// newPair makes a queue pair of those on the rails that connect makes.
+// newPair makes a queue pair of the queue pairs on the rails, which connect makes.
 func (d *device) newPair(config verbs.QueuePairConfig, connect func(rail int, config verbs.QueuePairConfig) (verbs.QueuePair, error)) (*queuePair, error) {
 	config, err := d.config(config)
 	if err != nil {
@@ -154,7 +153,7 @@ func (d *device) newPair(config verbs.QueuePairConfig, connect func(rail int, co
 	return q, nil
 }
 
-// abandon undoes what was done of newPair.
+// abandon undoes the completed steps of newPair.
 func (q *queuePair) abandon() error {
 	var errs []error
 	for i, pair := range q.pairs {
@@ -170,7 +169,7 @@ func (q *queuePair) abandon() error {
 	return errors.Join(errs...)
 }
 
-// add gives a queue pair its place.
+// add assigns a queue pair its index.
 func (d *device) add(q *queuePair) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,7 +190,7 @@ func (d *device) remove(q *queuePair) {
 	d.pairs.Store(&pairs)
 }
 
-// pair is the queue pair of a completion of a rail, nil if it was closed meanwhile.
+// pair returns the queue pair of a rail's completion, or nil if it was closed meanwhile.
 func (d *device) pair(id uint64, rail int, number uint32) *queuePair {
 	pairs := *d.pairs.Load()
 	if place := id >> 32; place < uint64(len(pairs)) {
@@ -202,7 +201,7 @@ func (d *device) pair(id uint64, rail int, number uint32) *queuePair {
 	return nil
 }
 
-// numbered is the queue pair of a number, nil if it was closed meanwhile.
+// numbered returns the queue pair with a number, or nil if it was closed meanwhile.
 func (d *device) numbered(number uint32) *queuePair {
 	for _, q := range *d.pairs.Load() {
 		if q != nil && q.numbers[0] == number {
@@ -212,10 +211,10 @@ func (d *device) numbered(number uint32) *queuePair {
 	return nil
 }
 
-// Number is that of rail 0.
+// Number returns the number of the queue pair of rail 0.
 func (q *queuePair) Number() uint32 { return q.numbers[0] }
 
-// State is that of the rails: ready if all are, in error if one is.
+// State returns StateReady if all rails are ready, and StateError if one has failed.
 func (q *queuePair) State() verbs.State {
 	if q.failed.Load() {
 		return verbs.StateError
@@ -232,7 +231,7 @@ func (q *queuePair) State() verbs.State {
 	return state
 }
 
-// Err says which rail has failed, and why.
+// Err returns which rail has failed, and why.
 func (q *queuePair) Err() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -242,7 +241,7 @@ func (q *queuePair) Err() error {
 	return q.cause()
 }
 
-// cause returns the error of the rail to blame, nil if none has failed.
+// cause returns the error of the rail to blame, or nil if none has failed.
 func (q *queuePair) cause() error {
 	for i, pair := range q.pairs {
 		if pair.Err() != nil {
@@ -253,7 +252,7 @@ func (q *queuePair) cause() error {
 	return nil
 }
 
-// causeOf returns why a rail has failed, one of whose requests completed with a status.
+// causeOf returns why a rail has failed after one of its requests completed with a status.
 func (q *queuePair) causeOf(rail int, s verbs.Status) error {
 	if q == nil {
 		return nil
@@ -265,8 +264,8 @@ func (q *queuePair) causeOf(rail int, s verbs.Status) error {
 	return of(rail, s)
 }
 
-// culprit returns the rail to blame when one has failed. Whichever side notices a failure first disconnects
-// all rails: a rail that was disconnected is not to blame if another has failed by itself.
+// culprit returns the rail to blame when one has failed. The side that detects a failure first disconnects all rails.
+// So a disconnected rail is not to blame if another has failed by itself.
 func (q *queuePair) culprit(rail int) int {
 	if !errors.Is(q.pairs[rail].Err(), verbs.ErrDisconnected) {
 		return rail
@@ -279,8 +278,8 @@ func (q *queuePair) culprit(rail int) int {
 	return rail
 }
 
-// fail puts the queue pair in StateError, unless it is there, and severs it on all rails, which flushes
-// what is outstanding. The caller holds no mutex. For a nil queue pair it does nothing.
+// fail puts the queue pair in StateError, unless it is in that state, and severs it on all rails, which flushes
+// outstanding requests. The caller holds no mutex. For a nil queue pair it does nothing.
 func (q *queuePair) fail(err error) {
 	if q == nil {
 		return
@@ -291,7 +290,7 @@ func (q *queuePair) fail(err error) {
 	q.sever()
 }
 
-// doom records why the queue pair has failed. The caller holds mu, and calls sever when it has unlocked it.
+// doom records why the queue pair has failed. The caller holds mu, and calls sever after it has unlocked mu.
 func (q *queuePair) doom(err error) {
 	if q.err == nil {
 		q.err = err
@@ -318,7 +317,7 @@ func (q *queuePair) sever() {
 	q.device.channel.Ring()
 }
 
-// Sever ends the queue pair because its peer is taken for dead.
+// Sever ends the queue pair because its peer is presumed dead.
 func (q *queuePair) Sever() {
 	q.fail(fmt.Errorf("rails: the connection was severed: %w", verbs.ErrDisconnected))
 }
@@ -342,7 +341,7 @@ func (q *queuePair) Close() error {
 	q.keys.disown(q)
 	err := q.abandon()
 	if q.device.closed.Load() {
-		// The rails have closed all.
+		// The rails have closed everything.
 		return nil
 	}
 	return errors.Join(err, q.keys.close())

@@ -8,21 +8,21 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A region is one on each rail.
+// A region has a region on each rail.
 type region struct {
 	device *device
 	rails  []verbs.MemoryRegion
-	// lkeys are those of the rails.
+	// lkeys are the local keys on the rails.
 	lkeys  []uint32
 	extent bounds.Extent
 	access verbs.Access
-	// askers are the queue pairs whose peers were sent the region's keys, in the order of sending, so that
-	// each run in virtual time is the same.
+	// askers are the queue pairs whose peers know the region's keys. They are in the order of sending, so that runs in
+	// virtual time are reproducible.
 	askers []*queuePair
 	closed bool
 }
 
-// regions are those of a device. Keys are of rail 0.
+// regions are the regions of a device. Keys are those of rail 0.
 type regions struct {
 	byLKey, byRKey map[uint32]*region
 	// old has the keys of ended regions that peers may remember, with the number of these peers.
@@ -62,7 +62,7 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	return r, nil
 }
 
-// registerFirst registers memory on rail 0, with a key that no peer remembers as another's.
+// registerFirst registers memory on rail 0, with a key that no peer remembers for another region.
 func (d *device) registerFirst(memory []byte, access verbs.Access) (first verbs.MemoryRegion, err error) {
 	var passed []verbs.MemoryRegion
 	for {
@@ -87,16 +87,16 @@ func (d *device) remembered(key uint32) bool {
 	return d.regions.old[key] > 0
 }
 
-// LKey is that of rail 0.
+// LKey returns the key of rail 0.
 func (r *region) LKey() uint32 { return r.lkeys[0] }
 
-// Remote is the region of rail 0.
+// Remote returns the region of rail 0.
 func (r *region) Remote() verbs.RemoteRegion { return r.rails[0].Remote() }
 
-// Memory is what was registered.
+// Memory returns the registered memory.
 func (r *region) Memory() []byte { return r.rails[0].Memory() }
 
-// Deregister ends the region on all rails, and tells those who have asked for its keys.
+// Deregister ends the region on all rails, and notifies the peers that have requested its keys.
 func (r *region) Deregister() error {
 	d := r.device
 	d.mu.Lock()
@@ -112,7 +112,7 @@ func (r *region) Deregister() error {
 	if d.regions.byRKey[key] == r {
 		delete(d.regions.byRKey, key)
 	}
-	// This comes before rail 0 can give the key to another region.
+	// This precedes Deregister of rail 0, which can then give the key to another region.
 	if n := len(r.askers); n > 0 {
 		d.regions.old[key] += n
 	}
@@ -160,7 +160,7 @@ func (d *device) covers(segments []verbs.Segment, right verbs.Access) bool {
 	return true
 }
 
-// part appends to list the bytes from and to of segments, with the keys of a rail.
+// part appends to list the bytes from from to to of segments, with the keys of a rail.
 func (d *device) part(list, segments []verbs.Segment, from, to, rail int) []verbs.Segment {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -179,7 +179,7 @@ func (d *device) part(list, segments []verbs.Segment, from, to, rail int) []verb
 	return list
 }
 
-// lkey is the key of a rail for what rail 0 has under a key, 0 if that is not known any more.
+// lkey returns the key of a rail for a key of rail 0, or 0 if the region is gone.
 func (d *device) lkey(key uint32, rail int) uint32 {
 	if key == d.attributes.ReservedLKey && key != 0 {
 		return d.rails[rail].Attributes().ReservedLKey

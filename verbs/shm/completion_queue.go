@@ -42,15 +42,14 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return q.held.Take(into)
 }
 
-// push adds a completion, wakes whoever sleeps for it, and reports whether there was
-// room.
+// push adds a completion, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
 	q.device.bell.RingIfHeard()
 	return room
 }
 
-// attachQueues has the queues drive a queue pair. It reports whether both are open.
+// attachQueues makes the queues drive a queue pair. It reports whether both are open.
 func (q *queuePair) attachQueues() (open bool) {
 	if !completion.Attach(q.sendCQ.held, q.recvCQ.held) {
 		return false
@@ -60,14 +59,14 @@ func (q *queuePair) attachQueues() (open bool) {
 	return true
 }
 
-// detachQueues undoes it, and forgets the completions of the queue pair, which is closed.
+// detachQueues undoes attachQueues, and drops the completions of the queue pair, which is closed.
 func (q *queuePair) detachQueues() {
 	q.sendCQ.exclude(q)
 	q.recvCQ.exclude(q)
 	completion.Detach(q.sendCQ.held, q.recvCQ.held, q.number)
 }
 
-// include drives a queue pair, once, though it may use the queue for both directions.
+// include adds a queue pair to those that are driven, once, even if it uses the queue for both directions.
 func (q *completionQueue) include(pair *queuePair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,7 +83,7 @@ func (q *completionQueue) exclude(pair *queuePair) {
 	q.pairs.Store(&rest)
 }
 
-// Close destroys the queue, whose queue pairs have been closed.
+// Close destroys the queue. Its queue pairs have been closed.
 func (q *completionQueue) Close() error {
 	if _, err := q.held.Close(); err != nil {
 		return argumentError("%v", err)

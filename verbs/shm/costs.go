@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// measuredCosts measures what a copy costs, once a process: the rest of a transfer
-// through shared memory is a few stores. Registering costs the same for any size.
+// measuredCosts measures the cost of a copy, once per process. The rest of a transfer through shared memory is a few
+// stores. Registering costs the same for any size.
 var measuredCosts = sync.OnceValue(func() verbs.Costs {
 	from, to := make([]byte, 64<<10), make([]byte, 64<<10)
 	best := func(n int) time.Duration {

@@ -15,11 +15,10 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Each end of every connection asks the system for the user of the other end before it
-// sends or takes anything (credentials), and has it prove the key before memory is shared.
+// Each end of every connection asks the system for the user of the other end before it sends or receives anything
+// (credentials). The other end must prove the key before memory is shared.
 
-// credentials returns the process at the other end of a connection, which must belong
-// to this process's user.
+// credentials returns the process at the other end of a connection, which must belong to this process's user.
 func credentials(conn *net.UnixConn) (*unix.Ucred, error) {
 	var peer *unix.Ucred
 	err := control(conn, func(fd int) (err error) {
@@ -45,11 +44,10 @@ func control(conn *net.UnixConn, f func(fd int) error) error {
 	return failed
 }
 
-// overflowUser is what the system calls every user that the user name space of this process
-// does not map.
+// overflowUser is the system's name for every user that the user name space of this process does not map.
 const overflowUser = 65534
 
-// sameUser refuses a peer of another user.
+// sameUser returns an error for a peer of another user.
 func sameUser(theirs, ours uint32) error {
 	if theirs != ours {
 		return fmt.Errorf("shm: the peer belongs to user %d, this process to user %d: %w", theirs, ours, os.ErrPermission)
@@ -57,14 +55,14 @@ func sameUser(theirs, ours uint32) error {
 	return nil
 }
 
-// checkUser refuses to share memory as the overflow user where that stands for more than one user: a
-// peer that is called so may be anyone.
+// checkUser returns an error if this process runs as the overflow user and that stands for several users: a peer with
+// this name may then be anyone.
 func checkUser(root fs.FS, ours int) error {
 	if ours != overflowUser {
 		return nil
 	}
 	mapped, err := fs.ReadFile(root, "proc/self/uid_map")
-	// The first name space maps all users, each to itself.
+	// The initial name space maps all users, each to itself.
 	if err == nil && strings.Join(strings.Fields(string(mapped)), " ") == "0 0 4294967295" {
 		return nil
 	}
@@ -74,11 +72,11 @@ func checkUser(root fs.FS, ours int) error {
 
 const macBytes = sha256.Size
 
-// errKey refuses a peer that does not prove the key of Options.Key or SetKey.
+// errKey is the error for a peer that does not prove the key of Options.Key or SetKey.
 var errKey = fmt.Errorf("shm: the peer holds another key: the processes of a job must have the same: %w", os.ErrPermission)
 
-// SetKey replaces Options.Key, for a program that learns the key after it has opened the
-// device. It must be called before the address of the device is told to a peer.
+// SetKey replaces Options.Key, for a program that learns the key after it has opened the device. It must be called
+// before a peer learns the address of the device.
 func (d *Device) SetKey(key []byte) {
 	if p, ok := d.form.(*process); ok {
 		p.setKey(key)
@@ -90,13 +88,13 @@ func (p *process) setKey(key []byte) {
 	p.key.Store(&key)
 }
 
-// clientProof is the mac by which the device at client proves the key to that at server.
+// clientProof returns the mac by which the device at client proves the key to the device at server.
 func (p *process) clientProof(server, client string) []byte {
 	return p.mac("client", []byte(server), []byte(client))
 }
 
-// serverProof is the mac by which the device at server proves the key, in answer to a nonce, and
-// tells the size of its segment.
+// serverProof returns the mac by which the device at server proves the key in response to a nonce. It also covers the
+// size of its segment.
 func (p *process) serverProof(server string, nonce []byte, size uint64) []byte {
 	return p.mac("server", []byte(server), nonce, binary.LittleEndian.AppendUint64(nil, size))
 }

@@ -12,24 +12,24 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Options for Open.
+// Options are the options of Open.
 type Options struct {
-	// Ranks is how many processes of this machine will map each other's
-	// segments; it bounds the address space that each takes. Where that is limited (RLIMIT_AS)
-	// Open fails unless there is some for as many segments. Zero is 64.
+	// Ranks is the number of processes of this machine that will map each other's segments. It bounds the address space
+	// of each segment. If the address space is limited (RLIMIT_AS), Open fails unless that many segments fit. Zero
+	// means 64.
 	Ranks int
-	// SmallPages has memory be in pages of 4 KiB. Without it that of 2 MiB and more is in
-	// pages of 2 MiB where the system has some left. It is for measuring.
+	// SmallPages puts memory on pages of 4 KiB. Without it, memory of 2 MiB and more is on pages of 2 MiB if the system
+	// has some. It is for measurements.
 	SmallPages bool
-	// HandshakeLimit bounds how long a process that is met may take to hand over its segment, and
-	// one that connects to prove the key. Zero is 10 s.
+	// HandshakeLimit bounds the time in which a process must hand over its segment, and in which a process that
+	// connects must prove the key. Zero means 10 s.
 	HandshakeLimit time.Duration
-	// Key is what a process must prove that it has, before it is given this one's segment. All
-	// processes of a job have the same. Without a key every process of the user is given the segment.
+	// Key is the secret that a process must prove before it is given this process's segment. All processes of a job
+	// have the same key. Without a key every process of the user is given the segment.
 	Key []byte
 }
 
-// Device is a device of either form.
+// A Device is a device of a [Fabric] or of [Open]. It implements [verbs.Device].
 type Device struct{ *device }
 
 var (
@@ -39,7 +39,7 @@ var (
 	_ verbs.Reserver = (*Device)(nil)
 )
 
-// device is what both forms share; form is what they do not.
+// device is what both forms share. form is what they do not.
 type device struct {
 	form
 	name    string
@@ -52,17 +52,16 @@ type device struct {
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
 	lastNumber uint32
-	// requests are connections that peers want and nobody has polled.
+	// requests are the connection requests not yet polled.
 	requests []verbs.ConnectionRequest
-	// parting are rings of closed queue pairs that their peers may still touch,
-	// looked at in turn, next first.
+	// parting are rings of closed queue pairs that their peers may still access. They are checked in turn, next first.
 	parting []partingRing
 	next    int
-	// silent: peers get no more answers.
+	// silent: peers get no more responses.
 	silent bool
 }
 
-// partingRing has no peer if nobody was asked for the connection yet.
+// partingRing has no peer if no peer was asked for the connection yet.
 type partingRing struct {
 	ring    ring
 	locator uint64
@@ -71,34 +70,33 @@ type partingRing struct {
 
 // form is how ranks of a kind share memory.
 type form interface {
-	// reserve gives n zeroed bytes, which back backs with pages: see verbs.Reserver.
+	// reserve returns n zeroed bytes. back backs them with pages; see verbs.Reserver.
 	reserve(n int) ([]byte, error)
 	back(ctx context.Context, memory []byte) (int, error)
 	free(memory []byte) error
-	// publish makes a region known to peers under its key, retract ends that; it
-	// does nothing for a region that is not known.
+	// publish makes a region known to peers under its key. retract ends that; it does nothing for an unknown region.
 	publish(r *region) error
 	retract(r *region)
 	newRing() (ring, uint64, error)
 	freeRing(r ring, locator uint64)
-	// dial reaches the device at address, attaches it to q and hands it q's
-	// connection request. It may finish later, and then reports an error by undialled.
+	// dial connects to the device at address, attaches it to q and passes it q's connection request. It may finish
+	// later, and then reports an error by undialled.
 	dial(q *queuePair, address string, hello []byte) error
 	neighbor(address string) (peer, error)
-	// watch has w told when the device at address has gone; one that has gone
-	// already is an ErrPeerGone. unwatch lets go of w.
+	// watch makes w report the end of the device at address. It returns an ErrPeerGone if the device is already gone.
+	// unwatch ends that.
 	watch(address string, w *watch) error
 	unwatch(address string, w *watch)
 	close() error
 }
 
-// A ringer is a CompletionChannel whose ring costs a load when nobody sleeps.
+// A ringer is a CompletionChannel whose ring is a load if there is no sleeper.
 type ringer interface {
 	verbs.CompletionChannel
 	RingIfHeard()
 }
 
-// deviceName is that of devices of processes, and errors begin with it.
+// deviceName is the name of a device of a process, and the prefix of errors.
 const deviceName = "shm"
 
 var attributes = verbs.Attributes{
@@ -106,26 +104,26 @@ var attributes = verbs.Attributes{
 	Spin: 50 * time.Microsecond, CoherentAtomics: true,
 }
 
-// Attributes of the device.
+// Attributes returns the attributes of the device.
 func (d *device) Attributes() verbs.Attributes {
 	own := attributes
 	own.Name = d.name
 	return own
 }
 
-// Costs of the device, measured once a process.
+// Costs returns the costs of the device, which are measured once per process.
 func (d *device) Costs() verbs.Costs { return measuredCosts() }
 
-// Now is the time since the device was opened.
+// Now returns the time since the device was opened.
 func (d *device) Now() time.Duration { return time.Since(d.opened) }
 
 // Copy copies with the CPU.
 func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *device) Channel() verbs.CompletionChannel { return d.bell }
 
-// Address of the device.
+// Address returns the address of the device.
 func (d *device) Address() string { return d.address }
 
 // AllocateMemory returns zeroed memory that peers can map.
@@ -136,7 +134,7 @@ func (d *device) AllocateMemory(n int) ([]byte, error) {
 	return d.allocate(n)
 }
 
-// ReserveMemory returns zeroed memory that peers can map, and that is not backed yet.
+// ReserveMemory returns zeroed memory that peers can map and that is not backed yet.
 func (d *device) ReserveMemory(n int) ([]byte, error) {
 	if err := d.checkSize("ReserveMemory", n); err != nil {
 		return nil, err
@@ -144,7 +142,7 @@ func (d *device) ReserveMemory(n int) ([]byte, error) {
 	return d.reserve(n)
 }
 
-// checkSize checks the size of memory that a call asks for.
+// checkSize checks the size of memory that a call requests.
 func (d *device) checkSize(call string, n int) error {
 	if d.closed.Load() {
 		return d.closedError(call)
@@ -163,7 +161,7 @@ func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	return d.back(ctx, memory)
 }
 
-// allocate gives n zeroed bytes that are backed.
+// allocate returns n zeroed bytes that are backed.
 func (d *device) allocate(n int) ([]byte, error) {
 	memory, err := d.reserve(n)
 	if err != nil {
@@ -175,7 +173,7 @@ func (d *device) allocate(n int) ([]byte, error) {
 	return memory, nil
 }
 
-// FreeMemory gives memory back.
+// FreeMemory frees memory.
 func (d *device) FreeMemory(memory []byte) error {
 	if d.closed.Load() {
 		return d.closedError("FreeMemory")
@@ -183,7 +181,7 @@ func (d *device) FreeMemory(memory []byte) error {
 	return d.free(memory)
 }
 
-// RegisterMemory makes memory known.
+// RegisterMemory makes memory known to the device.
 func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	if d.closed.Load() {
 		return nil, d.closedError("RegisterMemory")
@@ -220,8 +218,8 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	return q, nil
 }
 
-// undialled fails a queue pair of whose connection nobody has been told, so that nobody
-// else will touch its ring.
+// undialled fails a queue pair whose connection request has not reached any peer, so that no other process will access
+// its ring.
 func (d *device) undialled(q *queuePair, err error) {
 	q.mu.Lock()
 	q.in.leave(leftByProducer)
@@ -265,8 +263,7 @@ func (d *device) ask(r verbs.ConnectionRequest) error {
 	return nil
 }
 
-// accept makes the accepting end of a connection, whose other end's ring is out and
-// whose device is from.
+// accept makes the accepting end of a connection. out is the ring of the other end, and from its device.
 func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verbs.QueuePair, error) {
 	q, err := d.newPair(config)
 	if err != nil {
@@ -278,7 +275,7 @@ func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verb
 	return q, nil
 }
 
-// meet connects the accepting end, if the other has not withdrawn.
+// meet connects the accepting end unless the other end has withdrawn.
 func (q *queuePair) meet(from peer, out ring) error {
 	q.mu.Lock()
 	defer q.unlock()
@@ -299,8 +296,8 @@ func (q *queuePair) meet(from peer, out ring) error {
 	return nil
 }
 
-// reject answers a connection request with a reason, as long as the device is open: a
-// peer that finds it closed uses the ring's memory for something else.
+// reject answers a connection request with a reason while the device is open. A peer that finds the device closed
+// reuses the ring's memory.
 func (d *device) reject(from peer, out ring, reason string) {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]
@@ -317,11 +314,11 @@ func (d *device) reject(from peer, out ring, reason string) {
 	from.Ring()
 }
 
-// answer sees to it that a connection request is answered once.
+// answer ensures that a connection request is answered once.
 type answer struct{ given atomic.Bool }
 
-// accept calls it, unless the request was answered; if it fails the request was not, but
-// a peer that has gone is not there to be answered again.
+// accept calls it unless the request was answered. If it fails, the request counts as not answered, except if the peer
+// has gone.
 func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
 	if a.given.Swap(true) {
 		return nil, fmt.Errorf("shm: Accept of a connection request that was answered: %w", verbs.ErrClosed)
@@ -334,7 +331,7 @@ func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, er
 	return q, nil
 }
 
-// adopt gives a queue pair its number.
+// adopt assigns a queue pair its number.
 func (d *device) adopt(q *queuePair) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -353,7 +350,7 @@ func (d *device) adopt(q *queuePair) error {
 	return nil
 }
 
-// abandon forgets a closed queue pair, which was connected to peer if to anyone.
+// abandon forgets a closed queue pair. peer is the peer that it was connected to, or nil.
 func (d *device) abandon(q *queuePair, peer peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -362,12 +359,11 @@ func (d *device) abandon(q *queuePair, peer peer) {
 	d.reclaim()
 }
 
-// reclaimed is how many rings one reclaim looks at, so that a peer which keeps many does
-// not make every connection slow.
+// reclaimed is the number of rings that one reclaim checks, so that a peer that keeps many does not make every
+// connection slow.
 const reclaimed = 32
 
-// reclaim frees rings that both sides have left, or whose peer has gone: then it touches
-// nothing any more, whatever it has not left.
+// reclaim frees rings that both sides have left, or whose peer has gone: such a peer accesses nothing any more.
 func (d *device) reclaim() {
 	for range min(reclaimed, len(d.parting)) {
 		if d.next >= len(d.parting) {

@@ -19,9 +19,8 @@ const (
 	hugePageBytes = 2 << 20
 )
 
-// A Fabric joins the devices of ranks that are goroutines of this process. Memory
-// that its devices allocated lasts until all of them are closed, so that a rank that
-// ends early does not pull it from under the others.
+// A Fabric connects the devices of ranks that are goroutines of this process. Memory that its devices allocated lasts
+// until all of them are closed. So a rank that ends early does not take it from the others.
 type Fabric struct {
 	id uint64
 
@@ -37,7 +36,7 @@ type Fabric struct {
 
 var fabrics atomic.Uint64
 
-// NewFabric makes a fabric without devices.
+// NewFabric returns a fabric without devices.
 func NewFabric() *Fabric {
 	return &Fabric{id: fabrics.Add(1), devices: make(map[string]*local), rings: make(map[uint64]ring)}
 }
@@ -50,12 +49,11 @@ type local struct {
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
-	// known are the peers that Neighbor has given, by address: they stay, also when
-	// gone.
+	// known are the peers that Neighbor has returned, by address. They stay, also when they are gone.
 	known map[string]*localPeer
 }
 
-// Open makes a device on the fabric.
+// Open opens a device on the fabric.
 func (f *Fabric) Open() (*Device, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +156,7 @@ func (l *local) dial(q *queuePair, address string, hello []byte) error {
 	return to.ask(&localRequest{hello: hello, from: l, to: to, out: q.in})
 }
 
-// localRequest is a connection that a device of the fabric wants.
+// localRequest is a connection request of a device of the fabric.
 type localRequest struct {
 	answer
 	hello    []byte
@@ -254,7 +252,7 @@ func (p *localPeer) reach(address uint64, n int, rkey uint32, right verbs.Access
 	return r.memory[at : at+uint64(n)], false, verbs.StatusSuccess
 }
 
-// Map gives the region's memory itself.
+// Map returns the region's memory itself.
 func (p *localPeer) Map(remote verbs.RemoteRegion) ([]byte, error) {
 	if err := p.gone(); err != nil {
 		return nil, err

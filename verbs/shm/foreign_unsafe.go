@@ -14,20 +14,18 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// copyForeign copies between mine and memory of the neighbor's process that is not
-// shared, which the kernel does for processes that may trace each other. Sound
-// because remote addresses are only numbers here, and mine stays where it is for the
-// time of the call.
+// copyForeign copies between mine and memory of the neighbor's process that is not shared. The kernel does this for
+// processes that may trace each other. It is sound because remote addresses are only numbers here, and mine does not
+// move during the call.
 //
-// The kernel takes the number of the process, which another process can have once the neighbor
-// has ended. So the pidfd is asked before and after each call. While the pidfd says that the
-// neighbor lives, its number is its own:
+// The kernel identifies the process by its number, which another process can have once the neighbor has ended. So
+// copyForeign checks the pidfd before and after each call. While the pidfd says that the neighbor lives, the number is
+// its own:
 //
 //   - A success is a copy to or from the neighbor's process.
-//   - A neighbor that had ended before the call is not written to, nor is another process.
-//   - If the neighbor ends within the call, and its number is given away within the call too,
-//     the call may move memory of another process of the same user. It is reported as
-//     [verbs.ErrPeerGone]. The kernel has no call that takes a pidfd in place of the number.
+//   - If the neighbor ended before the call, neither it nor another process is written to.
+//   - If the neighbor ends within the call, and its number is reused within the call too, the call may access memory of
+//     another process of the same user. It returns [verbs.ErrPeerGone]. The kernel has no such call for a pidfd.
 func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) error {
 	if err := n.lives(); err != nil {
 		return err
@@ -62,7 +60,7 @@ func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) 
 	return nil
 }
 
-// whyNot explains a refusal.
+// whyNot explains why the system refused a call.
 func whyNot(call string) string {
 	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if err == nil && strings.TrimSpace(string(scope)) != "0" {

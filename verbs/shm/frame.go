@@ -2,8 +2,7 @@ package shm
 
 import "encoding/binary"
 
-// A frame's header is its four fields, in the byte order of the machine that both
-// sides are on.
+// encode writes the four fields of a frame to its header, in native byte order. Both sides are on one machine.
 
 func (f *frame) encode(header *[frameHeader]byte) {
 	binary.NativeEndian.PutUint32(header[0:], f.length)

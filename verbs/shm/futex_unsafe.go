@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// futexBell is a bell in shared memory.
+// futexBell is an event channel in shared memory.
 type futexBell struct{ *bellWords }
 
 const (
@@ -18,7 +18,7 @@ const (
 	futexWake = 1
 )
 
-// Prepare announces a sleeper; see package eventchannel.
+// Prepare announces a sleeper. See eventchannel.Bell.
 func (b *futexBell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
@@ -27,15 +27,15 @@ func (b *futexBell) Prepare() uint32 {
 // Finish takes the announcement back.
 func (b *futexBell) Finish() { b.sleepers.Add(-1) }
 
-// Sleep waits for a ring: the kernel compares sequence with ticket under its own
-// lock, so a ring before the wait ends it.
+// Sleep waits for a ring. The kernel compares sequence with ticket under its own lock, so a ring before the wait ends
+// it.
 func (b *futexBell) Sleep(ticket uint32, limit time.Duration) {
 	var timeout *unix.Timespec
 	if limit >= 0 {
 		t := unix.NsecToTimespec(limit.Nanoseconds())
 		timeout = &t
 	}
-	// The scheduler must know of this call: it may last.
+	// The scheduler must know of this call, because it may last.
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&b.sequence)), futexWait, uintptr(ticket), uintptr(unsafe.Pointer(timeout)), 0, 0)
 }
 
@@ -45,7 +45,7 @@ func (b *futexBell) Ring() {
 	wake(&b.sequence)
 }
 
-// RingIfHeard is a load when nobody sleeps.
+// RingIfHeard is Ring if there is a sleeper, and otherwise only a load.
 func (b *bellWords) RingIfHeard() {
 	if b.sleepers.Load() != 0 {
 		b.sequence.Add(1)

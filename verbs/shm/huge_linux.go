@@ -2,9 +2,8 @@ package shm
 
 import "golang.org/x/sys/unix"
 
-// enlarge puts what a range of the segment has of whole huge pages on such pages, as far as the
-// system does that: Linux 6.1 and later on request, whatever it does of itself. The system wants
-// a page to begin with in each, and what is already there stays.
+// enlarge puts the whole huge pages within a range of the segment on such pages, if the system can: Linux 6.1 and
+// later, on request. The system requires that each already has one page, and the contents stay.
 func (p *process) enlarge(offset, length int) {
 	begin, end := (offset+hugePageBytes-1)&^(hugePageBytes-1), (offset+length)&^(hugePageBytes-1)
 	if begin >= end {
@@ -18,7 +17,7 @@ func (p *process) enlarge(offset, length int) {
 	_ = unix.Madvise(p.memory[begin:end], unix.MADV_COLLAPSE)
 }
 
-// advise tells the system in what pages a mapping of a segment is to be where it has the choice.
+// advise tells the system which pages to prefer for a mapping of a segment.
 func (p *process) advise(memory []byte) {
 	advice := unix.MADV_HUGEPAGE
 	if p.smallPages {

@@ -15,18 +15,18 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// checkMemory refuses what the machine, or this process's control groups, do not have
-// free: touching it would end the process.
+// checkMemory returns an error for more memory than the machine, or this process's control groups, have free: touching
+// it would end the process.
 func checkMemory(size int) error {
 	return small.check(uint64(size), time.Now(), func() (uint64, error) { return availableMemory(os.DirFS("/")) })
 }
 
-// small is how much of what was available when this process last looked may be backed without another look. To look
-// is to read several files, which takes longer than to back a few pages.
+// small is the budget of memory that may be backed without a look at the available memory. A look reads several files,
+// which takes longer than backing a few pages.
 var small budget
 
-// A budget is a share of the available memory so small that all processes of a host may spend theirs, for a time so short
-// that what is available does not change much.
+// A budget is a share of the available memory. It is so small that all processes of a host may spend theirs, and valid
+// for so short a time that the available memory hardly changes.
 type budget struct {
 	mu    sync.Mutex
 	left  uint64
@@ -38,7 +38,7 @@ const (
 	budgetTime  = time.Second
 )
 
-// check refuses size bytes if less is available.
+// check returns an error if less than size bytes are available.
 func (b *budget) check(size uint64, now time.Time, look func() (uint64, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *budget) check(size uint64, now time.Time, look func() (uint64, error)) 
 	}
 	available, err := look()
 	if err != nil {
-		// Where the system does not say it, nothing is refused.
+		// The system does not report the available memory, so any size is accepted.
 		return nil
 	}
 	if size > available {
@@ -58,8 +58,7 @@ func (b *budget) check(size uint64, now time.Time, look func() (uint64, error)) 
 	return nil
 }
 
-// availableMemory is the least of what the machine and the control groups that this
-// process is in, one within the other, have left.
+// availableMemory returns the least of what the machine and the nested control groups of this process have left.
 func availableMemory(root fs.FS) (uint64, error) {
 	available, err := meminfo(root, "MemAvailable:")
 	if err != nil {
@@ -81,7 +80,7 @@ func availableMemory(root fs.FS) (uint64, error) {
 	return available, nil
 }
 
-// groupVersion is where a version of control groups says what it limits.
+// groupVersion has the files in which a version of control groups reports its limits.
 type groupVersion struct {
 	controller, mount, limit, used, cache string
 }
@@ -91,9 +90,8 @@ var groupVersions = []groupVersion{
 	{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
 }
 
-// available is what a group, and those that it is in, have left; what only caches files
-// goes when memory is wanted. A group that has no limit says so by a word, or has no
-// such file.
+// available returns what a group, and the groups around it, have left. Memory that only caches files counts as free. A
+// group without a limit says so by a word, or has no such file.
 func (v groupVersion) available(root fs.FS, group string) uint64 {
 	available := ^uint64(0)
 	for at := path.Clean("/" + group); ; at = path.Dir(at) {
@@ -120,7 +118,7 @@ func readNumber(root fs.FS, name string) (uint64, error) {
 	return strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
 }
 
-// readField is the number behind a word that begins a line of a file.
+// readField returns the number after a word that begins a line of a file.
 func readField(root fs.FS, name, field string) (uint64, error) {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -134,7 +132,7 @@ func readField(root fs.FS, name, field string) (uint64, error) {
 	return 0, fmt.Errorf("shm: no %s in /%s", field, name)
 }
 
-// meminfo is a figure of the machine's memory in bytes.
+// meminfo returns a figure of the machine's memory in bytes.
 func meminfo(root fs.FS, field string) (uint64, error) {
 	kib, err := readField(root, "proc/meminfo", field)
 	return kib << 10, err

@@ -14,24 +14,23 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Processes meet on a unix socket in the abstract name space, named at random. A
-// connection stays open as long as both devices do: its end tells each that the
-// other is gone. On it the client sends packets, each a letter and what follows. The
-// first proves the key, and the server closes a connection on which it does not:
+// Processes connect over a unix socket in the abstract name space, with a random name. A connection stays open while
+// both devices are open: its end shows each side that the other is gone. The client sends packets on it, each an ASCII
+// letter and its data. The first packet proves the key; the server closes a connection whose first packet does not:
 //
 //	P mac(32) address     the client's address, and the proof that it has the key
 //	S nonce(16)           a request for the segment
 //	C locator(8) hello    a connection request
 //
-// The server answers
+// The server responds
 //
-//	an S   with S, the segment's size (8), mac(32) and the segment's descriptor
-//	a C    in shared memory
-//	a P    only if the proof is wrong: with R
+//	to an S    with S, the segment's size (8), mac(32) and the segment's descriptor
+//	to a C     in shared memory
+//	to a P     only if the proof is wrong: with R
 //
-// A client waits for no answer to its proof, so a process that is stopped can be connected
-// to. The proof is for one server and one client, and only that server receives it: nobody
-// else can use it. The server's mac is for the client's nonce.
+// A client does not wait for a response to its proof, so it can connect to a stopped process. The proof is for one
+// server and one client, and only that server receives it, so no other process can use it. The server's mac is for the
+// client's nonce.
 
 const (
 	sendProof  = 'P'
@@ -40,7 +39,7 @@ const (
 	refuseKey  = 'R'
 	maxPacket  = 1024
 	nonceBytes = 16
-	// answerBytes is the length of the answer to an S.
+	// answerBytes is the length of the response to an S.
 	answerBytes = 1 + 8 + macBytes
 )
 
@@ -79,8 +78,7 @@ func (l *listener) accept() {
 			return
 		}
 		if err != nil {
-			// Out of descriptors, say: what is open goes on, and a new one may
-			// be possible later.
+			// The process may be out of descriptors. Open connections continue, and new ones may be possible later.
 			time.Sleep(shortPause)
 			continue
 		}
@@ -112,7 +110,7 @@ func (l *listener) remove(conn *net.UnixConn) {
 	_ = conn.Close()
 }
 
-// serve answers one peer until it hangs up or breaks the rules.
+// serve serves one peer until it closes the connection or breaks the protocol.
 func (l *listener) serve(conn *net.UnixConn) error {
 	if _, err := credentials(conn); err != nil {
 		return err
@@ -163,8 +161,8 @@ func (l *listener) hearProof(conn *net.UnixConn, packet []byte) (sender string, 
 	return sender, conn.SetReadDeadline(time.Time{})
 }
 
-// answerSegment gives the segment's descriptor, as soon as the system can pass one on: a
-// peer whose connection ended instead would take this process for gone.
+// answerSegment sends the segment's descriptor, as soon as the system can pass one on. If it closed the connection
+// instead, the peer would take this process for gone.
 func (l *listener) answerSegment(conn *net.UnixConn, nonce []byte) error {
 	if len(nonce) != nonceBytes {
 		return fmt.Errorf("shm: request for the segment with a nonce of %d bytes", len(nonce))
@@ -189,7 +187,7 @@ func (l *listener) connect(sender string, packet []byte) error {
 	r := &processRequest{to: l.process, hello: append([]byte(nil), packet[8:]...), sender: sender, locator: binary.LittleEndian.Uint64(packet)}
 	err := l.process.ask(r)
 	if errors.Is(err, verbs.ErrRejected) {
-		// An answer, not the end of the peer's connection: that stands for the device.
+		// This responds to the request and keeps the peer's connection, whose end would mean the end of the device.
 		r.Reject(tooMany)
 		return nil
 	}
@@ -208,7 +206,7 @@ func (l *listener) close() error {
 	return err
 }
 
-// processRequest is a connection that a peer process wants.
+// processRequest is a connection request of a peer process.
 type processRequest struct {
 	answer
 	to      *process
@@ -229,8 +227,8 @@ func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, 
 	})
 }
 
-// Reject goes to a peer that it would have to open only while the device is open: one
-// that is closed tells its peers by that.
+// Reject responds to a peer that this device would first have to open only while the device is open. Peers of a closed
+// device see that it is closed.
 func (r *processRequest) Reject(reason string) {
 	if r.given.Swap(true) || r.to.closed.Load() && !r.to.knows(r.sender) {
 		return

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve takes size bytes of address space at a multiple of align, a power of two,
-// that cannot be touched yet, and gives the ends that alignment leaves over back. Sound
-// because the addresses are new, and a slice of them is made only of what stays.
+// reserve reserves size bytes of address space at a multiple of align, a power of two. They cannot be accessed yet. It
+// unmaps the ends that alignment leaves over. It is sound because the addresses are new, and the returned slice covers
+// only what stays.
 func reserve(size, align int) ([]byte, error) {
 	whole := uintptr(size)
 	if align > pageBytes {
@@ -34,8 +34,8 @@ func reserve(size, align int) ([]byte, error) {
 	return unsafe.Slice((*byte)(unsafe.Add(base, skip)), size), nil
 }
 
-// mapShared maps size bytes of a file at a multiple of a huge page. Sound because the
-// addresses are those of reserve.
+// mapShared maps size bytes of a file at a multiple of a huge page. It is sound because the addresses are those of
+// reserve.
 func mapShared(fd, size int) ([]byte, error) {
 	memory, err := reserve(size, hugePageBytes)
 	if err != nil {
@@ -48,8 +48,8 @@ func mapShared(fd, size int) ([]byte, error) {
 	return memory, nil
 }
 
-// unmap gives memory of reserve back, or whole pages of it. Sound because nobody reaches the memory
-// any more: see who calls it.
+// unmap unmaps memory of reserve, or whole pages of it. It is sound because callers ensure that the memory is not
+// accessed any more.
 func unmap(memory []byte) error {
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(memory)), uintptr(len(memory))); err != nil {
 		return fmt.Errorf("shm: munmap of %d bytes: %w", len(memory), err)
@@ -57,15 +57,13 @@ func unmap(memory []byte) error {
 	return nil
 }
 
-// retire gives the memory of a mapping back but keeps its addresses, on pages of
-// nobody, a file of memory as large as a segment, so that a goroutine that is late
-// touches nothing of anyone's. That takes no more than the mapping did: shared pages, which neither
-// RLIMIT_DATA nor vm.overcommit_memory counts, and no descriptor. The addresses
-// are given back when owner is unreachable. Sound because the mapping is whole, one
-// that mapShared made, and owner is reachable from whatever knows its addresses but
-// the slices that the program has from it.
+// retire frees the memory of a mapping but keeps its addresses. It maps them to nobody, a file of memory as large as a
+// segment, so that a late goroutine touches no other memory. That takes no more than the mapping did: shared pages,
+// which neither RLIMIT_DATA nor vm.overcommit_memory counts, and no descriptor. The addresses are unmapped when owner
+// is unreachable. It is sound because the mapping is a whole one of mapShared, and everything that knows its addresses
+// reaches owner, except slices that the program has.
 func retire[T any](owner *T, memory []byte, nobody, size int) error {
-	// The system is done soon with a mapping that has no pages.
+	// A mapping without pages takes the system little time.
 	_, _ = inPieces(context.Background(), memory, freedPiece, func(piece []byte) error { return unix.Madvise(piece, unix.MADV_DONTNEED) })
 	for rest := memory; len(rest) > 0; rest = rest[min(size, len(rest)):] {
 		length := min(size, len(rest))

@@ -5,14 +5,13 @@ import (
 	"unsafe"
 )
 
-// ringOver makes a ring of memory. Sound if memory has ringMemory bytes, aligned to
-// 8, that live as long as the ring: rings are allocated so, and those of peers are
-// checked where they are mapped.
+// ringOver returns a ring over memory. It is sound if memory has ringMemory bytes, aligned to 8, that live as long as
+// the ring. Rings are allocated that way, and rings of peers are checked where they are mapped.
 func ringOver(memory []byte) ring {
 	return ring{(*ringWords)(unsafe.Pointer(unsafe.SliceData(memory))), memory[ringHeader:ringMemory]}
 }
 
-// alignedBytes is n zeroed bytes of the Go heap that start at a multiple of 8.
+// alignedBytes returns n zeroed bytes of the Go heap, aligned to 8.
 func alignedBytes(n int) []byte {
 	words := make([]uint64, (n+7)/8)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)

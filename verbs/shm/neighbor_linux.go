@@ -27,22 +27,21 @@ type neighbor struct {
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
-	// pidfd is of the neighbor's process, noPidfd if the system gives none or the neighbor has
-	// ended; number is its number in the watcher.
+	// pidfd is the pidfd of the neighbor's process, noPidfd if the system gives none or the neighbor has ended. number
+	// is its number in the watcher.
 	pidfd  int
 	number int32
 	// unwatched is why the system gives no pidfd.
 	unwatched error
 
-	// opening serializes the request for the segment; memory and head are set
-	// once, before mapped is.
+	// opening serializes the request for the segment. memory and head are set once, before mapped.
 	opening sync.Mutex
 	mapped  atomic.Bool
 	memory  []byte
 	head    *segmentHead
 }
 
-// link is the neighbor at address, connected but perhaps not mapped.
+// link returns the neighbor at address, connected but perhaps not mapped.
 func (p *process) link(address string) (*neighbor, error) {
 	p.mu.Lock()
 	n := p.peers[address]
@@ -63,7 +62,7 @@ func (p *process) link(address string) (*neighbor, error) {
 	return n, nil
 }
 
-// admit enters a neighbor, unless it is known already or the device is being closed.
+// admit adds a neighbor, unless it is known already or the device is being closed.
 func (p *process) admit(n *neighbor) (*neighbor, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +94,7 @@ func (p *process) meet(address string) (*neighbor, error) {
 	return n, nil
 }
 
-// identify checks whose process is at the other end of a new connection, proves the key to it and
-// opens its pidfd.
+// identify checks the process at the other end of a new connection, proves the key to it and opens its pidfd.
 func (n *neighbor) identify() error {
 	peer, err := credentials(n.conn)
 	if err != nil {
@@ -117,15 +115,15 @@ func (n *neighbor) identify() error {
 	return nil
 }
 
-// prove sends the proof of this process, which is the first packet of a connection.
+// prove sends the proof of this process, the first packet of a connection.
 func (p *process) prove(conn *net.UnixConn, server string) error {
 	packet := append([]byte{sendProof}, p.clientProof(server, p.address)...)
 	_, err := conn.Write(append(packet, p.address...))
 	return err
 }
 
-// watchProcess has the end of the neighbor's process noticed, if the system gives its
-// pidfd: the end of the connection tells too, unless a child of the neighbor's holds on to it.
+// watchProcess watches for the end of the neighbor's process if the system gives its pidfd. The end of the connection
+// shows it too, unless a child of the neighbor keeps the connection open.
 func (p *process) watchProcess(n *neighbor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,8 +132,8 @@ func (p *process) watchProcess(n *neighbor) {
 	}
 }
 
-// listen notices the end of the connection, on which the neighbor sends nothing but that
-// it refuses the key: one that does breaks the rules, and is as good as gone.
+// listen waits for the end of the connection. The neighbor sends nothing on it, except that it refuses the key. A
+// neighbor that sends anything else breaks the protocol and counts as gone.
 func (n *neighbor) listen() {
 	defer n.end()
 	raw, err := n.conn.SyscallConn()
@@ -146,7 +144,7 @@ func (n *neighbor) listen() {
 		var one [1]byte
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
 		if err == unix.ECONNRESET {
-			// The refusal is behind the reset.
+			// The refusal can be read after the reset.
 			_, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
 		}
 		if err == nil && one[0] == refuseKey {
@@ -156,8 +154,7 @@ func (n *neighbor) listen() {
 	})
 }
 
-// end records that the neighbor is gone, once, gives back what would tell of it, and
-// tells who wants to know.
+// end records once that the neighbor is gone, stops watching it, and notifies the watches.
 func (n *neighbor) end() {
 	n.mu.Lock()
 	if n.ended.Swap(true) {
@@ -208,7 +205,7 @@ func (p *process) knows(address string) bool {
 	return n != nil && n.mapped.Load()
 }
 
-// dial asks the neighbor for a connection, aside: its process may be slow to answer.
+// dial asks the neighbor for a connection, in the background, because its process may respond slowly.
 func (p *process) dial(q *queuePair, address string, hello []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,8 +264,7 @@ func (p *process) unwatch(address string, w *watch) {
 	}
 }
 
-// release gives the memory of the neighbor's segment back. Its connection has been
-// closed.
+// release frees the mapping of the neighbor's segment. Its connection has been closed.
 func (n *neighbor) release() error {
 	n.opening.Lock()
 	defer n.opening.Unlock()
@@ -289,8 +285,8 @@ func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	return ringOver(n.memory[locator : locator+ringMemory]), nil
 }
 
-// entry reads the table entry of a key: see segmentHead. An offset that is not in its page where the address is in the
-// owner's refuses it: aligned words of the owner would not be aligned here.
+// entry reads the table entry of a key: see segmentHead. It refuses an offset that is not as far into its page as the
+// owner's address: aligned words of the owner would not be aligned here.
 func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access verbs.Access, ok bool) {
 	e := &n.head.regions[rkey%maxRegions]
 	if rkey == 0 || e.key.Load() != rkey {
@@ -316,7 +312,7 @@ func (n *neighbor) reach(address uint64, size int, rkey uint32, right verbs.Acce
 	return n.memory[at : at+uint64(size) : at+uint64(size)], false, verbs.StatusSuccess
 }
 
-// Map gives the region as it is mapped here.
+// Map returns the region as it is mapped here.
 func (n *neighbor) Map(region verbs.RemoteRegion) ([]byte, error) {
 	if err := n.gone(); err != nil {
 		return nil, err

@@ -57,8 +57,7 @@ func (n *neighbor) open() error {
 	return nil
 }
 
-// await has close end the wait for an answer on a connection. It reports whether anything
-// may still be asked.
+// await lets close end the wait for a response on a connection. It reports whether requests may still be sent.
 func (p *process) await(conn *net.UnixConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,14 +67,14 @@ func (p *process) await(conn *net.UnixConn) bool {
 	return !p.shut
 }
 
-// awaited is the end of await.
+// awaited ends await.
 func (p *process) awaited(conn *net.UnixConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.awaiting, conn)
 }
 
-// requestSegment asks the neighbor for its segment's descriptor.
+// requestSegment requests the descriptor of the neighbor's segment.
 func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	conn, err := net.DialUnix("unixpacket", nil, n.conn.RemoteAddr().(*net.UnixAddr))
 	if err != nil {
@@ -109,7 +108,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	}
 	fds, err := descriptorsIn(rights[:oob])
 	if err == nil && len(fds) == 0 && flags&unix.MSG_CTRUNC != 0 {
-		// It came with one, for which this process has no place.
+		// A descriptor was sent, for which this process has no room.
 		return -1, 0, n.process.unreached(n.address, unix.EMFILE)
 	}
 	told := binary.LittleEndian.Uint64(answer[1:])
@@ -129,9 +128,9 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	return -1, 0, err
 }
 
-// unanswered is why there is no answer to a request that failed with err. The neighbor may have refused the proof, and
-// closed the connection, before the request came: the system tells of the end first, and then gives what was sent
-// before it.
+// unanswered returns the error of a request that failed with err. The neighbor may have refused the proof and closed
+// the connection before the request arrived. The system reports the end first, and then returns what was sent before
+// it.
 func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		answer := make([]byte, answerBytes)
@@ -146,8 +145,8 @@ func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
 	return n.process.unreached(n.address, err)
 }
 
-// descriptorsIn are the descriptors that came with a packet. They are open in this
-// process, also if more is wrong with them.
+// descriptorsIn returns the descriptors that came with a packet. They are open in this process, also if there is an
+// error.
 func descriptorsIn(rights []byte) ([]int, error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil {

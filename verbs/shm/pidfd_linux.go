@@ -9,15 +9,15 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// noPidfd stands for a pidfd that there is not.
+// noPidfd stands for no pidfd.
 const noPidfd = -1
 
-// peerPidfd opens the pidfd of the process at the other end of a connection, whose number is pid. It
-// returns noPidfd and the reason if there is none: ESRCH if the process has ended.
+// peerPidfd opens the pidfd of the process at the other end of a connection, whose number is pid. It returns noPidfd
+// and the reason if there is none: ESRCH if the process has ended.
 //
-// Linux 6.5 and later give the pidfd of the very process that listens. Before, the number may have been
-// given to another process by now. Then the process that had it has ended, and so has the
-// connection, since the system closes the files of a process before it gives its number away.
+// Linux 6.5 and later give the pidfd of the very process that listens. On older systems, the number may by now belong
+// to another process. Then the first process has ended, and so has the connection, because the system closes the files
+// of a process before it reuses its number.
 func peerPidfd(conn *net.UnixConn, pid int) (int, error) {
 	pidfd := noPidfd
 	err := control(conn, func(fd int) (err error) {
@@ -48,7 +48,7 @@ func connectionEnded(fd int) bool {
 	return err == nil && n == 0 || err == unix.ECONNRESET
 }
 
-// lives returns nil while the neighbor's process lives, as its pidfd tells.
+// lives returns nil while the neighbor's process lives, according to its pidfd.
 func (n *neighbor) lives() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,7 +74,7 @@ func (n *neighbor) lives() error {
 	}
 }
 
-// closePidfd is called with the mutex, or before anything else knows the neighbor.
+// closePidfd is called with the mutex, or before the neighbor is shared.
 func (n *neighbor) closePidfd() {
 	if n.pidfd != noPidfd {
 		_ = unix.Close(n.pidfd)

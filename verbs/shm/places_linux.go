@@ -2,14 +2,13 @@ package shm
 
 import "slices"
 
-// places are where allocations of a range of addresses are. The range is used up once
-// before freed pieces of it are used again: who still uses freed memory meets nobody
-// there as long as that can be helped.
+// places are the allocations of a range of addresses. The range is used up once before freed pieces are reused, so that
+// a late access to freed memory meets other data as seldom as possible.
 type places struct {
-	// next is where the range was never used, end is where it ends.
+	// next is the start of the part of the range that was never used, end the end of the range.
 	next, end int
-	// live are the allocations by offset, spare the freed ones and what alignment
-	// left between. Those are in order, and no two touch.
+	// live are the allocations by offset, spare the freed pieces and the gaps of alignment. spare is sorted, and no two
+	// pieces touch.
 	live  map[int]int
 	spare []extent
 }
@@ -18,8 +17,7 @@ type extent struct{ offset, length int }
 
 func newPlaces(start, end int) places { return places{next: start, end: end, live: make(map[int]int)} }
 
-// wholePages is n rounded up to pages, and what its place is a multiple of. n is not
-// within a page of overflow.
+// wholePages returns n rounded up to pages, and its alignment. n is not within a page of overflow.
 func wholePages(n int) (length, align int) {
 	length = (n + pageBytes - 1) &^ (pageBytes - 1)
 	if length >= hugePageBytes {
@@ -41,7 +39,7 @@ func (p *places) fresh(length, align int) (int, bool) {
 	return offset, true
 }
 
-// reuse finds room for length bytes among what was freed.
+// reuse finds room for length bytes among freed pieces.
 func (p *places) reuse(length, align int) (int, bool) {
 	for i, e := range p.spare {
 		offset := (e.offset + align - 1) &^ (align - 1)
@@ -61,7 +59,7 @@ func (p *places) reuse(length, align int) (int, bool) {
 	return 0, false
 }
 
-// place finds room for length bytes, new as long as there is some.
+// place finds room for length bytes, never used if possible.
 func (p *places) place(length, align int) (int, bool) {
 	if offset, ok := p.fresh(length, align); ok {
 		return offset, true
@@ -69,15 +67,14 @@ func (p *places) place(length, align int) (int, bool) {
 	return p.reuse(length, align)
 }
 
-// drop ends the allocation at offset, if there is one, and gives its length. Its piece
-// is nobody's until keep is told of it.
+// drop ends the allocation at offset, if there is one, and returns its length. Its piece stays unused until keep.
 func (p *places) drop(offset int) (length int, live bool) {
 	length, live = p.live[offset]
 	delete(p.live, offset)
 	return length, live
 }
 
-// keep puts a piece among the spare ones, joined with those that it touches.
+// keep adds a piece to the spare ones and joins it with those that it touches.
 func (p *places) keep(e extent) {
 	i, _ := slices.BinarySearchFunc(p.spare, e.offset, func(other extent, offset int) int { return other.offset - offset })
 	from, to := i, i

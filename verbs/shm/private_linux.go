@@ -16,27 +16,24 @@ import (
 )
 
 const (
-	// leastArena is the least address space that is reserved at once. The system bounds the mappings of a
-	// process, so memory that comes and goes must not leave one each time: an arena takes two, however
-	// much was allocated from it.
+	// leastArena is the least address space that is reserved at once. The system bounds the mappings of a process, so
+	// allocations must not leave one each: an arena takes two, however much was allocated from it.
 	leastArena = 64 << 20
-	// reservedTimes bounds the address space that is kept to have freed memory used again late: so many
-	// times the most bytes that were allocated at once.
+	// reservedTimes bounds the address space that is kept so that freed memory is reused late, as a multiple of the
+	// largest total of allocations.
 	reservedTimes = 4
 )
 
-// private is the memory of a fabric: outside the Go heap, on huge pages where there are
-// any.
+// private is the memory of a fabric: outside the Go heap, on huge pages if there are any.
 type private struct {
 	mu     sync.Mutex
 	arenas []*arena
-	// reserved is the length of all arenas, live of all allocations, and most the largest that live was.
+	// reserved is the length of all arenas, live that of all allocations, and most the largest value of live.
 	reserved, live, most int
 }
 
-// arena is a range of addresses whose first ready bytes can be touched. They stay so:
-// what is freed has no pages, and who still uses it meets nobody there until it is
-// allocated again.
+// arena is a range of addresses whose first ready bytes can be accessed. They stay accessible: freed memory has no
+// pages, and a late access there meets no other data until it is allocated again.
 type arena struct {
 	memory []byte
 	ready  int
@@ -45,7 +42,7 @@ type arena struct {
 	unmap runtime.Cleanup
 }
 
-// reserve gives n zeroed bytes, which have pages where they are touched.
+// reserve returns n zeroed bytes, which get pages when they are touched.
 func (p *private) reserve(n int) ([]byte, error) {
 	length, align := wholePages(n)
 	p.mu.Lock()
@@ -72,14 +69,14 @@ func (p *private) back(ctx context.Context, memory []byte) (int, error) {
 	})
 }
 
-// place finds room: in addresses that were never used, as long as they are in proportion to what was
-// allocated, then in those of freed memory, and else in new ones.
+// place finds room. It prefers addresses that were never used, in proportion to what was allocated, then those of freed
+// memory, and then new ones.
 func (p *private) place(length, align int) (*arena, int, error) {
 	if a, offset, ok := p.find((*places).fresh, length, align); ok {
 		return a, offset, nil
 	}
 	most := reservedTimes * max(p.most, p.live+length)
-	// As much as there is already, so that there are few arenas.
+	// Double the reserved space, so that there are few arenas.
 	size := max(leastArena, length, min(p.reserved, most-p.reserved))
 	if p.reserved+size <= most {
 		if a, err := p.extend(length, size); err == nil {
@@ -89,7 +86,7 @@ func (p *private) place(length, align int) (*arena, int, error) {
 	if a, offset, ok := p.find((*places).reuse, length, align); ok {
 		return a, offset, nil
 	}
-	// What is free is in pieces that are too short.
+	// The free pieces are too short.
 	size = max(leastArena, length)
 	a, err := p.extend(length, size)
 	if err != nil && size > length {
@@ -98,7 +95,7 @@ func (p *private) place(length, align int) (*arena, int, error) {
 	return a, 0, err
 }
 
-// find takes a piece that find knows in one of the arenas.
+// find takes a piece that the given find returns in one of the arenas.
 func (p *private) find(find func(p *places, length, align int) (int, bool), length, align int) (*arena, int, bool) {
 	for _, a := range p.arenas {
 		if offset, ok := find(&a.places, length, align); ok && a.take(offset, length) == nil {
@@ -124,7 +121,7 @@ func (p *private) extend(length, size int) (*arena, error) {
 	return a, nil
 }
 
-// take makes a piece live, which can be touched then.
+// take makes a piece live and accessible.
 func (a *arena) take(offset, length int) error {
 	if end := offset + length; end > a.ready {
 		fresh := a.memory[a.ready:end]
@@ -139,13 +136,13 @@ func (a *arena) take(offset, length int) error {
 	return nil
 }
 
-// free takes the pages from memory of reserve. It reports whether it was that.
+// free takes the pages from memory of reserve. It reports whether the memory was of reserve.
 func (p *private) free(memory []byte) bool {
 	a, offset, length, live := p.drop(memory)
 	if !live {
 		return false
 	}
-	// Aside from the mutex, because it lasts.
+	// Without the mutex, because it takes long.
 	a.giveBack(offset, length)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +150,7 @@ func (p *private) free(memory []byte) bool {
 	return true
 }
 
-// drop ends the allocation of memory, if it is one. Its piece is nobody's until places.keep is told of it.
+// drop ends the allocation of memory, if it is one. Its piece stays unused until places.keep.
 func (p *private) drop(memory []byte) (a *arena, offset, length int, live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,9 +170,8 @@ func (a *arena) giveBack(offset, length int) {
 	giveBack(a.memory[offset:offset+length], func(piece []byte) error { return unix.Madvise(piece, unix.MADV_DONTNEED) })
 }
 
-// retire frees everything when the last device has been closed. A goroutine that is
-// late finds its addresses, without anything of anyone's, until owner is unreachable,
-// or in use again.
+// retire frees everything when the last device has been closed. Until owner is unreachable or in use again, a late
+// goroutine can access its addresses, which then have no data of others.
 func (p *private) retire(owner *Fabric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +186,7 @@ func (p *private) retire(owner *Fabric) {
 	}
 }
 
-// revive takes retire back: there is a device again.
+// revive undoes retire, because there is a device again.
 func (p *private) revive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,19 +11,18 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// maxHeap bounds an allocation of the Go heap, which cannot refuse one that the
-// machine does not have.
+// maxHeap bounds an allocation of the Go heap, which ends the process if the machine does not have the memory.
 const maxHeap = 64 << 30
 
-// private is the memory of a fabric, of the Go heap: the race detector sees only that,
-// and other systems have no need of more. What is freed the collector keeps for who
-// still uses it.
+// private is the memory of a fabric, from the Go heap: the race detector sees only that, and other systems need no
+// more. The garbage collector keeps freed memory while it is still used.
 type private struct {
 	mu   sync.Mutex
 	live map[uint64][]byte
 }
 
-// reserve gives n zeroed bytes. What the machine has not free is refused here: pages are the Go heap's affair.
+// reserve returns n zeroed bytes. It returns an error if the machine does not have them; the Go heap provides the
+// pages.
 func (p *private) reserve(n int) ([]byte, error) {
 	if n > maxHeap {
 		return nil, fmt.Errorf("%w: at most %d bytes can be allocated at once", verbs.ErrMemory, maxHeap)

@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// SetKey is for Linux only.
+// SetKey does nothing on this system; it is for Linux.
 func (d *Device) SetKey([]byte) {}
 
 // Descriptors is for Linux only.

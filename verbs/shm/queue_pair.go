@@ -9,12 +9,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// queuePair is one end of a connection: a ring in, a ring out, the requests that
-// have not completed, and the receives that are posted.
+// queuePair is one end of a connection: a ring in, a ring out, the requests that have not completed, and the posted
+// receives.
 //
-// Requests take effect in order. A send takes effect when the peer has taken its
-// last frame; writes, reads and atomics are carried out here, by the CPU of
-// whoever posts or polls, when everything before them has taken effect.
+// Requests take effect in order. A send takes effect when the peer has taken its last frame. Writes, reads and atomics
+// are executed here, by the CPU of the goroutine that posts or polls, after everything before them has taken effect.
 type queuePair struct {
 	device *device
 	number uint32
@@ -22,12 +21,12 @@ type queuePair struct {
 	recvCQ *completionQueue
 
 	state atomic.Uint32
-	// waiting: requests are outstanding, so that progress may find something.
+	// waiting: requests are outstanding, so progress may find something.
 	waiting atomic.Bool
-	// missed: a poll passed the queue pair over because its mutex was held.
+	// missed: a poll skipped the queue pair because its mutex was held.
 	missed atomic.Bool
 
-	// mu is given back by unlock.
+	// mu is unlocked by unlock.
 	mu   sync.Mutex
 	err  error
 	peer peer
@@ -39,36 +38,33 @@ type queuePair struct {
 	sends     []request
 	sendFirst int
 	sendCount int
-	// pushed counts the requests from sendFirst on whose frames are in the ring
-	// or that have none.
+	// pushed counts the requests from sendFirst on whose frames are in the ring, or that have none.
 	pushed int
-	// written and taken are how far this side has written the ring out and how far
-	// the peer has taken it. They are kept here because the peer can write to the
-	// ring's own words: taken only grows, and never beyond written.
+	// written and taken are how far this side has written the ring out and how far the peer has taken it. They are
+	// copies, because the peer can write to the ring's own words. taken only grows, and never beyond written.
 	written, taken uint64
-	// consumed is how far this side has taken the ring in, which is also told in the ring's tail.
+	// consumed is how far this side has taken the ring in. The ring's tail has the same value for the peer.
 	consumed atomic.Uint64
 	// offset is how much of the first request that is not pushed is in the ring.
 	offset int
-	// uncovered counts unsignalled requests that took effect and that no
-	// completion has answered for.
+	// uncovered counts unsignalled requests that took effect and that no completion covers yet.
 	uncovered int
 
 	receives     []receive
 	receiveFirst int
 	receiveCount int
-	// filled is how much of the first receive the message at hand has filled.
+	// filled is how much of the first receive the current message has filled.
 	filled int
 
 	closed bool
 }
 
-// request is a work request that is outstanding. Its slices are reused.
+// request is an outstanding work request. Its slices are reused.
 type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// end is where in the ring its last frame ends, for sends.
+	// end is the position in the ring at which its last frame ends, for sends.
 	end uint64
 }
 
@@ -81,12 +77,11 @@ type receive struct {
 // peer is the other device as a queue pair needs it.
 type peer interface {
 	verbs.Neighbor
-	// reach gives n bytes at address of the peer's, if rkey and right allow.
-	// foreign tells that they cannot be mapped.
+	// reach returns n bytes at address of the peer's memory, if rkey and right allow. foreign: they cannot be mapped.
 	reach(address uint64, n int, rkey uint32, right verbs.Access) (memory []byte, foreign bool, status verbs.Status)
-	// ringAt gives the ring that the peer has at locator.
+	// ringAt returns the peer's ring at locator.
 	ringAt(locator uint64) (ring, error)
-	// gone says why the peer will never answer, nil while it may.
+	// gone returns the reason if the peer will never respond, and nil otherwise.
 	gone() error
 }
 
@@ -98,7 +93,7 @@ const (
 	maxMessage   = 1 << 30
 )
 
-// newPair makes a queue pair with its ring, not yet connected.
+// newPair makes an unconnected queue pair with its ring.
 func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	sendCQ, ok1 := config.SendQueue.(*completionQueue)
 	recvCQ, ok2 := config.ReceiveQueue.(*completionQueue)
@@ -120,8 +115,8 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 		return nil, err
 	}
 	q.in, q.locator = in, locator
-	// A queue pair that has its number may be closed, with the device. Without a peer
-	// nobody who drives it looks at its ring.
+	// Once the queue pair has its number, Close of the device may close it. Without a peer, no driver looks at its
+	// ring.
 	if !q.attachQueues() {
 		d.freeRing(in, locator)
 		return nil, errClosedQueue
@@ -134,8 +129,8 @@ func (d *device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	return q, nil
 }
 
-// attach gives a queue pair the peer that is about to be asked for the connection. It
-// tells that it has been closed, and nobody is to be asked.
+// attach sets the peer that is about to be asked for the connection. It reports whether the queue pair has been closed,
+// so that no peer is to be asked.
 func (q *queuePair) attach(to peer) bool {
 	q.mu.Lock()
 	defer q.unlock()
@@ -146,8 +141,8 @@ func (q *queuePair) attach(to peer) bool {
 }
 
 var (
-	// errClosedQueue refuses a queue pair, errOverflow fails those of a queue that had
-	// no room.
+	// errClosedQueue is the error of a queue pair with a closed queue, errOverflow that of the queue pairs of a full
+	// queue.
 	errClosedQueue = fmt.Errorf("shm: queue pair: its completion queue: %w", verbs.ErrClosed)
 	errOverflow    = fmt.Errorf("shm: completion queue overflow: %w", verbs.ErrQueueFull)
 )
@@ -155,7 +150,7 @@ var (
 func (q *queuePair) Number() uint32     { return q.number }
 func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
 
-// Err says why the queue pair is in StateError.
+// Err returns why the queue pair is in StateError.
 func (q *queuePair) Err() error {
 	if q.State() != verbs.StateError {
 		return nil
@@ -176,14 +171,13 @@ func (q *queuePair) stirs() bool {
 	return q.waiting.Load() || q.in.head.Load() != q.consumed.Load() || q.peerLeft() || q.peer.gone() != nil
 }
 
-// peerLeft reports whether the other side is done with either ring.
+// peerLeft reports whether the peer is done with either ring.
 func (q *queuePair) peerLeft() bool {
 	return q.in.left.Load()&leftByProducer != 0 || q.out.left.Load()&leftByConsumer != 0
 }
 
-// progress drives the queue pair, unless someone holds it, perhaps for as long as it
-// takes to copy a large message: a poll does not wait. The second try is for a holder
-// that let go before it could see that it was missed.
+// progress drives the queue pair unless another goroutine holds it. The holder may be copying a large message, and a
+// poll does not wait for that. The second try is for a holder that unlocked before it could see missed.
 func (q *queuePair) progress() {
 	if !q.mu.TryLock() {
 		q.missed.Store(true)
@@ -195,8 +189,7 @@ func (q *queuePair) progress() {
 	q.drive()
 }
 
-// unlock lets go of the queue pair, and wakes who could not look at it meanwhile and
-// went to sleep.
+// unlock unlocks the queue pair. It wakes the sleepers whose polls skipped it meanwhile.
 func (q *queuePair) unlock() {
 	q.mu.Unlock()
 	if q.missed.Load() && q.missed.Swap(false) {
@@ -226,10 +219,10 @@ func (q *queuePair) drive() {
 	q.waiting.Store(q.sendCount > 0 || q.State() == verbs.StateError && q.receiveCount > 0)
 }
 
-// awaitAnswer looks whether the peer has accepted.
+// awaitAnswer checks whether the peer has accepted.
 func (q *queuePair) awaitAnswer() {
 	if q.peer == nil {
-		// Not asked yet; an answer that is there all the same is nobody's.
+		// No peer has been asked yet, so any answer in the ring is not for this queue pair.
 		return
 	}
 	switch q.in.answer.Load() {
@@ -255,10 +248,9 @@ func (q *queuePair) awaitAnswer() {
 
 const maxReason = 512
 
-// notice ends the connection if the other side has. What the peer did before it ended
-// comes first: it stores fault and left after its last head and tail, and left after
-// fault, so it is all there to be seen once these are. Of messages that it sent, those
-// are lost for which no receive is posted; it was not told that they arrived.
+// notice ends the connection if the other side has. What the peer did before comes first: the peer stores fault after
+// its last head and tail, and left after fault, so all of it is visible once left is. Messages that the peer sent and
+// for which no receive is posted are lost; the peer was not told that they arrived.
 func (q *queuePair) notice() {
 	err := q.departed()
 	status := q.out.faulted()
@@ -276,7 +268,7 @@ func (q *queuePair) notice() {
 	q.fail(err)
 }
 
-// departed says why the peer takes part no more, nil while it may.
+// departed returns the reason if the peer takes no part any more, and nil otherwise.
 func (q *queuePair) departed() error {
 	switch {
 	case q.peerLeft() && (q.in.left.Load()|q.out.left.Load())&leftInFailure != 0:
@@ -287,7 +279,7 @@ func (q *queuePair) departed() error {
 	return q.peer.gone()
 }
 
-// fail puts the queue pair in StateError, for good.
+// fail puts the queue pair in StateError.
 func (q *queuePair) fail(err error) {
 	if q.State() == verbs.StateError {
 		return
@@ -298,11 +290,10 @@ func (q *queuePair) fail(err error) {
 	q.device.bell.Ring()
 }
 
-// leaveRings tells the peer that this side is done. One that has not accepted the
-// connection yet will not.
+// leaveRings tells the peer that this side is done. If the peer has not accepted the connection yet, it will not.
 func (q *queuePair) leaveRings() {
 	if q.out.ringWords == nil && q.peer != nil && !q.in.answer.CompareAndSwap(answerNone, answerWithdrawn) && q.in.answer.Load() == answerAccepted {
-		// The peer waits for this side to come and leave.
+		// The peer waits for this side to connect and leave.
 		q.out, _ = q.peer.ringAt(q.in.locator.Load())
 	}
 	how := leftInFailure
@@ -318,7 +309,7 @@ func (q *queuePair) leaveRings() {
 	}
 }
 
-// flush completes everything that is outstanding.
+// flush completes all outstanding requests.
 func (q *queuePair) flush() {
 	for q.sendCount > 0 {
 		q.complete(&q.sends[q.sendFirst], verbs.StatusFlushed)
@@ -344,8 +335,7 @@ func (q *queuePair) complete(r *request, status verbs.Status) {
 	q.answer(&r.SendRequest, status)
 }
 
-// answer says how a request has ended. A success is reported if it was signalled, a failure
-// always.
+// answer completes a request. It reports a success only if the request was signalled, and a failure always.
 func (q *queuePair) answer(r *verbs.SendRequest, status verbs.Status) {
 	if status == verbs.StatusSuccess && r.Flags&verbs.Signalled == 0 {
 		q.uncovered++

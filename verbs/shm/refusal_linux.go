@@ -10,16 +10,16 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// unable is why the device cannot do what it needs, for a reason of the host.
+// unable returns the error of a capability that the host denies.
 func unable(capability string, err error) error {
 	return &verbs.CapabilityError{Device: deviceName, Capability: capability, Reason: limitBehind(err), Cause: err}
 }
 
-// A memoryKind is memory that a limit counts.
+// A memoryKind is a kind of memory with its own limit.
 type memoryKind struct {
 	resource int
 	name     string
-	// field is that of /proc/self/status which says how much it has.
+	// field is the field of /proc/self/status with its current size.
 	field string
 }
 
@@ -28,7 +28,7 @@ var (
 	privateMemory = memoryKind{unix.RLIMIT_DATA, "RLIMIT_DATA (ulimit -d)", "VmData:"}
 )
 
-// A memoryError is a system call that did not give this process more bytes of a kind of memory.
+// A memoryError is the error of a system call that did not give this process more memory of a kind.
 type memoryError struct {
 	*memoryKind
 	bytes uint64
@@ -38,13 +38,13 @@ type memoryError struct {
 func (e *memoryError) Error() string { return e.cause.Error() }
 func (e *memoryError) Unwrap() error { return e.cause }
 
-// limit names the limit that has no room for the bytes, if there is one.
+// limit names the limit that has no room for the bytes, or returns "".
 func (e *memoryError) limit() string {
 	var set unix.Rlimit
 	if unix.Getrlimit(e.resource, &set) != nil || set.Cur == unix.RLIM_INFINITY {
 		return ""
 	}
-	// Without /proc only a request that is too long by itself is known to be.
+	// Without /proc only a request that exceeds the limit by itself is detected.
 	used, _ := readField(os.DirFS("/"), "proc/self/status", e.field)
 	if used<<10+e.bytes <= set.Cur {
 		return ""
@@ -52,7 +52,7 @@ func (e *memoryError) limit() string {
 	return fmt.Sprintf("%s is %d bytes", e.name, set.Cur)
 }
 
-// limitBehind names the limit of the host for which the system has refused something.
+// limitBehind names the limit of the host that made the system refuse something.
 func limitBehind(err error) string {
 	var short *memoryError
 	if errors.As(err, &short) {
@@ -89,8 +89,8 @@ func limitBehind(err error) string {
 	return "the system refuses it"
 }
 
-// checkAddressSpace has the limit of this process's address space, if there is one, hold a number of segments:
-// else a peer could not be mapped later.
+// checkAddressSpace checks that the address space limit of this process, if there is one, has room for a number of
+// segments. Otherwise a peer could not be mapped later.
 func checkAddressSpace(segments, size int) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {

@@ -27,17 +27,16 @@ func newRegion(d *device, memory []byte, access verbs.Access) *region {
 	return r
 }
 
-// LKey and the remote key are one number.
+// LKey returns the key, which is also the remote key.
 func (r *region) LKey() uint32   { return r.key }
 func (r *region) Memory() []byte { return r.memory }
 
-// Remote is the region for peers. The address is the one that it has here.
+// Remote returns the region for peers. Its address is the address in this process.
 func (r *region) Remote() verbs.RemoteRegion {
 	return verbs.RemoteRegion{Address: r.extent.First, Length: r.extent.Length, RKey: r.key}
 }
 
-// Deregister ends the region, for peers first: with its slot another region gets its
-// entry in the table that they read.
+// Deregister ends the region, for peers first: with its slot another region gets its entry in the table that they read.
 func (r *region) Deregister() error {
 	r.device.retract(r)
 	if !r.device.regions.remove(r) {
@@ -46,8 +45,8 @@ func (r *region) Deregister() error {
 	return nil
 }
 
-// A key is a slot of the table in its low bits and random above, so that a guessed one is hardly a region's,
-// and a stale one not that of the next region in its slot.
+// A key has the slot in the table in its low bits and random bits above. So a guessed key is hardly a region's, and a
+// stale key is not that of the next region in its slot.
 const (
 	slotBits   = 14
 	maxRegions = 1 << slotBits
@@ -58,7 +57,7 @@ const (
 type regionTable struct {
 	mu    sync.RWMutex
 	slots []*region
-	// free are the slots that were given back, as the last keys of which they were part.
+	// free are the unused slots, as the last keys that contained them.
 	free []uint32
 }
 
@@ -81,7 +80,7 @@ func (t *regionTable) add(r *region) error {
 	return nil
 }
 
-// nextKey returns the key that follows last in its slot. A random number chooses it among the slot's other keys, of which none
+// nextKey returns the key that follows last in its slot. random chooses it among the slot's other keys, none of which
 // is 0 above the slot.
 func nextKey(last, random uint32) uint32 {
 	above := 1 + random%(keysOfSlot-2)
@@ -109,7 +108,7 @@ func (t *regionTable) clear() {
 	t.slots, t.free = nil, nil
 }
 
-// find is the region of a key, nil if there is none.
+// find returns the region of a key, or nil.
 func (t *regionTable) find(key uint32) *region {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -136,5 +135,5 @@ func (t *regionTable) hold(segments []verbs.Segment, right verbs.Access) bool {
 	return true
 }
 
-// remoteRights are those that open a region to peers at all.
+// remoteRights are the rights that open a region to peers.
 const remoteRights = verbs.RemoteWrite | verbs.RemoteRead | verbs.RemoteAtomic

@@ -6,29 +6,29 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A ring carries the messages of one direction of a connection. It lies in memory
-// that both sides reach: the consumer's. Who writes what:
+// A ring carries the messages of one direction of a connection. It lies in memory that both sides access: the
+// consumer's. These are its words and their writers:
 //
 //	head     the producer: bytes ever written, published after the frame.
 //	tail     the consumer: bytes ever taken out.
 //	answer   the side that accepts or rejects the connection, or that withdraws;
-//	         the first decides. It comes after locator, which tells where the
+//	         the first decides. It is stored after locator, which is where the
 //	         ring of the other direction is.
 //	fault    the consumer: the status that the message at tail ended with.
-//	left     either side, a bit each, when it will not touch the ring again.
+//	left     either side, a bit each, when it will not access the ring again.
 //
-// Either side can write to all of it, and neither trusts the other: what each needs of its own words
-// it keeps in its queue pair. What it reads, and how that is checked:
+// Either side can write to all of it, and neither trusts the other: each keeps the values of its own words in its queue
+// pair. These are the reads, and how their values are checked:
 //
 //	head     by the consumer, once a frame: more than a frame header and at most a ring after
 //	         the tail that the consumer keeps, or the frame is a fault.
 //	frames   by the consumer: the header is copied, and then checked by valid and against head. Data
-//	         are copied into a receive, as many as that has room for; what they are is not checked.
+//	         is copied into a receive, as much as that has room for; its contents are not checked.
 //	tail     by the producer, once: from the last tail to what it has written, or the
 //	         connection fails.
 //	locator  by the side that connects, once: an offset of a ring in the peer's segment, or
-//	         the length of the reason why it was rejected, of which it takes maxReason at most.
-//	answer   by the side that connects: a value that is none of the four is no answer.
+//	         the length of the reason of a rejection, of which it reads at most maxReason.
+//	answer   by the side that connects: any other value than the four is no answer.
 //	fault    by the producer: a value that is no status is StatusRemoteOperation.
 //	left     by both: two bits that end the connection, and one that chooses its error.
 type ring struct {
@@ -50,15 +50,14 @@ type ringWords struct {
 }
 
 const (
-	// ringBytes of data and ringHeader of words is what a connection takes a
-	// direction.
+	// ringBytes of data and ringHeader of words are the memory of a connection per direction.
 	ringBytes  = 32 << 10
 	ringHeader = 192
 	ringMemory = ringHeader + ringBytes
 
 	frameHeader = 16
-	// maxChunk bytes of a message are in one frame, so that producer and
-	// consumer of a long message work at the same time.
+	// maxChunk is the maximum number of bytes of a message in one frame, so that producer and consumer of a long
+	// message work at the same time.
 	maxChunk = ringBytes/4 - frameHeader
 )
 
@@ -67,7 +66,7 @@ const (
 	answerNone uint32 = iota
 	answerAccepted
 	answerRejected
-	// answerWithdrawn is by the side that asked, when nobody had answered.
+	// answerWithdrawn is stored by the side that asked, while there is no answer.
 	answerWithdrawn
 )
 
@@ -75,7 +74,7 @@ const (
 const (
 	leftByConsumer uint32 = 1 << iota
 	leftByProducer
-	// leftInFailure goes with one of the others: the queue pair failed before it was closed.
+	// leftInFailure accompanies one of the other bits: the queue pair failed before it was closed.
 	leftInFailure
 
 	leftByBoth = leftByConsumer | leftByProducer
@@ -86,7 +85,7 @@ type frame struct {
 	length    uint32
 	flags     uint32
 	immediate uint32
-	// written is the length of an RDMA write that this announces.
+	// written is the length of the RDMA write that this frame announces.
 	written uint32
 }
 
@@ -100,7 +99,7 @@ const (
 
 func (f *frame) bytes() uint64 { return frameHeader + (uint64(f.length)+7)&^7 }
 
-// write copies from into the ring at position; positions count bytes ever written.
+// write copies from into the ring at position. Positions count bytes ever written.
 func (r *ring) write(position uint64, from []byte) {
 	n := copy(r.data[position%ringBytes:], from)
 	copy(r.data, from[n:])
@@ -112,8 +111,8 @@ func (r *ring) read(into []byte, position uint64) {
 	copy(into[n:], r.data)
 }
 
-// peek returns the frame at position tail, which the consumer keeps itself. ok is false if there
-// is none; bad reports that what is there is no frame.
+// peek returns the frame at position tail, which the consumer keeps itself. ok is false if there is no frame. bad
+// reports that the data there is not a frame.
 func (r *ring) peek(tail uint64) (f frame, ok, bad bool) {
 	there := r.head.Load() - tail
 	if there == 0 {
@@ -131,9 +130,9 @@ func (r *ring) peek(tail uint64) (f frame, ok, bad bool) {
 	return f, true, false
 }
 
-// valid reports whether a producer that keeps the rules writes such a frame. A frame that is not the
-// last of its message is full: so a message has an end, however much a producer writes. One that
-// announces an RDMA write has no data: the receive that it completes need not have memory for any.
+// valid reports whether a correct producer writes such a frame. A frame that is not the last of its message is full, so
+// a message has an end, however much a producer writes. A frame that announces an RDMA write has no data: the receive
+// that it completes need not have memory.
 func (f *frame) valid() bool {
 	switch {
 	case f.length > maxChunk || f.flags&^frameFlags != 0:
@@ -146,10 +145,10 @@ func (f *frame) valid() bool {
 	return true
 }
 
-// leave says that one side will not touch the ring again.
+// leave announces that one side will not access the ring again.
 func (r *ring) leave(side uint32) { r.left.Or(side) }
 
-// faulted is the status that the consumer ended the connection with.
+// faulted returns the status with which the consumer ended the connection.
 func (r *ring) faulted() verbs.Status {
 	status := verbs.Status(r.fault.Load())
 	if status > verbs.StatusFlushed {

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// addressSpace is shared out among the segments that one process maps.
+	// addressSpace is divided among the segments that one process maps.
 	addressSpace = 64 << 40
 	maxSegment   = 1 << 40
 	defaultRanks = 64
-	// defaultHandshake is Options.HandshakeLimit where that is zero.
+	// defaultHandshake is Options.HandshakeLimit if that is zero.
 	defaultHandshake = 10 * time.Second
 	segmentStart     = hugePageBytes
 	addressPrefix    = "shm:"
@@ -35,15 +35,15 @@ type process struct {
 	*device
 	listener *listener
 	watcher  *watcher
-	// shortPatience is how long a connection waits for what this process is short of. Only tests set another than
-	// defaultShortPatience.
+	// shortPatience is how long a connection waits for resources that this process is short of. Only tests change it
+	// from defaultShortPatience.
 	shortPatience time.Duration
 	// handshakeLimit is Options.HandshakeLimit.
 	handshakeLimit time.Duration
-	// key is that of Options.Key or SetKey.
+	// key is Options.Key or the key of SetKey.
 	key atomic.Pointer[[]byte]
 
-	// memory is the whole segment as it is mapped here, fd its memfd, nobody that of retired mappings.
+	// memory is the whole segment as it is mapped here, fd its memfd, nobody the memfd of retired mappings.
 	memory     []byte
 	head       *segmentHead
 	fd, nobody int
@@ -51,19 +51,20 @@ type process struct {
 	smallPages bool
 
 	mu sync.Mutex
-	// places of the segment's allocations.
+	// places has the segment's allocations.
 	places places
 	peers  map[string]*neighbor
-	// awaiting are the connections on which an answer is awaited.
+	// awaiting are the connections on which a response is awaited.
 	awaiting map[*net.UnixConn]struct{}
-	// shut: the device is being closed, so there are no more peers, questions and
-	// goroutines; working are those that there are. ending is closed with that.
+	// shut: the device is being closed, so no new peers, requests and goroutines begin. working are the running
+	// goroutines. ending is closed together with that.
 	shut    bool
 	ending  chan struct{}
 	working sync.WaitGroup
 }
 
-// Open makes the device of this process, for processes of one machine.
+// Open opens the device of this process, for processes of one machine. If a limit of the host prevents that, it returns
+// a *verbs.CapabilityError.
 func Open(options Options) (*Device, error) {
 	ranks := options.Ranks
 	if ranks == 0 {
@@ -89,7 +90,7 @@ func Open(options Options) (*Device, error) {
 	return &Device{p.device}, nil
 }
 
-// open makes the segment and what serves it. Whatever of that cannot be had is for a reason of the host.
+// open makes the segment and what serves it. Its failures are for a reason of the host.
 func (p *process) open(ranks int) error {
 	if err := checkUser(os.DirFS("/"), os.Geteuid()); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (p *process) open(ranks int) error {
 	return err
 }
 
-// memoryFile makes a file of memory of size bytes, which has no pages yet.
+// memoryFile makes a memfd of size bytes, which has no pages yet.
 func memoryFile(name string, size int) (fd int, err error) {
 	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -137,7 +138,7 @@ func memoryFile(name string, size int) (fd int, err error) {
 	}
 	if err = unix.Ftruncate(fd, int64(size)); err != nil {
 		err = fmt.Errorf("ftruncate to %d bytes: %w", size, err)
-		// A peer that could shrink the file could take memory from under this process.
+		// A peer that could shrink the file could take memory from this process.
 	} else if _, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		err = fmt.Errorf("sealing: %w", err)
 	}
@@ -162,12 +163,12 @@ func (p *process) commit(offset, length int) error {
 	}
 }
 
-// punch gives the memory behind a range of a segment back.
+// punch frees the memory of a range of a segment.
 func punch(fd, offset, length int) error {
 	return fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
 }
 
-// fallocate is the system call, whatever signals come.
+// fallocate is the system call, repeated after signals.
 func fallocate(fd int, mode uint32, offset, length int) error {
 	for {
 		if err := unix.Fallocate(fd, mode, int64(offset), int64(length)); err != unix.EINTR {
@@ -176,7 +177,7 @@ func fallocate(fd int, mode uint32, offset, length int) error {
 	}
 }
 
-// reserve carves n bytes from the segment.
+// reserve allocates n bytes from the segment.
 func (p *process) reserve(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +193,7 @@ func (p *process) reserve(n int) ([]byte, error) {
 	return p.memory[offset : offset+n : offset+n], nil
 }
 
-// back backs memory of the segment with pages, which are mapped here then.
+// back backs memory of the segment with pages, which are then mapped here.
 func (p *process) back(ctx context.Context, memory []byte) (int, error) {
 	offset, inside := p.offsetOf(memory)
 	if !inside {
@@ -217,7 +218,7 @@ func (p *process) back(ctx context.Context, memory []byte) (int, error) {
 	})
 }
 
-// enter has close wait for working.Done, if it has not begun. It reports whether that is so.
+// enter makes close wait for working.Done, unless close has begun. It reports whether close has not begun.
 func (p *process) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,12 +245,12 @@ func (p *process) release(offset int) bool {
 	p.mu.Lock()
 	length, live := p.places.drop(offset)
 	p.mu.Unlock()
-	// Close gives back all at once.
+	// Close frees everything at once.
 	if !live || !p.enter() {
 		return live
 	}
 	defer p.working.Done()
-	// Aside from the mutex, because it lasts.
+	// Without the mutex, because it takes long.
 	at := offset
 	giveBack(p.memory[offset:offset+length], func(piece []byte) error {
 		begin := at
@@ -262,7 +263,7 @@ func (p *process) release(offset int) bool {
 	return true
 }
 
-// offsetOf is where memory is in the segment, and whether it is there.
+// offsetOf returns the offset of memory in the segment, and whether it is in the segment.
 func (p *process) offsetOf(memory []byte) (int, bool) {
 	base := bounds.Address(p.memory)
 	if len(memory) == 0 || !bounds.Contains(base, uint64(len(p.memory)), bounds.Address(memory), uint64(len(memory))) {
@@ -285,13 +286,12 @@ func (p *process) publish(r *region) error {
 	if inside {
 		entry.offset.Store(uint64(offset))
 	}
-	// The key comes last: who finds it finds the rest.
+	// The key is stored last: a peer that loads it also sees the other fields.
 	entry.key.Store(r.key)
 	return nil
 }
 
-// retract takes a region out of the table, if it has not been before: its entry may be
-// another's by now.
+// retract removes a region from the table unless it was removed before: its entry may belong to another region by now.
 func (p *process) retract(r *region) { p.head.regions[r.key%maxRegions].key.CompareAndSwap(r.key, 0) }
 
 func (p *process) newRing() (ring, uint64, error) {
@@ -305,7 +305,7 @@ func (p *process) newRing() (ring, uint64, error) {
 
 func (p *process) freeRing(_ ring, locator uint64) { p.release(int(locator)) }
 
-// close lets go of everything of this process. Peers keep what they have mapped.
+// close releases everything of this process. Peers keep what they have mapped.
 func (p *process) close() error {
 	var err error
 	if p.head != nil {
@@ -336,7 +336,7 @@ func (p *process) close() error {
 	return err
 }
 
-// shutOff has nothing new begin, and ends the wait for answers.
+// shutOff prevents new work, and ends the wait for responses.
 func (p *process) shutOff() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -347,7 +347,7 @@ func (p *process) shutOff() {
 	}
 }
 
-// part lets go of the peers, and of the goroutines that have to do with them.
+// part releases the peers, and the goroutines that serve them.
 func (p *process) part() error {
 	p.mu.Lock()
 	peers := p.peers
@@ -355,7 +355,7 @@ func (p *process) part() error {
 	p.mu.Unlock()
 	var err error
 	for _, n := range peers {
-		// Those that have gone are closed already.
+		// The connections of peers that are gone are closed already.
 		if failed := n.conn.Close(); !errors.Is(failed, net.ErrClosed) {
 			err = errors.Join(err, failed)
 		}

@@ -35,7 +35,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 		slot := &q.sends[(q.sendFirst+q.sendCount)%len(q.sends)]
 		slot.take(&requests[i], length)
 		q.sendCount++
-		// Before the peer can answer: who polls on its ring must find this.
+		// Set before the peer can respond, so that a poll after its ring finds this.
 		q.waiting.Store(true)
 	}
 	if q.sendCount > 0 || q.State() == verbs.StateError {
@@ -44,8 +44,8 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	return len(requests), nil
 }
 
-// writeAtOnce carries out a write that has nothing before it to wait for, and reports whether it did. One
-// that fails is left to those who look why.
+// writeAtOnce executes a write that does not have to wait for earlier requests, and reports whether it did. It leaves a
+// write that fails to the normal path, which finds out why.
 func (q *queuePair) writeAtOnce(r *verbs.SendRequest, length int) bool {
 	if q.sendCount > 0 || r.Opcode != verbs.OpRDMAWrite || q.State() != verbs.StateReady || !q.localOK(r) ||
 		q.transfer(r, length, verbs.RemoteWrite) != verbs.StatusSuccess {
@@ -55,7 +55,7 @@ func (q *queuePair) writeAtOnce(r *verbs.SendRequest, length int) bool {
 	return true
 }
 
-// take copies a request, whose slices are the caller's, into the reused ones.
+// take copies a request, whose slices belong to the caller, into the reused slices.
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := append(r.Segments[:0], from.Segments...)
 	r.SendRequest = *from
@@ -70,8 +70,7 @@ func (r *request) take(from *verbs.SendRequest, length int) {
 	r.Segments = segments
 }
 
-// advance completes what has taken effect and pushes what fits. It reports whether
-// the peer should look.
+// advance completes what has taken effect and pushes what fits. It reports whether the peer should look.
 func (q *queuePair) advance() (moved bool) {
 	for q.State() == verbs.StateReady {
 		progressed := q.settle()
@@ -93,9 +92,9 @@ func (q *queuePair) advance() (moved bool) {
 	return moved
 }
 
-// settle completes the requests whose messages the peer has taken. A peer that says it
-// took what was never sent, or put back what it took, ends the connection: on its word
-// alone would hang whether anything ever completes.
+// settle completes the requests whose messages the peer has taken. If the peer claims to have taken what was never
+// sent, or takes back what it took, settle ends the connection: otherwise the peer alone would decide whether anything
+// ever completes.
 func (q *queuePair) settle() (progressed bool) {
 	if q.taken == q.written {
 		return false
@@ -136,8 +135,7 @@ func (q *queuePair) localOK(r *verbs.SendRequest) bool {
 	return q.device.regions.hold(r.Segments, right)
 }
 
-// refuseLocal fails a request whose segments are not registered, when everything
-// before it has completed.
+// refuseLocal fails a request whose segments are not registered, after everything before it has completed.
 func (q *queuePair) refuseLocal() bool {
 	if q.pushed > 0 {
 		return false
@@ -153,7 +151,7 @@ func (q *queuePair) failFirst(status verbs.Status) {
 	q.fail(err)
 }
 
-// pushMessage puts as much of a message into the ring as fits.
+// pushMessage pushes as much of a message into the ring as fits.
 func (q *queuePair) pushMessage(r *request) (moved bool) {
 	for {
 		n := min(r.length-q.offset, maxChunk)
@@ -202,13 +200,13 @@ func (q *queuePair) pushFrame(f *frame, r *request) {
 			break
 		}
 	}
-	// The frame is published after it is complete.
+	// The store of head publishes the frame, which is complete.
 	q.written += f.bytes()
 	q.out.head.Store(q.written)
 }
 
-// carryOut does a write, read or atomic, everything before it having taken effect: so
-// the ring is empty and has room to announce it. It reports whether it did.
+// carryOut executes a write, read or atomic. Everything before it has taken effect, so the ring is empty and has room
+// to announce it. It reports whether it did.
 func (q *queuePair) carryOut(r *request) (moved bool) {
 	right, n := verbs.RemoteAtomic, 8
 	switch r.Opcode {
@@ -230,7 +228,7 @@ func (q *queuePair) carryOut(r *request) (moved bool) {
 	return true
 }
 
-// wordBytes are written at once where they are aligned.
+// wordBytes is the length of a write that is one store if it is aligned.
 const wordBytes = 8
 
 func (q *queuePair) transfer(r *verbs.SendRequest, n int, right verbs.Access) verbs.Status {

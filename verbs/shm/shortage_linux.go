@@ -12,20 +12,19 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A peer is taken for gone only for what tells so. That this process has no descriptor left
-// to reach it with is nothing that the peer did, and may be over soon.
+// A peer counts as gone only when it is. If this process has no descriptor left for a connection, that is not the
+// peer's fault, and may be over soon.
 
 const (
-	// shortPause is between attempts to have what there was no room for.
+	// shortPause is the time between attempts to get a resource.
 	shortPause = 10 * time.Millisecond
 	// defaultShortPatience is how long a connection waits for that.
 	defaultShortPatience = time.Second
 )
 
-// isShortage reports whether the system refused for want of something.
+// isShortage reports whether the system refused because a resource is short.
 func isShortage(err error) bool {
-	// EAGAIN is for callers of a socket before which too many wait, and ETOOMANYREFS for
-	// descriptors of which too many are on their way.
+	// EAGAIN is for a socket whose queue of callers is full, ETOOMANYREFS for too many descriptors in flight.
 	for _, errno := range [...]unix.Errno{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.ETOOMANYREFS} {
 		if errors.Is(err, errno) {
 			return true
@@ -34,8 +33,8 @@ func isShortage(err error) bool {
 	return false
 }
 
-// unreached says of an error that was met on the way to the device at address whose it is. Sockets of this package are
-// nothing that a user knows.
+// unreached returns an error on the way to the device at address, in terms of devices. Users do not know the sockets of
+// this package.
 func (p *process) unreached(address string, err error) error {
 	var called *net.OpError
 	doing := "reaching another process"
@@ -59,7 +58,7 @@ func (p *process) unreached(address string, err error) error {
 	return fmt.Errorf("shm: %s: %w", doing, err)
 }
 
-// neighborAtLast is neighbor that waits a while for what this process is short of.
+// neighborAtLast is neighbor that waits for a time while this process is short of resources.
 func (p *process) neighborAtLast(address string) (peer, error) {
 	for begun := time.Now(); ; {
 		to, err := p.neighbor(address)

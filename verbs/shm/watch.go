@@ -9,9 +9,8 @@ type watch struct {
 	over   atomic.Bool
 }
 
-// tell calls lost, once, unless the watch or its device has been ended before. That
-// happens on a goroutine of its own: the program may do in lost whatever it likes, such
-// as close the device, which waits for the goroutines that notice ends.
+// tell calls lost once, unless the watch or its device has ended. It uses a goroutine of its own: lost may do anything,
+// such as close the device, which waits for the goroutines that detect ends.
 func (w *watch) tell(cause error) {
 	go func() {
 		if !w.device.closed.Load() && !w.over.Swap(true) {

@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher notices the end of processes: one goroutine sleeps in one epoll over a
-// pidfd for each.
+// watcher detects the end of processes: one goroutine sleeps in one epoll over a pidfd for each.
 type watcher struct {
 	epoll, wake int
 	done        chan struct{}
 
 	mu     sync.Mutex
 	closed bool
-	// watched are the processes by a number of the watcher's own, which names them
-	// in the epoll: a descriptor may be another's when its event is looked at.
+	// watched are the processes by a number of the watcher's own, which names them in the epoll. A descriptor could
+	// already be another's when its event is processed.
 	watched map[int32]watched
 	last    int32
 }
@@ -54,9 +53,8 @@ func (w *watcher) add(fd int, number int32) error {
 	return nil
 }
 
-// process has ended called once when the process of a pidfd has ended. The number that it
-// returns ends that by forget; wakeNumber is nobody's. The pidfd stays the caller's, who closes
-// it after forget.
+// process makes the watcher call ended once when the process of a pidfd has ended. It returns a number for forget; it
+// is never wakeNumber. The pidfd stays the caller's, who closes it after forget.
 func (w *watcher) process(pidfd int, ended func()) (int32, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,12 +65,12 @@ func (w *watcher) process(pidfd int, ended func()) (int32, error) {
 	if err := w.add(pidfd, number); err != nil {
 		return wakeNumber, err
 	}
-	// The event, if there is one already, waits for the mutex.
+	// An event that is already there waits for the mutex.
 	w.watched[number] = watched{pidfd, ended}
 	return number, nil
 }
 
-// free is a number that names nothing.
+// free returns an unused number.
 func (w *watcher) free() int32 {
 	for {
 		w.last++
@@ -82,7 +80,7 @@ func (w *watcher) free() int32 {
 	}
 }
 
-// forget ends the watch of a process, and gives what ended was if it was not called.
+// forget ends the watch of a process. It returns ended if ended was not called.
 func (w *watcher) forget(number int32) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +89,7 @@ func (w *watcher) forget(number int32) func() {
 		return func() {}
 	}
 	delete(w.watched, number)
-	// One that has ended would be told of until its pidfd is closed.
+	// Without DEL a process that has ended would be reported until its pidfd is closed.
 	_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_DEL, it.pidfd, nil)
 	return it.ended
 }

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// A bell is the completion channel of a device. In virtual time a rank need not look
-// again and again for what its peers write into its memory: whatever the card brings
-// rings.
+// A bell is the event channel of a device. In virtual time a rank need not poll its memory for what peers write:
+// everything that the card brings rings the bell.
 type bell struct {
 	device *Device
 	rings  uint32
-	// sleeper is who has slept for longest, and has the others behind.
+	// sleeper is the task that has slept longest. The others follow it by behind.
 	sleeper *task
-	// announced are those between Prepare and Finish.
+	// announced is the number of callers between Prepare and Finish.
 	announced int
 }
 
-// Prepare gives a ticket for Sleep.
+// Prepare returns a ticket for Sleep.
 func (b *bell) Prepare() uint32 {
 	s := b.device.sim
 	s.mu.Lock()
@@ -39,21 +38,20 @@ func (b *bell) Finish() {
 	}
 }
 
-// Sleep gives the turn away until the bell is rung, or the limit is over on the caller's
-// clock. Outside of Run it lets events happen until then. When there are none it waits
-// for as long in real time, because other goroutines may be about to do something.
+// Sleep yields until the bell is rung, or until the limit is over on the caller's clock. Outside Run it lets events
+// happen until then. If there are none it waits that long in real time, because other goroutines may be about to act.
 func (b *bell) Sleep(ticket uint32, limit time.Duration) { b.pass(Slept, ticket, limit) }
 
-// Work is Sleep of the channel, but that the processor is said to compute.
+// Work is Sleep of the channel, reported as computation of the processor.
 func (d *Device) Work(ticket uint32, limit time.Duration) { d.bell.pass(Computed, ticket, limit) }
 
-// pass lets time pass in which the processor does what an event says.
+// pass lets time pass. doing is what the processor is reported to do.
 func (b *bell) pass(doing EventKind, ticket uint32, limit time.Duration) {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dying() {
-		// It is being unwound, and this is where it ends.
+		// The task is being unwound and ends here.
 		runtime.Goexit()
 	}
 	local, until := *s.local(), forever
@@ -86,8 +84,7 @@ func (b *bell) sleepOutside(ticket uint32, until time.Duration) {
 	s.local()
 }
 
-// idle waits in real time for a ring or an event, and tells whether the limit was over
-// before.
+// idle waits in real time for a ring or an event, and reports whether the limit was over before.
 func (b *bell) idle(ticket uint32, until time.Duration) (over bool) {
 	s := b.device.sim
 	if until < forever {
@@ -108,9 +105,8 @@ func (b *bell) idle(ticket uint32, until time.Duration) (over bool) {
 	return over
 }
 
-// Ring wakes all sleepers, at the time of whoever calls. When none is announced it does
-// nothing: one who announces itself later looks later, too, and finds what was rung for,
-// even if its clock is behind.
+// Ring wakes all sleepers, at the caller's time. If none is announced it does nothing. A caller that announces itself
+// later also checks later, and finds what the ring was for, even if its clock is behind.
 func (b *bell) Ring() {
 	s := b.device.sim
 	s.mu.Lock()
@@ -137,7 +133,7 @@ func (b *bell) ring() {
 	}
 }
 
-// remember puts a sleeper behind the others.
+// remember adds a sleeper after the others.
 func (b *bell) remember(t *task) {
 	last := &b.sleeper
 	for *last != nil {
@@ -146,7 +142,7 @@ func (b *bell) remember(t *task) {
 	*last = t
 }
 
-// forget has a sleeper leave, of whom the others keep their order.
+// forget removes a sleeper. The others keep their order.
 func (b *bell) forget(t *task) {
 	for at := &b.sleeper; *at != nil; at = &(*at).behind {
 		if *at == t {

@@ -32,7 +32,7 @@ func (d *Device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	return q, nil
 }
 
-// Poll takes what has completed by the time of the task that calls, and charges it.
+// Poll takes what has completed by the time of the calling task, and charges the task.
 func (q *completionQueue) Poll(into []verbs.Completion) int {
 	s := q.device.sim
 	s.mu.Lock()
@@ -45,8 +45,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return n
 }
 
-// push adds a completion of a queue pair, wakes who sleeps for it, and tells whether there
-// was room.
+// push adds a completion of a queue pair, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(of *queuePair, c *verbs.Completion) (room bool) {
 	if room = !q.exhausted; room {
 		room = q.held.Push(c)
@@ -62,7 +61,7 @@ func (q *completionQueue) push(of *queuePair, c *verbs.Completion) (room bool) {
 	return room
 }
 
-// Close destroys the queue, whose queue pairs have been closed.
+// Close destroys the queue. Its queue pairs have been closed.
 func (q *completionQueue) Close() error {
 	s := q.device.sim
 	s.mu.Lock()

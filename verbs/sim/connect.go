@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A connectionRequest is a queue pair that wants a peer.
+// A connectionRequest is a queue pair that needs a peer.
 type connectionRequest struct {
 	from     *queuePair
 	address  string
@@ -54,7 +54,7 @@ func (d *Device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// arrive is the request at the device that it is for, if there is one.
+// arrive makes the request arrive at its device, if there is one.
 func (r *connectionRequest) arrive(e *event) {
 	if r.from.state != verbs.StateConnecting {
 		return
@@ -74,7 +74,7 @@ func (r *connectionRequest) arrive(e *event) {
 	r.to.bell.ring()
 }
 
-// refuse fails the queue pair that asked, with an answer that leaves at a time.
+// refuse fails the queue pair that asked, with a response that leaves at a time.
 func (r *connectionRequest) refuse(at time.Duration, cause error) {
 	r.answered = true
 	s := r.from.device.sim
@@ -90,7 +90,7 @@ func (r *connectionRequest) refuse(at time.Duration, cause error) {
 	e.pair, e.what = r.from, cause
 }
 
-// Hello of the peer.
+// Hello returns what the peer passed to Connect.
 func (r *connectionRequest) Hello() []byte { return r.hello }
 
 // Reject fails the peer's queue pair.
@@ -132,7 +132,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	return q, nil
 }
 
-// accepted connects the end that asked, unless it has ended: then the other ends too.
+// accepted connects the end that asked. If that has ended, the other end ends too.
 func (q *queuePair) accepted(by *queuePair) {
 	q.peer = by
 	if q.state != verbs.StateConnecting {

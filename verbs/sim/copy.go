@@ -2,20 +2,20 @@ package sim
 
 import "github.com/onesided/rma/verbs"
 
-// Copied charges the task that calls for a copy that it has made itself.
+// Copied charges the calling task for a copy that it has made itself.
 func (d *Device) Copied(n int) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	d.charge(Copied, d.sim.profile.copying(n), n)
 }
 
-// A cursor is a place in a list of segments.
+// A cursor is a position in a list of segments.
 type cursor struct {
 	segments []verbs.Segment
 	offset   int
 }
 
-// at is the place of an offset.
+// at returns the cursor at an offset.
 func at(segments []verbs.Segment, offset int) cursor {
 	for len(segments) > 0 && offset >= len(segments[0].Memory) {
 		offset -= len(segments[0].Memory)
@@ -24,7 +24,7 @@ func at(segments []verbs.Segment, offset int) cursor {
 	return cursor{segments, offset}
 }
 
-// rest is what the segment has from the place on.
+// rest returns the rest of the segment at the cursor.
 func (c *cursor) rest() []byte { return c.segments[0].Memory[c.offset:] }
 
 func (c *cursor) advance(n int) { *c = at(c.segments, c.offset+n) }

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// A deadline is when the wait of a task ends, by its number. Those at one time come in an
-// order that the seed draws.
+// A deadline is when the wait of a task ends. task is the task's number. Deadlines at one time are in an order that the
+// seed determines.
 type deadline struct {
 	at   time.Duration
 	tie  uint32
@@ -20,18 +20,17 @@ func (a *deadline) before(b *deadline) bool {
 	return a.task < b.task
 }
 
-// deadlines are those of the tasks whose wait has an end, in a heap of four children a
-// node. A task that is woken before leaves, so that long limits which never come leave
-// nothing behind. No task is looked at meanwhile: there are thousands, which the cache
-// does not hold.
+// deadlines are the deadlines of the waiting tasks, in a heap of four children per node. A task that is woken earlier
+// is removed, so that long limits leave nothing behind. The tasks themselves are not accessed: there are thousands,
+// which the cache does not hold.
 type deadlines struct {
 	seed uint64
 	heap []deadline
-	// places are where in the heap the tasks are, by number, -1 if nowhere.
+	// places are the positions of the tasks in the heap, by number, -1 if absent.
 	places []int32
 }
 
-// next is the first, of those that there are.
+// next returns the first deadline, if there is one.
 func (d *deadlines) next() (at time.Duration, some bool) {
 	if len(d.heap) == 0 {
 		return 0, false

@@ -8,21 +8,21 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// An end is that of a rank that was killed: when Watch tells of it, and what.
+// An end is the end of a killed rank: when Watch reports it, and with what cause.
 type end struct {
 	noticed time.Duration
 	cause   error
 	power   bool
 }
 
-// Killed tells whether the rank was killed, or has lost power.
+// Killed reports whether the rank was killed, or has lost power.
 func (d *Device) Killed() bool {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	return d.dead
 }
 
-// die ends the devices of the rank, and its tasks, without a word to anybody.
+// die ends the devices of the rank, and its tasks, without notice to any peer.
 func (d *Device) die(power bool) {
 	s := d.sim
 	for _, other := range s.devices {
@@ -68,13 +68,13 @@ func (d *Device) fall(power bool) {
 	d.forget()
 }
 
-// unanswered says that the peer has not answered for so long.
+// unanswered returns the error of a peer that has not responded for a time.
 func unanswered(what string, limit time.Duration) error {
 	return fmt.Errorf("sim: %s: no answer for %v: %w: %w", what, limit, verbs.StatusRetryExceeded, verbs.ErrPeerGone)
 }
 
-// exhaust has the sender of a message that found no receive give up, after as many tries
-// as a card makes that does not try for ever.
+// exhaust makes the sender of a message that found no receive give up, after as many tries as a card makes that does
+// not try for ever.
 func (q *queuePair) exhaust(number uint64) {
 	q.device.exhausting--
 	q.refused = true
@@ -84,6 +84,5 @@ func (q *queuePair) exhaust(number uint64) {
 	e.pair, e.number = q.peer, number
 }
 
-// starvedTries is the largest number of tries that a queue pair can be set to, beside for
-// ever (IBTA, rnr_retry).
+// starvedTries is the largest finite number of tries that a queue pair can be set to (IBTA, rnr_retry).
 const starvedTries = 6

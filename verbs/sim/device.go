@@ -13,28 +13,28 @@ import (
 
 // A Device is the card of one rank.
 type Device struct {
-	// What each event looks at comes first, in as few lines of the cache as it takes.
+	// The fields that each event needs come first, in as few cache lines as possible.
 	sim *Simulator
 	// out and in are the two directions of the link.
 	out  outlet
 	in   inlet
 	lane uint32
-	// dead: it was killed; then it is closed, too.
+	// dead: it was killed, and so it is closed too.
 	closed, dead bool
-	// bell is the channel of the rank: that of OpenRail is another device's.
+	// bell is the channel of the rank. OpenRail shares it with another device.
 	bell    *bell
 	regions regions
 	rank    int
-	// flows wait for their turn on the way out.
+	// flows wait for their turn at the output.
 	flows ring[flow]
-	// waiting are the pieces that have come and wait in the network until the way in is free,
-	// in order. Only then do they ask for the bus, which the other direction may use meanwhile.
+	// waiting are the pieces that have arrived and wait in the network until the input is free, in order. Only then do
+	// they request the bus, which the other direction may use meanwhile.
 	waiting ring[event]
 	address string
-	// first is the rank's first device, with which all of them die: this, but for one that
-	// a task of the rank's has opened.
+	// first is the rank's first device, with which all of them die. It is this device, unless a task of a rank has
+	// opened this one.
 	first *Device
-	// memory is what AllocateMemory gave, by its first byte.
+	// memory has the lengths of the memory of AllocateMemory, by its first byte.
 	memory    map[*byte]int
 	allocated int
 
@@ -44,16 +44,14 @@ type Device struct {
 	watches    []*watch
 	queues     []*completionQueue
 
-	// faultsOut and faultsIn are those of the two directions of the link.
+	// faultsOut and faultsIn are the faults of the two directions of the link.
 	faultsOut, faultsIn hindrance
-	// held is what has arrived and waits for the end of a fault, in order. releasing: the
-	// first of it has waited, and is let in.
+	// held is what has arrived and waits for the end of a fault, in order. releasing: the first of it is being let in.
 	held      ring[held]
 	releasing bool
-	// slow and refusals are when the processor is slow, and when no memory is registered.
+	// slow and refusals are the times at which the processor is slow, and at which memory is refused.
 	slow, refusals []spell
-	// starving is how many messages to come find no receive, exhausting how many of their
-	// senders then give up.
+	// starving is how many of the next messages find no receive, exhausting how many of their senders then give up.
 	starving, exhausting int
 }
 
@@ -71,25 +69,24 @@ const (
 	maxMessage  = 1 << 30
 	maxDepth    = 1 << 20
 	depth       = 128
-	// nodeMemory is what AllocateMemory of one device gives at most.
+	// nodeMemory is the maximum total of AllocateMemory of one device.
 	nodeMemory = 64 << 30
-	// hugeBytes is a huge page.
+	// hugeBytes is the size of a huge page.
 	hugeBytes = 2 << 20
-	// addressSpace is for the regions of one device.
+	// addressSpace is the size of the address space for the regions of one device.
 	addressSpace = 1 << 40
 )
 
-// Open makes the device of another rank. Ranks count from 0. One that is opened by a task of
-// a rank (see Device.Go) has a number, too, but is that rank's, and dies with it.
+// Open opens the device of another rank. Ranks are numbered from 0. A device that a task of a rank opens (see
+// [Device.Go]) has a number too, but belongs to that rank and dies with it.
 func (s *Simulator) Open() *Device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.openDevice()
 }
 
-// OpenRail opens another card of the device's rank: with a link and a bus of its own, the channel
-// of the device, and the processor of whoever calls. It has a number as one of Open has that a
-// task of the rank's calls, and dies with the rank.
+// OpenRail opens another card of the device's rank. It has a link and a bus of its own, the channel of the device, and
+// the processor of the caller. Like a device that a task of the rank opens, it has a number and dies with the rank.
 func (d *Device) OpenRail() *Device {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
@@ -120,37 +117,36 @@ func (s *Simulator) openDevice() *Device {
 	return d
 }
 
-// Attributes of the device.
+// Attributes returns the attributes of the device.
 func (d *Device) Attributes() verbs.Attributes { return d.sim.attributes }
 
-// Costs are those of the profile.
+// Costs returns the costs of the profile.
 func (d *Device) Costs() verbs.Costs { return d.sim.profile.costs() }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *Device) Channel() verbs.CompletionChannel { return d.bell }
 
-// Address of the device.
+// Address returns the address of the device.
 func (d *Device) Address() string { return d.address }
 
-// Rank is the device's number in the order of Open.
+// Rank returns the device's number in the order of Open.
 func (d *Device) Rank() int { return d.rank }
 
-// Now is the clock of the task that calls.
+// Now returns the clock of the calling task.
 func (d *Device) Now() time.Duration {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	return *d.sim.local()
 }
 
-// Compute lets the task that calls use its processor for a time.
+// Compute makes the calling task use its processor for a time.
 func (d *Device) Compute(took time.Duration) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	d.charge(Computed, max(took, 0), 0)
 }
 
-// PollRings charges the task that calls for looking at rings in its memory, which is as it is
-// at its time.
+// PollRings charges the calling task for polling n rings in its memory. The memory is then as of the task's time.
 func (d *Device) PollRings(n int) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
@@ -159,23 +155,22 @@ func (d *Device) PollRings(n int) {
 	}
 }
 
-// Copy copies, and charges for it.
+// Copy copies with the CPU, and charges the calling task.
 func (d *Device) Copy(dst, src []byte) int {
 	n := cpucopy.Copy(dst, src)
 	d.Copied(n)
 	return n
 }
 
-// Frames is how many messages, requests and answers with data have left the card.
+// Frames returns the number of messages, requests and responses with data that have left the card.
 func (d *Device) Frames() uint64 {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	return d.out.frames
 }
 
-// AllocateMemory gives memory of the Go heap, which is as good as any for a card that is
-// simulated: it does not move, pages of it exist once they are used, and what is freed
-// the collector keeps for who still uses it.
+// AllocateMemory returns memory of the Go heap. That suits a simulated card: it does not move, its pages exist once
+// they are used, and the collector keeps freed memory while it is still used.
 func (d *Device) AllocateMemory(n int) ([]byte, error) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
@@ -199,7 +194,7 @@ func (d *Device) AllocateMemory(n int) ([]byte, error) {
 	return memory, nil
 }
 
-// FreeMemory takes memory back.
+// FreeMemory frees memory.
 func (d *Device) FreeMemory(memory []byte) error {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
@@ -216,7 +211,7 @@ func (d *Device) FreeMemory(memory []byte) error {
 	return argumentError("FreeMemory: %s that AllocateMemory did not give, or FreeMemory has had", errtext.Count(len(memory), "byte"))
 }
 
-// RegisterMemory makes memory known.
+// RegisterMemory makes memory known to the device.
 func (d *Device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
@@ -272,17 +267,17 @@ func (d *Device) shut() {
 	d.forget()
 }
 
-// forget drops what the device keeps, and wakes who sleeps.
+// forget drops the state of the device, and wakes its sleepers.
 func (d *Device) forget() {
 	d.regions.slots, d.regions.free = nil, nil
 	d.memory, d.queues = nil, nil
 	d.bell.ring()
 }
 
-// unusable tells whether the device is closed, or whoever calls was killed.
+// unusable reports whether the device is closed, or the calling task was killed.
 func (d *Device) unusable() bool { return d.closed || d.sim.dying() }
 
-// gone is what peers are told of a device that is closed.
+// gone returns the error for peers of a closed device.
 func (d *Device) gone() error {
 	return fmt.Errorf("sim: %s: the device was closed: %w", d.address, verbs.ErrPeerGone)
 }
@@ -303,9 +298,8 @@ type watch struct {
 	stopped bool
 }
 
-// Watch tells of the end of the device at address, as a task of its own while Run runs. Of
-// a rank that was killed it tells Profile.Notice later, of one that has lost power
-// Profile.Silence later.
+// Watch reports the end of the device at address, in a task of its own while Run runs. For a rank that was killed it
+// reports after Profile.Notice, for one that has lost power after Profile.Silence.
 func (d *Device) Watch(address string, lost func(cause error)) (func(), error) {
 	s := d.sim
 	s.mu.Lock()

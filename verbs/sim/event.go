@@ -5,52 +5,51 @@ import (
 	"time"
 )
 
-// kind says what an event does.
+// kind is what an event does.
 type kind uint8
 
 const (
-	// evLaunch: the card looks again for requests of a queue pair's send queue.
+	// evLaunch: the card checks a queue pair's send queue again.
 	evLaunch kind = iota
-	// evPort: the way out of a card is free again.
+	// evPort: the output of a card is free again.
 	evPort
-	// evArrive and evReturn: the first byte of a piece of a request, or of an answer
-	// with data, is at the other card.
+	// evArrive and evReturn: the first byte of a piece of a request, or of a response with data, is at the other card.
 	evArrive
 	evReturn
 	// evPlaced and evReturned: the last byte has been placed.
 	evPlaced
 	evReturned
-	// evAnswer: the responder has worked out the answer to a read or an atomic.
+	// evAnswer: the responder has computed the response to a read or an atomic.
 	evAnswer
-	// evAcknowledged: the requester learns how a request ended that brings no data.
+	// evAcknowledged: the requester learns how a request without data ended.
 	evAcknowledged
 	// evResume: a sender that found no receive tries again.
 	evResume
-	// evKnock, evAccepted, evRefused: a connection is asked for, and answered.
+	// evKnock, evAccepted, evRefused: a connection is requested, and answered.
 	evKnock
 	evAccepted
 	evRefused
 	// evParted: the other end of a connection has failed or was closed.
 	evParted
-	// evDeath: a device that is watched is closed.
+	// evDeath: a watched device is closed.
 	evDeath
-	// evRing: a task ran ahead of the clock when it rang.
+	// evRing: a task rang that was ahead of the clock.
 	evRing
-	// evFault and evHealed: something breaks, or is whole again.
+	// evFault and evHealed: a fault begins, or ends.
 	evFault
 	evHealed
-	// evEnter: the way in of a card is free for the next piece that waits in the network.
+	// evEnter: the input of a card is free for the next piece that waits in the network.
 	evEnter
-	// evRelease: what a fault has held before the way in of a card may enter.
+	// evRelease: what a fault has held before the input of a card may enter.
 	evRelease
-	// evGiveUp: a queue pair may have waited for an answer for too long; evExhausted: it
-	// has tried too often to find a receive.
+	// evGiveUp: a queue pair may have waited too long for a response. evExhausted: it has tried too often to find a
+	// receive.
 	evGiveUp
 	evExhausted
 )
 
-// An event is what the card does at a time. The fields that a kind uses are those that
-// its handler reads. It is as large as a line of the cache.
+// An event is an action of a card at a time. Each kind uses the fields that its handler reads. An event is as large as
+// a cache line.
 type event struct {
 	kind   kind
 	status uint8
@@ -64,25 +63,23 @@ type event struct {
 	bytes  int
 }
 
-// An entry orders an event: by time, then by a number drawn from the seed, the time and
-// the lane, then by when it was scheduled. What shares a lane, as the messages of one
-// direction of a connection do, therefore never changes its order; whatever else happens
-// at one time is permuted by the seed.
+// An entry orders an event: by time, then by a number drawn from the seed, the time and the lane, then by when it was
+// scheduled. Events of one lane, such as the messages of one direction of a connection, therefore never change their
+// order. The seed permutes all other events of one time.
 type entry struct {
 	at   time.Duration
 	tie  uint32
 	slot uint32
 }
 
-// A schedule holds the events to come, in a heap of four children a node over entries
-// without pointers. The first entry is at root, so that four children share a line of the
-// cache. Slots are used again.
+// A schedule holds the future events, in a heap of four children per node over entries without pointers. The first
+// entry is at root, so that four children share a cache line. Slots are reused.
 type schedule struct {
 	seed  uint64
 	heap  []entry
 	slots []event
 	free  []uint32
-	// orders are those in which the slots were scheduled, ordered the last.
+	// orders are the scheduling numbers of the slots, ordered the last of them.
 	orders  []uint64
 	ordered uint64
 }
@@ -97,13 +94,13 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// tie is the seed's order of a lane at a time.
+// tie returns the seed's order of a lane at a time.
 func tie(seed uint64, at time.Duration, lane uint32) uint32 {
 	return uint32(mix(seed^mix(uint64(at)<<20^uint64(lane))) >> 32)
 }
 
-// before tells, by 1, whether an entry comes before another. There is no pattern in that
-// which a processor could predict, and so no branch.
+// before returns 1 if an entry comes before another, and 0 otherwise. It avoids branches, because a processor could not
+// predict them.
 func (s *schedule) before(a, b *entry) int {
 	if a.at == b.at && a.tie == b.tie {
 		if s.orders[a.slot] < s.orders[b.slot] {
@@ -116,7 +113,7 @@ func (s *schedule) before(a, b *entry) int {
 	return int(borrow)
 }
 
-// add schedules an event, whose fields are the caller's to fill in at once.
+// add schedules an event. The caller sets its fields at once.
 func (s *schedule) add(at time.Duration, lane uint32, k kind) *event {
 	var slot uint32
 	if n := len(s.free); n > 0 {
@@ -139,7 +136,7 @@ func (s *schedule) add(at time.Duration, lane uint32, k kind) *event {
 	return e
 }
 
-// next is the time of the first event.
+// next returns the time of the first event.
 func (s *schedule) next() (at time.Duration, ok bool) {
 	if len(s.heap) <= root {
 		return 0, false
@@ -147,7 +144,7 @@ func (s *schedule) next() (at time.Duration, ok bool) {
 	return s.heap[root].at, true
 }
 
-// take removes the first event, which is the caller's until it gives back the slot.
+// take removes the first event. It belongs to the caller until giveBack of its slot.
 func (s *schedule) take() (e *event, slot uint32) {
 	slot = s.heap[root].slot
 	last := len(s.heap) - 1
@@ -173,7 +170,7 @@ func (s *schedule) up(i int, e entry) {
 	s.heap[i] = e
 }
 
-// down puts an entry where the first was.
+// down moves an entry down from the root.
 func (s *schedule) down(e entry) {
 	i := root
 	for {

@@ -8,47 +8,45 @@ import (
 	"time"
 )
 
-// ErrFault marks errors that an injected fault is the cause of, at the rank whose card or
-// processor has it. Its peers see what they would see of a real one.
+// ErrFault is wrapped by errors that an injected fault causes at the rank whose card or processor has it. Its peers see
+// what they would see of a real fault.
 var ErrFault = errors.New("injected fault")
 
-// FaultKind says what breaks.
+// FaultKind is the kind of a fault.
 type FaultKind uint8
 
 const (
-	// Kill ends the process of Rank: its tasks (see Device.Go) and its device, without a
-	// goodbye. Requests to it are answered no more: after Profile.RetryTime the oldest
-	// completes with verbs.StatusRetryExceeded and its queue pair fails. Who would connect
-	// is refused, and Watch tells after Profile.Notice.
+	// Kill ends the process of Rank: its tasks (see [Device.Go]) and its device, without notice. Requests to it are not
+	// answered any more: after Profile.RetryTime the oldest completes with verbs.StatusRetryExceeded and its queue pair
+	// fails. Connections to it are rejected, and Watch reports its death after Profile.Notice.
 	Kill FaultKind = iota
-	// PowerLoss does so to the machines of all Ranks at once. Who would connect hears
-	// nothing for Profile.RetryTime, and Watch tells after Profile.Silence.
+	// PowerLoss kills the processes of all Ranks and their machines at once. Connections to them get no response for
+	// Profile.RetryTime, and Watch reports their death after Profile.Silence.
 	PowerLoss
-	// FailPair puts the oldest queue pair of Rank that is connected to Peer in
-	// verbs.StateError.
+	// FailPair puts the oldest queue pair of Rank that is connected to Peer in verbs.StateError.
 	FailPair
-	// Delay has what passes one direction of Rank's link arrive By later.
+	// Delay delays what passes one direction of Rank's link by By.
 	Delay
-	// Stall has nothing pass one direction of Rank's link. What is sent meanwhile waits; a
-	// request that is not answered within Profile.RetryTime fails as one to the dead does.
+	// Stall blocks one direction of Rank's link. What is sent meanwhile waits. A request that is not answered within
+	// Profile.RetryTime fails as one to a dead rank does.
 	Stall
-	// RefuseMemory has Rank's RegisterMemory fail with an error that wraps verbs.ErrMemory.
+	// RefuseMemory makes Rank's RegisterMemory return an error that wraps verbs.ErrMemory.
 	RefuseMemory
-	// Overflow leaves no room in the completion queues that Rank has: a queue pair fails at
-	// its next completion, which says verbs.StatusFlushed, and is its last.
+	// Overflow leaves no room in the completion queues that Rank has. A queue pair fails at its next completion, which
+	// is its last and has verbs.StatusFlushed.
 	Overflow
-	// Starve has the next Times messages that come for a receive of Rank find none, so that
-	// their senders try again (Profile.StarvedWait).
+	// Starve makes the next Times messages that arrive for a receive of Rank find none, so that their senders try again
+	// (Profile.StarvedWait).
 	Starve
-	// Exhaust has the sender of the next message that comes for a receive of Rank find none
-	// again and again, until it gives up after 6 times: verbs.StatusRetryExceeded.
+	// Exhaust makes the next message that arrives for a receive of Rank find none repeatedly, until its sender gives up
+	// after 6 tries: verbs.StatusRetryExceeded.
 	Exhaust
-	// Slow has Rank's processor take By times as long.
+	// Slow makes Rank's processor take Factor times as long.
 	Slow
 	faultKinds
 )
 
-// What the faults are called in text.
+// The names of the kinds in text.
 var faultNames = [faultKinds]string{"kill", "power-loss", "fail-pair", "delay", "stall", "refuse-memory", "overflow", "starve", "exhaust", "slow"}
 
 func (k FaultKind) String() string {
@@ -58,7 +56,7 @@ func (k FaultKind) String() string {
 	return fmt.Sprintf("FaultKind(%d)", uint8(k))
 }
 
-// Direction of a rank's link.
+// Direction is a direction of a rank's link.
 type Direction uint8
 
 const (
@@ -74,44 +72,41 @@ func (d Direction) String() string {
 	return "out"
 }
 
-// A Fault is something that breaks, for Simulator.Inject. Its kind says which of the
-// fields count.
+// A Fault is a failure for [Simulator.Inject]. Its kind determines which fields are used.
 type Fault struct {
 	Kind FaultKind
-	// Event, if it is not zero, has the fault come right after the simulator's event of
-	// that number (Simulator.Events); otherwise it comes at the time At.
+	// Event, if it is not zero, makes the fault happen right after the simulator's event of that number (see
+	// [Simulator.Events]). Otherwise it happens at the time At.
 	Event uint64
 	At    time.Duration
-	// Rank is that whose device, link or processor it is, for all kinds but PowerLoss,
-	// which has Ranks.
+	// Rank is the rank whose device, link or processor has the fault. PowerLoss uses Ranks instead.
 	Rank  int
 	Ranks []int
 	// Peer is the other rank of FailPair.
 	Peer int
-	// Direction is that of Delay and Stall.
+	// Direction is the direction of Delay and Stall.
 	Direction Direction
-	// By is how much later things arrive in a Delay, Factor how many times slower Slow is.
+	// By is the delay of Delay, Factor the slow-down of Slow.
 	By     time.Duration
 	Factor int
-	// For is how long Delay, Stall, RefuseMemory and Slow last; zero is for ever.
+	// For is how long Delay, Stall, RefuseMemory and Slow last. Zero means for ever.
 	For time.Duration
-	// Times is of Starve.
+	// Times is the number of messages of Starve.
 	Times int
 }
 
-// lasts tells whether a kind of fault has an end.
+// lasts reports whether a kind of fault has an end.
 func (k FaultKind) lasts() bool {
 	return k == Delay || k == Stall || k == RefuseMemory || k == Slow
 }
 
 const (
-	// maxFactor is the most by which a processor is slow, maxTime how long a fault lasts,
-	// and how late it comes, at most.
+	// maxFactor bounds the slow-down of a processor. maxTime bounds the duration of a fault, and its time.
 	maxFactor = 1_000_000
 	maxTime   = 24 * 365 * time.Hour
 )
 
-// check says what is wrong with a fault.
+// check returns the error of an invalid fault.
 func (f *Fault) check() error {
 	wrong := func(format string, args ...any) error {
 		return argumentError("fault %s: %s", f.Kind, fmt.Sprintf(format, args...))
@@ -142,7 +137,7 @@ func (f *Fault) check() error {
 	return nil
 }
 
-// String is the fault in a line, which ParseFaults reads.
+// String returns the fault as a line that ParseFaults reads.
 func (f Fault) String() string {
 	var text strings.Builder
 	if f.Event > 0 {
@@ -180,7 +175,7 @@ func (f Fault) String() string {
 	return text.String()
 }
 
-// ranks are those that the fault is reported at.
+// ranks returns the ranks at which the fault is reported.
 func (f *Fault) ranks() []int {
 	if f.Kind == PowerLoss {
 		return f.Ranks
@@ -188,7 +183,7 @@ func (f *Fault) ranks() []int {
 	return []int{f.Rank}
 }
 
-// highest is the highest rank that the fault names.
+// highest returns the highest rank that the fault names.
 func (f *Fault) highest() int {
 	switch f.Kind {
 	case PowerLoss:
@@ -199,10 +194,10 @@ func (f *Fault) highest() int {
 	return f.Rank
 }
 
-// Faults are a plan: what Inject is to break.
+// Faults are a plan of faults, for [Simulator.Inject].
 type Faults []Fault
 
-// String has a line for each fault, which ParseFaults reads.
+// String returns a line for each fault, which ParseFaults reads.
 func (f Faults) String() string {
 	var text strings.Builder
 	for i := range f {

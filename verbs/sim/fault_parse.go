@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ParseFaults reads what Faults.String has written, so that a plan can be kept with the
-// test that it failed. Empty lines, and what follows a #, count for nothing:
+// ParseFaults parses the output of [Faults.String], so that a plan can be kept with the test that it failed. Empty
+// lines, and everything after a #, are ignored:
 //
 //	at 1.5ms kill rank 3
 //	at event 1200 stall rank 0 in for 20ms # until here all went well
@@ -34,7 +34,7 @@ func ParseFaults(text string) (Faults, error) {
 	return faults, nil
 }
 
-// parseFault reads the words of a line.
+// parseFault parses the words of a line.
 func parseFault(words []string) (f Fault, err error) {
 	next := func() (word string) {
 		if len(words) == 0 {
@@ -117,7 +117,7 @@ func parseFault(words []string) (f Fault, err error) {
 	return f, err
 }
 
-// more are the words that may follow the rank of a fault.
+// more returns the words that may follow the rank of a fault.
 func (k FaultKind) more() string {
 	switch k {
 	case FailPair:

@@ -6,20 +6,20 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A hindrance is what the faults of one direction of a link do to what passes.
+// A hindrance is the effect of the faults of one direction of a link.
 type hindrance struct {
-	// until is when the direction is stalled no more, forever if it is for good.
+	// until is when the direction's stall ends, forever if never.
 	until time.Duration
-	// delays are those that came and may not be over.
+	// delays are the delays that may not be over.
 	delays []delay
-	// horizon is when the last passed that was hindered: nothing overtakes it.
+	// horizon is when the last hindered event passed: nothing overtakes it.
 	horizon time.Duration
 }
 
-// A delay has come later by a time what passes before its end.
+// A delay makes what passes before end arrive later by by.
 type delay struct{ by, end time.Duration }
 
-// late is by how much what passes at a time comes later: the longest of the delays counts.
+// late returns by how much what passes at a time is delayed: by the longest of the delays.
 func (h *hindrance) late(at time.Duration) (by time.Duration) {
 	for _, d := range h.delays {
 		if at < d.end {
@@ -29,7 +29,7 @@ func (h *hindrance) late(at time.Duration) (by time.Duration) {
 	return by
 }
 
-// pass tells when that passes which would at a time, forever if it never does.
+// pass returns when an event passes that would pass at a time, forever if never.
 func (h *hindrance) pass(at time.Duration) time.Duration {
 	passes := max(at, h.until)
 	if passes == forever {
@@ -43,13 +43,12 @@ func (h *hindrance) pass(at time.Duration) time.Duration {
 	return passes
 }
 
-// hinders tells whether what passes now is hindered.
+// hinders reports whether what passes now is hindered.
 func (h *hindrance) hinders(now time.Duration) bool {
 	return now < h.until || now < h.horizon || h.late(now) > 0
 }
 
-// leaves tells when that is at another card's way in which is on this one's way out at a
-// time, forever if it never is.
+// leaves returns when an event that is at this card's output at a time is at another card's input, forever if never.
 func (d *Device) leaves(at time.Duration) time.Duration {
 	s := d.sim
 	if !s.faulty {
@@ -65,14 +64,13 @@ func (d *Device) leaves(at time.Duration) time.Duration {
 	return at
 }
 
-// held is an event that waits before a card's way in.
+// held is an event that waits before a card's input.
 type held struct {
 	due   time.Duration
 	event event
 }
 
-// hold keeps an event that has come to the card's way in from happening while a fault
-// hinders it, and tells whether it does.
+// hold keeps an event at the card's input from happening while a fault hinders it, and reports whether it does.
 func (d *Device) hold(e *event) bool {
 	if !d.sim.faulty || d.releasing {
 		return false
@@ -91,8 +89,8 @@ func (d *Device) hold(e *event) bool {
 	return true
 }
 
-// release lets in what has waited longest. There is an event for each that waits; those
-// that come in a further fault wait for its end.
+// release lets in what has waited longest. There is an event for each that waits. In a further fault they wait for its
+// end.
 func (d *Device) release() {
 	first := d.held.at(0)
 	if until := d.faultsIn.until; until > d.sim.now && until < forever {
@@ -112,7 +110,7 @@ func (d *Device) release() {
 	d.releasing = false
 }
 
-// lose has those learn in time for whom an event is lost on the wire.
+// lose makes the queue pairs concerned detect in time that an event is lost on the wire.
 func (e *event) lose() {
 	switch e.kind {
 	case evKnock:
@@ -124,24 +122,24 @@ func (e *event) lose() {
 	}
 }
 
-// hindered tells whether something keeps answers from coming or going.
+// hindered reports whether something keeps responses from arriving or leaving.
 func (d *Device) hindered() bool {
 	return d.dead || d.faultsOut.hinders(d.sim.now) || d.faultsIn.hinders(d.sim.now)
 }
 
-// obstructed tells whether a fault may keep q from being answered.
+// obstructed reports whether a fault may keep q from being answered.
 func (q *queuePair) obstructed() bool {
 	return q.device.sim.faulty && (q.ignored || q.device.hindered() || q.peer != nil && q.peer.device.hindered())
 }
 
-// ignore has q give up to connect in time, since no answer will come.
+// ignore makes q give up connecting in time, because no response will come.
 func (q *queuePair) ignore() {
 	q.ignored = true
 	q.guard()
 }
 
-// guard plans when q gives up, for one that is obstructed: RetryTime after its oldest
-// request was sent, or after the last answer. Where nothing is broken nobody looks.
+// guard schedules when an obstructed q gives up: RetryTime after its oldest request was sent, or after the last
+// response. Without a fault nothing is checked.
 func (q *queuePair) guard() {
 	s := q.device.sim
 	limit := s.profile.RetryTime
@@ -158,7 +156,7 @@ func (q *queuePair) guard() {
 	}
 }
 
-// nextTry is when a sender that waits for a receive tries next, at a time or after.
+// nextTry returns when a sender that waits for a receive tries next, at a time or after it.
 func (q *queuePair) nextTry(at time.Duration) time.Duration {
 	period := q.device.sim.profile.starved()
 	if period == 0 {
@@ -167,8 +165,8 @@ func (q *queuePair) nextTry(at time.Duration) time.Duration {
 	return q.parkedAt + max((at-q.parkedAt+period-1)/period, 1)*period
 }
 
-// waiting is the oldest request that was not answered, and since when it could have been;
-// since is forever if there is none. While q connects, the request is nil.
+// waiting returns the oldest unanswered request, and since when it could have been answered. since is forever if there
+// is none. While q connects, the request is nil.
 func (q *queuePair) waiting() (since time.Duration, oldest *request) {
 	switch {
 	case q.state == verbs.StateConnecting && q.ignored:
@@ -190,8 +188,7 @@ func (q *queuePair) waiting() (since time.Duration, oldest *request) {
 	return forever, nil
 }
 
-// giveUp fails q if it is still obstructed and its oldest request has not been answered
-// in time.
+// giveUp fails q if it is still obstructed and its oldest request has not been answered in time.
 func (q *queuePair) giveUp() {
 	q.guarded = false
 	s := q.device.sim

@@ -9,9 +9,9 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Inject has faults come when they say, or now if that is past. They are of ranks by the
-// order of Open; one that has no device when a fault comes is spared. It may be called at
-// any time; what it refuses it refuses before anything is injected.
+// Inject makes faults happen at their times, or now if that is past. It may be called at any time. Ranks are numbered
+// in the order of Open; a rank without a device at the time of a fault is spared. If Inject returns an error, it has
+// injected no fault.
 func (s *Simulator) Inject(faults ...Fault) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,9 +45,9 @@ func (s *Simulator) Inject(faults ...Fault) error {
 	return nil
 }
 
-// CheckJob says what keeps a simulator from running a job of so many ranks of its own: cards
-// that were opened before, which have the first numbers, or faults that were injected and name
-// a rank that the job does not have.
+// CheckJob returns an error if the simulator cannot run a job of its own with this number of ranks. One reason is cards
+// that were opened before, which have the first numbers. The other is injected faults that name a rank that the job
+// does not have.
 func (s *Simulator) CheckJob(ranks int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,10 +60,10 @@ func (s *Simulator) CheckJob(ranks int) error {
 	return nil
 }
 
-// maxEvent is the number of an event that no run comes to.
+// maxEvent is the number of an event that no run reaches.
 const maxEvent = 1<<64 - 1
 
-// strikeCounted has those faults come that wait for the number of the last event.
+// strikeCounted makes the faults happen that wait for the number of the last event.
 func (s *Simulator) strikeCounted() {
 	for len(s.counted) > 0 && s.counted[0].Event <= s.taken {
 		f := s.counted[0]
@@ -79,7 +79,7 @@ func (s *Simulator) strikeCounted() {
 	}
 }
 
-// strike has a fault come.
+// strike makes a fault happen.
 func (s *Simulator) strike(f *Fault) {
 	s.reportFault(Struck, f)
 	for _, rank := range f.ranks() {
@@ -92,7 +92,7 @@ func (s *Simulator) strike(f *Fault) {
 	}
 }
 
-// strike has a fault come to a device.
+// strike makes a fault happen to a device.
 func (d *Device) strike(f *Fault) {
 	s := d.sim
 	switch f.Kind {
@@ -137,15 +137,14 @@ func (d *Device) strike(f *Fault) {
 	}
 }
 
-// A spell is when a rank's processor is slow by a factor, or refuses.
+// A spell is the time in which a rank's processor is slow by a factor, or refuses memory.
 type spell struct {
 	from, until time.Duration
 	factor      int
 }
 
-// afflict makes known from when on a rank's processor has a fault. It counts by the clocks
-// of the rank's tasks, which are ahead of the simulator's: for one that is known in
-// advance they are as exact as for what the card does.
+// afflict records from when on a rank's processor has a fault. The time is by the clocks of the rank's tasks, which are
+// ahead of the simulator's. For a fault known in advance they are as exact as for what the card does.
 func (s *Simulator) afflict(f *Fault, from time.Duration) {
 	a := affliction{fault: f, spell: spell{from: from, until: forever, factor: max(f.Factor, 1)}}
 	if f.For > 0 {
@@ -171,7 +170,7 @@ func (d *Device) afflict(a *affliction) {
 	}
 }
 
-// suffer gives a new device the spells that its rank has.
+// suffer gives a new device the spells of its rank.
 func (d *Device) suffer() {
 	for i := range d.sim.afflictions {
 		if a := &d.sim.afflictions[i]; a.fault.Rank == d.rank {
@@ -180,7 +179,7 @@ func (d *Device) suffer() {
 	}
 }
 
-// under is the largest factor of spells at a time, zero if it is in none.
+// under returns the largest factor of the spells at a time, or zero if there is none.
 func under(spells []spell, at time.Duration) (factor int) {
 	for i := range spells {
 		if s := &spells[i]; s.from <= at && at < s.until {
@@ -190,7 +189,7 @@ func under(spells []spell, at time.Duration) (factor int) {
 	return factor
 }
 
-// takes is how long the processor needs for work that it begins at a time.
+// takes returns how long the processor needs for work that it begins at a time.
 func (d *Device) takes(at, work time.Duration) time.Duration {
 	if !d.sim.faulty || len(d.slow) == 0 {
 		return work
@@ -216,22 +215,22 @@ func (d *Device) takes(at, work time.Duration) time.Duration {
 	}
 }
 
-// Takes is how long the rank's processor needs for work that would take so long if it were
-// not slow, begun by the caller now: what Compute would charge.
+// Takes returns how long the rank's processor needs for work that the caller begins now: what Compute would charge.
+// work is its duration without a slow-down.
 func (d *Device) Takes(work time.Duration) time.Duration {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	return d.takes(*d.sim.local(), max(work, 0))
 }
 
-// spend is CPU time of whoever calls, on this rank's processor. The caller's clock runs
-// ahead of the simulator's until it is settled.
+// spend charges CPU time of the caller on this rank's processor. The caller's clock runs ahead of the simulator's until
+// it is settled.
 func (d *Device) spend(work time.Duration) {
 	local := d.sim.local()
 	*local += d.takes(*local, work)
 }
 
-// charge spends, and reports what for.
+// charge is spend, and reports what the time was for.
 func (d *Device) charge(k EventKind, work time.Duration, bytes int) {
 	begun := *d.sim.local()
 	d.spend(work)

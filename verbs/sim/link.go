@@ -2,26 +2,25 @@ package sim
 
 import "time"
 
-// An outlet is the way out of a card. Those who have something to send take turns, each
-// with up to Profile.Burst bytes.
+// An outlet is the output of a card. Its users alternate, each with at most Profile.Burst bytes.
 type outlet struct {
-	// free is when the link is, bus when the bus is, and fetched when the card can fetch more.
+	// free is when the link is free, bus when the bus is, and fetched when the card can fetch more.
 	free, bus, fetched time.Duration
 	frames             uint64
-	// armed: somebody will look again, or is looking.
+	// armed: a later check is scheduled, or one is in progress.
 	armed bool
 }
 
-// An inlet is the way in to a card. Its bus is the outlet's if the directions share it.
+// An inlet is the input of a card. Its bus is the outlet's if the directions share it.
 type inlet struct{ free, bus time.Duration }
 
-// A flow is what a queue pair sends: requests, or answers with data to its peer's.
+// A flow is what a queue pair sends: requests, or responses with data to its peer's requests.
 type flow struct {
 	pair    *queuePair
 	answers bool
 }
 
-// offer has a flow wait for its turn.
+// offer makes a flow wait for its turn.
 func (d *Device) offer(f flow) {
 	if d.out.armed || d.blocked() {
 		*d.flows.extend() = f
@@ -41,7 +40,7 @@ func (f *flow) send() {
 	}
 }
 
-// serve gives the flows that wait their turns.
+// serve gives the waiting flows their turns.
 func (d *Device) serve() {
 	d.out.armed = true
 	for d.flows.count > 0 {
@@ -55,7 +54,7 @@ func (d *Device) serve() {
 	d.out.armed = false
 }
 
-// blocked tells whether the card can fetch nothing now, and has it looked at again when it can.
+// blocked reports whether the card can fetch nothing now. It then schedules another check for when it can.
 func (d *Device) blocked() bool {
 	s := d.sim
 	free := d.out.fetched
@@ -71,9 +70,9 @@ func (d *Device) blocked() bool {
 	return true
 }
 
-// transmit puts n bytes on the wire and tells when the first and the last is there. The card
-// fetches them over the bus while what it has fetched before passes the link, for which it has
-// room for one burst; the slower of bus and link decides. The way out is taken for gap longer.
+// transmit puts n bytes on the wire and returns when the first and the last arrive. The card fetches them over the bus
+// while earlier fetched bytes pass the link. It has room for one burst of these, so the slower of bus and link decides.
+// The output stays occupied for gap longer.
 func (d *Device) transmit(n int, gap time.Duration) (first, last time.Duration) {
 	p, o := &d.sim.profile, &d.out
 	begun := max(d.sim.now, o.fetched)
@@ -90,8 +89,7 @@ func (d *Device) transmit(n int, gap time.Duration) (first, last time.Duration) 
 	return first, last
 }
 
-// come lets in a piece that is at the card's way in, or has it wait in the network, which holds
-// any amount.
+// come lets in a piece that is at the card's input, or makes it wait in the network, which holds any amount.
 func (d *Device) come(e *event) {
 	if d.waiting.count == 0 && d.in.free <= d.sim.now {
 		admit(e)
@@ -123,9 +121,9 @@ func admit(e *event) {
 	}
 }
 
-// take takes n bytes from the wire, of which the first is here and the last will be at
-// until, and tells when the first and the last are past link and bus. What the bus has no time
-// for waits in the card, which has room for one burst; then the way in is taken.
+// take takes n bytes from the wire, the first of which is here and the last of which will be at until. It returns when
+// the first and the last have passed link and bus. What the bus cannot take yet waits in the card, which has room for
+// one burst. After that, the input is occupied.
 func (d *Device) take(n int, until time.Duration) (first, last time.Duration) {
 	p := &d.sim.profile
 	first = d.sim.now

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Plan draws faults from a seed: up to six of any kinds, at times from 0 to the horizon, of
-// a job of so many ranks of which at least one is neither killed nor without power. It is a
-// pure function, whose result a failing test can print and keep.
+// Plan draws faults from a seed: at most six of any kinds, at times from 0 to the horizon, for a job of a number of
+// ranks. At least one rank is neither killed nor without power. Plan is a pure function, so a failing test can print
+// and keep its result.
 func Plan(seed uint64, ranks int, horizon time.Duration) Faults {
 	random := rand.New(rand.NewPCG(seed, 2))
 	horizon = max(horizon, 1)
@@ -57,8 +57,7 @@ func Plan(seed uint64, ranks int, horizon time.Duration) Faults {
 	return faults
 }
 
-// draw gives times up to half of a horizon, of any order of magnitude down to a
-// thousandth of it.
+// draw returns a time of at most half a horizon, of any order of magnitude down to a thousandth of it.
 func draw(random *rand.Rand, horizon time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(max(horizon>>(1+random.IntN(10)), 1))))
 }

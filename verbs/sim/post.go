@@ -48,7 +48,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	return len(requests), nil
 }
 
-// take copies a request, whose slices are the caller's, into the reused ones.
+// take copies a request, whose slices belong to the caller, into the reused slices.
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := r.Segments[:0]
 	if from.Flags&verbs.Inline != 0 {

@@ -9,86 +9,80 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Profile is what a machine's card, bus, wire, processor and memory take. Rates are in
-// bytes a second; a rate of zero is without limit. doc.go has the equations.
+// A Profile is the times and rates of a machine's card, bus, wire, processor and memory. Rates are in bytes per second;
+// a rate of zero is unlimited. The package documentation has the equations.
 type Profile struct {
-	// Name of the profile, and the hardware that it stands for.
+	// Name is the name of the profile, Hardware the hardware that it models.
 	Name, Hardware string
 
-	// Post is the processor's time to post a send request, PostSegment for each further
-	// segment, PostReceive for a receive, InlineRate how fast it copies inline data.
+	// Post is the processor's time to post a send request, PostSegment for each further segment, PostReceive for a
+	// receive. InlineRate is the rate at which it copies inline data.
 	Post, PostSegment, PostReceive time.Duration
 	InlineRate                     float64
-	// Poll is the processor's time to look at a completion queue, Complete to take a
-	// completion from it, PollRing to look at one ring in memory.
+	// Poll is the processor's time to poll a completion queue, Complete to take a completion from it, PollRing to poll
+	// one ring in memory.
 	Poll, Complete, PollRing time.Duration
 
-	// Fetch is the card's time from a request's posting to its first byte on the wire;
-	// FetchInline when the request carries its data. Both overlap those of other requests.
+	// Fetch is the card's time from a request's posting to its first byte on the wire. FetchInline is the same for a
+	// request that carries its data. Both overlap those of other requests.
 	Fetch, FetchInline time.Duration
-	// Gap and GapSegment are how long the way out of the card is taken by a message
-	// beside its bytes, and by each further segment.
+	// Gap is how long a message occupies the output of the card beside its bytes, GapSegment how long each further
+	// segment does.
 	Gap, GapSegment time.Duration
-	// Place is the card's time to place what has arrived, Receive what it takes in
-	// addition to find the receive of a message.
+	// Place is the card's time to place what has arrived, Receive its additional time to find the receive of a message.
 	Place, Receive time.Duration
-	// TurnRead and TurnAtomic are the responder's time from a request's arrival to the
-	// first byte of the answer.
+	// TurnRead and TurnAtomic are the responder's time from a request's arrival to the first byte of the response.
 	TurnRead, TurnAtomic time.Duration
-	// Acknowledge is from a request's placement to its completion at the requester,
-	// beside the wire; Return the same for the last byte of an answer with data.
+	// Acknowledge is the time from a request's placement to its completion at the requester, beside the wire. Return is
+	// the same for the last byte of a response with data.
 	Acknowledge, Return time.Duration
 	// StarvedWait is how long a sender waits that found no receive.
 	StarvedWait time.Duration
-	// RetryTime is how long a requester sends again what is not answered before it gives
-	// up; zero is for ever.
+	// RetryTime is how long a requester retries an unanswered request before it gives up. Zero means for ever.
 	RetryTime time.Duration
-	// Notice is how long after a rank was killed Watch tells of it, Silence how long after
-	// it has lost power.
+	// Notice is how long after a rank was killed Watch reports it, Silence how long after it has lost power.
 	Notice, Silence time.Duration
 
-	// MaxInline is the most bytes of an inline request, MaxReads how many reads and
-	// atomics of a queue pair can be under way.
+	// MaxInline is the maximum number of bytes of an inline request, MaxReads the maximum number of outstanding reads
+	// and atomics of a queue pair.
 	MaxInline, MaxReads int
-	// CoherentAtomics tells that the card's atomics are atomic to the processor's.
+	// CoherentAtomics reports whether the card's atomics are atomic with respect to the processor's.
 	CoherentAtomics bool
-	// UnorderedWrites tells that the card promises nothing of the order in which the bytes of a write
-	// are placed.
+	// UnorderedWrites reports whether the card promises no order in which the bytes of a write are placed.
 	UnorderedWrites bool
 
-	// Link is the rate of the link in each direction, Bus that of the I/O bus: in each
-	// direction, or of both together if BusShared.
+	// Link is the rate of the link in each direction. Bus is the rate of the I/O bus in each direction, or of both
+	// together if BusShared.
 	Link, Bus float64
 	BusShared bool
 	// Wire is the time of a bit through cables and switch.
 	Wire time.Duration
-	// Connect is what making a connection takes each side, beside the wire.
+	// Connect is the time that making a connection takes each side, beside the wire.
 	Connect time.Duration
-	// Burst is how many bytes of a message go before another queue pair's, and for how many the
-	// card has room between link and bus. The smaller, the more events a message takes; what
-	// links and buses carry does not depend on it (TestBurstDoesNotDecide).
+	// Burst is the number of bytes after which another queue pair's message has its turn. It is also the card's buffer
+	// between link and bus. A smaller Burst means more events per message. The throughput of links and buses does not
+	// depend on it (TestBurstDoesNotDecide).
 	Burst int
 
-	// Register and Deregister are for a region of one page, RegisterPage and
-	// DeregisterPage for each further page.
+	// Register and Deregister are for a region of one page, RegisterPage and DeregisterPage for each further page.
 	Register, RegisterPage     time.Duration
 	Deregister, DeregisterPage time.Duration
-	// Copy is the processor's time to begin a copy, CopyRates how fast it is, by size,
-	// smallest first. The last has no size.
+	// Copy is the processor's time to begin a copy. CopyRates are its rates by size, smallest first. The last has no
+	// size.
 	Copy      time.Duration
 	CopyRates []CopyRate
 }
 
-// A CopyRate is how fast copies of up to Size bytes are.
+// A CopyRate is the rate of copies of at most Size bytes.
 type CopyRate struct {
 	Size int
 	Rate float64
 }
 
-// pageBytes is a page of the simulated machines.
+// pageBytes is the page size of the simulated machines.
 const pageBytes = 4096
 
-// check says what is wrong with a profile.
+// check returns the error of an invalid profile.
 func (p *Profile) check() error {
 	for what, d := range map[string]time.Duration{
 		"Post": p.Post, "PostSegment": p.PostSegment, "PostReceive": p.PostReceive,
@@ -125,8 +119,8 @@ func (p *Profile) check() error {
 	return nil
 }
 
-// takes is how long n bytes take at a rate. The conversion keeps the product from being
-// fused with the sum, so that the time is the same on every machine.
+// takes returns how long n bytes take at a rate. The conversion keeps the product from being fused with the sum, so
+// that the time is the same on every machine.
 func takes(n int, rate float64) time.Duration {
 	if rate == 0 {
 		return 0
@@ -134,10 +128,10 @@ func takes(n int, rate float64) time.Duration {
 	return time.Duration(float64(float64(n)/rate*1e9) + 0.5)
 }
 
-// pages is how many pages n bytes have beyond the first.
+// pages returns the number of pages of n bytes beyond the first.
 func pages(n int) time.Duration { return time.Duration(max(n-1, 0) / pageBytes) }
 
-// copying is what a copy of n bytes takes.
+// copying returns the time of a copy of n bytes.
 func (p *Profile) copying(n int) time.Duration { return p.Copy + takes(n, p.copyRate(n)) }
 
 func (p *Profile) copyRate(n int) float64 {
@@ -149,18 +143,16 @@ func (p *Profile) copyRate(n int) float64 {
 	return 0
 }
 
-// oneWay is what an empty write takes from the processor that posts it to the memory of
-// the peer.
+// oneWay returns the time of an empty write from the processor that posts it to the memory of the peer.
 func (p *Profile) oneWay() time.Duration { return p.Post + p.Fetch + p.Wire + p.Place }
 
-// back is what the requester waits, from the placement of its request, for news of it
-// that carries no data.
+// back returns the requester's time from the placement of its request to an acknowledgement without data.
 func (p *Profile) back() time.Duration { return p.Wire + p.Acknowledge }
 
-// starved is how long after a message has found no receive it is there again.
+// starved returns the time after which a message that found no receive arrives again.
 func (p *Profile) starved() time.Duration { return p.StarvedWait + 2*p.Wire }
 
-// Rate is that of one direction while the other is quiet, and DuplexRate of both together.
+// rate returns the rate of one direction while the other is idle. duplexRate returns that of both together.
 func (p *Profile) rate() float64 {
 	if p.Bus == 0 || p.Link != 0 && p.Link < p.Bus {
 		return p.Link
@@ -176,10 +168,10 @@ func (p *Profile) duplexRate() float64 {
 	return both
 }
 
-// usualCopy is the size of copy for which Costs gives the rate.
+// usualCopy is the size of copy for which Costs has the rate.
 const usualCopy = 64 << 10
 
-// costs are those that the model comes to.
+// costs returns the costs that result from the model.
 func (p *Profile) costs() verbs.Costs {
 	return verbs.Costs{
 		Post: p.Post, Gap: p.Gap,
@@ -192,7 +184,7 @@ func (p *Profile) costs() verbs.Costs {
 	}
 }
 
-// Ideal is a card that takes no time at all.
+// Ideal returns the profile of a card that takes no time.
 func Ideal() Profile {
 	return Profile{
 		Name: "ideal", Hardware: "a card that takes no time", MaxInline: 256, MaxReads: 16, CoherentAtomics: true, Burst: 16 << 10,

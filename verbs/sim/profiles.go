@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Where constants come from. Letters are those of the papers that this library
-// reproduces: A scheduling of one-sided operations, B frequently used buffers,
-// C superpipeline, D RDMA channel, E RDMA pipeline. Others:
+// The sources of the constants. Letters are the papers that this library reproduces: A scheduling of one-sided
+// operations, B frequently used buffers, C superpipeline, D RDMA channel, E RDMA pipeline. The others are:
 //
 //	Liu04      J. Liu et al., Performance evaluation of InfiniBand with PCI Express,
 //	           Hot Interconnects 2004, abstract: 3.8 us and 5.0 us for a small message with
@@ -31,24 +30,20 @@ import (
 //	           25.6 Gb/s, of which boards reach close to 25
 //	Kentino    kentino.com, "Latency dissection": one switch, NDR, 64 bytes there and back
 //
-// What is marked "split" no source prints: the sum that a source prints, less the shares
-// that are known, in equal parts for the two cards. What is marked "typical" is of the
-// right size for hardware of that time and is in no sum that a source prints; for these no
-// source was found that prints them for this hardware.
+// No source has the values marked "split": they are a sum from a source less its known shares, in equal parts for the
+// two cards. Values marked "typical" have the right size for hardware of that time and are in no sum of a source.
 //
-// PollRing is derived, because the time to look at many rings is a figure that the library
-// is to reproduce: with a ring's first line in the second cache, a load of where it is
-// (first cache), one of its head flag (second cache), and a clock each to compare, branch
-// and step, at the processor's clock rate.
+// PollRing is derived, because the time to poll many rings is a figure that the library is to reproduce. A ring's first
+// line is in the second cache. So PollRing is a load of the ring's address (first cache), a load of its head flag
+// (second cache), and one clock each to compare, branch and step, at the processor's clock rate.
 //
 // The caches' shares of CopyRates are halves: source and destination share a cache.
 //
-// Burst is no figure of a card: what links and buses carry does not depend on it.
+// Burst is not a figure of a card: the throughput of links and buses does not depend on it.
 //
-// Nothing is taken from a figure that the library is to reproduce, with two exceptions that
-// are marked: D prints what send and receive take only as the difference to its channel, and
-// B how fast its machine copies only in how often a buffer has to be used to be worth a
-// registration.
+// No value is taken from a figure that the library is to reproduce, with two exceptions that are marked. D has send and
+// receive only as the difference to its channel. B has the copy rate of its machine only in the number of uses for
+// which a registration pays.
 var profiles = []Profile{
 	{
 		Name: "pcie-2005", Hardware: "InfiniHost III Ex MT25208, 8x PCI Express, Xeon EM64T 3.4 GHz (A, 5.1)",
@@ -58,8 +53,8 @@ var profiles = []Profile{
 		Fetch: 1600 * time.Nanosecond, // split
 		Wire:  300 * time.Nanosecond,  // typical
 		Place: 1600 * time.Nanosecond, // split
-		// The responder reads its memory as the sender of a write does, and the
-		// requester places what comes as the receiver of one.
+		// The responder reads its memory as the sender of a write does, and the requester places the data as the
+		// receiver of one.
 		TurnRead:    1600 * time.Nanosecond,
 		Return:      1600 * time.Nanosecond,
 		TurnAtomic:  2 * time.Microsecond,   // typical
@@ -82,7 +77,7 @@ var profiles = []Profile{
 		Bus:         1905e6, BusShared: true, // A, 4.1.1: both directions
 		Connect: 200 * time.Microsecond, // typical
 		Burst:   16 << 10,
-		// C, 2, says that other boards' are of the order of 68 us and 0.2 us a page.
+		// C, 2, has about 68 us and 0.2 us per page for other boards.
 		Register: 68 * time.Microsecond, RegisterPage: 200 * time.Nanosecond,
 		Deregister: 34 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond, // typical: half
 		Copy:      30 * time.Nanosecond,                                     // typical
@@ -127,8 +122,8 @@ var profiles = []Profile{
 	{
 		Name: "connectx-ddr-2009", Hardware: "ConnectX DDR, 8x PCI Express 1, Xeon EM64T 2.8 GHz (B, 4)",
 
-		// 1.4 us for a small message, Squyres; B only plots it. MPI's share of that is not
-		// printed and is left in: 0.15 + 0.5 + 0.25 + 0.5.
+		// 1.4 us for a small message, Squyres; B only plots it. MPI's share is not known and stays included: 0.15 + 0.5
+		// + 0.25 + 0.5.
 		Post:  150 * time.Nanosecond, // typical
 		Fetch: 500 * time.Nanosecond, // split
 		Wire:  250 * time.Nanosecond, // typical
@@ -164,8 +159,7 @@ var profiles = []Profile{
 	{
 		Name: "graphene-ddr", Hardware: "ConnectX DDR MT26418, Xeon X3440 (C, 2)",
 
-		// 1.2 us for a small message: C, 3.3, says that C0 = Bcopy * 2 lambda is 8 to
-		// 16 KB where Bcopy is 5 GB/s.
+		// 1.2 us for a small message: in C, 3.3, C0 = Bcopy * 2 lambda is 8 to 16 KB where Bcopy is 5 GB/s.
 		Post:  100 * time.Nanosecond, // typical
 		Fetch: 450 * time.Nanosecond, // split
 		Wire:  200 * time.Nanosecond, // typical
@@ -199,7 +193,7 @@ var profiles = []Profile{
 	{
 		Name: "infini-qdr", Hardware: "ConnectX-2 QDR MT26428, 8x PCI Express 2, Xeon X5570 (C, 2)",
 
-		// 1.3 us for a small message, Register, of the same card as an Ethernet one.
+		// 1.3 us for a small message, Register, for the same card as an Ethernet one.
 		Post:  100 * time.Nanosecond, // typical
 		Fetch: 500 * time.Nanosecond, // split
 		Wire:  200 * time.Nanosecond, // typical
@@ -233,15 +227,15 @@ var profiles = []Profile{
 	{
 		Name: "infinihost-2003", Hardware: "InfiniHost MT23108, PCI-X 64 bit 133 MHz, Xeon 2.4 GHz (D, 6.1)",
 
-		// D, 6.2: 6.8 us for a message of MPI over writes. What MPI takes beside the write
-		// is not printed: 0.8 us, typical, leaves 6.0 us: 0.4 + 2.65 + 0.3 + 2.65.
+		// D, 6.2: 6.8 us for a message of MPI over writes. MPI's share is not known: 0.8 us, typical, leaves 6.0 us:
+		// 0.4 + 2.65 + 0.3 + 2.65.
 		Post:  400 * time.Nanosecond,  // typical
 		Fetch: 2650 * time.Nanosecond, // split
 		Wire:  300 * time.Nanosecond,  // typical
 		Place: 2650 * time.Nanosecond, // split
-		// The exception: D, 6.3: by send and receive more than 2 us more, 24 % of 8.9 us. A
-		// ping-pong of both ways therefore shows nothing that was not put in. Of these 2.1 us,
-		// 0.4 us go to PostReceive, 1.3 us to Receive, 0.4 us to Poll and Complete: split.
+		// The exception: D, 6.3: send and receive take more than 2 us more, 24 % of 8.9 us. So a comparison of both by
+		// a ping-pong shows only what was put in. Of these 2.1 us, 0.4 us go to PostReceive, 1.3 us to Receive, 0.4 us
+		// to Poll and Complete: split.
 		PostReceive: 400 * time.Nanosecond, Receive: 1300 * time.Nanosecond,
 		Poll: 100 * time.Nanosecond, Complete: 300 * time.Nanosecond,
 		// As with pcie-2005.
@@ -294,7 +288,7 @@ var profiles = []Profile{
 		Link:        750e6,                  // E, ping-pong table: about what the link comes to
 		Connect:     200 * time.Microsecond, // typical
 		Burst:       16 << 10,
-		// E, 1: a trap and a cost linear in pages, not printed; as with pcie-2005.
+		// E, 1: a trap and a cost linear in pages, without values; as with pcie-2005.
 		Register: 68 * time.Microsecond, RegisterPage: 200 * time.Nanosecond,
 		Deregister: 34 * time.Microsecond, DeregisterPage: 100 * time.Nanosecond, // typical: half
 		Copy:      30 * time.Nanosecond,                                     // typical
@@ -303,7 +297,7 @@ var profiles = []Profile{
 	{
 		Name: "ndr-2024", Hardware: "ConnectX-7 NDR 400 Gb/s, 16x PCI Express 5",
 
-		// 1.0 us for a small message, half of what Kentino has for there and back.
+		// 1.0 us for a small message, half of Kentino's round trip.
 		Post:  50 * time.Nanosecond,  // typical
 		Fetch: 350 * time.Nanosecond, // split; 250 ns of it cross the bus, Hoefler
 		Wire:  250 * time.Nanosecond, // typical
@@ -338,17 +332,16 @@ var profiles = []Profile{
 }
 
 const (
-	// retryTime is that of a timeout of 14 and 7 retries, which are what perftest has:
-	// eight times 4.096 us 2^14 (IBTA, local ACK timeout).
+	// retryTime is that of a timeout of 14 and 7 retries, as in perftest: eight times 4.096 us 2^14 (IBTA, local ACK
+	// timeout).
 	retryTime = 8 * 4096 << 14 * time.Nanosecond
-	// notice is until the system has ended a process and closed its connections; typical.
+	// notice is the time until the system has ended a process and closed its connections; typical.
 	notice = time.Millisecond
-	// silence is that after which verbs/tcp takes a connection for dead, if it is not told
-	// otherwise.
+	// silence is the default time after which verbs/tcp presumes a connection dead.
 	silence = 10 * time.Second
 )
 
-// Profiles are the names that ByName knows.
+// Profiles returns the names that ByName knows.
 func Profiles() []string {
 	names := []string{Ideal().Name}
 	for i := range profiles {
@@ -357,7 +350,7 @@ func Profiles() []string {
 	return names
 }
 
-// ByName gives a profile, which the caller may change.
+// ByName returns the profile with a name, which the caller may change. It returns an error if there is none.
 func ByName(name string) (Profile, error) {
 	if ideal := Ideal(); name == ideal.Name {
 		return ideal, nil

@@ -12,80 +12,77 @@ import (
 
 var _ verbs.Severer = (*queuePair)(nil)
 
-// A queuePair is one end of a connection: as a requester the send queue and what it has
-// under way, as a responder the receive queue and the answers that it owes.
+// A queuePair is one end of a connection. As a requester it has the send queue and its outstanding requests, as a
+// responder the receive queue and the pending responses.
 type queuePair struct {
-	// What a request of the send queue looks at comes first, in as few lines of the cache
-	// as it takes.
+	// The fields that a request of the send queue needs come first, in as few cache lines as possible.
 	device *Device
 	peer   *queuePair
 	state  verbs.State
-	// epoch begins anew when the peer had no receive: what was sent before is dropped.
+	// epoch changes when the peer had no receive. What was sent before is dropped.
 	epoch uint32
-	// sends are the requests that no completion has answered for. They count on, from
-	// first; the first cleared of them have ended well. next is the first that has not
-	// left, offset how much of it has. Those before known have been answered, or came
-	// before one that was.
+	// sends are the requests that no completion covers. They are numbered from first on. The first cleared of them have
+	// ended well. next is the first that has not left, offset how much of it has. Those before known have been
+	// answered, or precede one that was.
 	sends ring[request]
 	first uint64
 	next  uint64
 	known uint64
-	// open is from when on the peer listens.
+	// open is the time from which on the peer listens.
 	open   time.Duration
 	closed bool
 	// parked since parkedAt: the peer has no receive.
 	parked bool
-	// armed: an event looks at the send queue; queued: it waits for its turn on the way out.
+	// armed: an event will check the send queue. queued: it waits for its turn at the output.
 	armed, queued bool
-	// stopped: behind a request that cannot be, nothing leaves.
+	// stopped: nothing leaves after a request that cannot be executed.
 	stopped bool
-	// refused: a request of the peer's could not be carried out, and no other will be.
+	// refused: a request of the peer could not be executed, and no later one will be.
 	refused bool
-	// answerArmed and answerQueued are as armed and queued, of the answers.
+	// answerArmed and answerQueued are armed and queued for the responses.
 	answerArmed, answerQueued bool
-	// ignored: what was to bring an answer to the request to connect is lost. guarded: an
-	// event will look whether the oldest request has been answered in time. progress is
-	// when the requester has last heard of a request.
-	// retried: a sender that waits for a receive has been told to count from its next try.
+	// ignored: the response to the connection request is lost. guarded: an event will check whether the oldest request
+	// was answered in time. progress is when the requester last learned of a request. retried: a sender that waits for
+	// a receive counts from its next try.
 	ignored, guarded, retried bool
-	// silent: the last completion that an exhausted queue keeps has been.
+	// silent: the last completion that an exhausted queue keeps has been stored.
 	silent bool
-	// lane is that of everything that travels from here to the peer.
+	// lane is the lane of everything that travels from here to the peer.
 	lane    uint32
 	cleared int
 	offset  int
-	// reads are under way.
+	// reads is the number of outstanding reads and atomics.
 	reads    int
 	progress time.Duration
 	sendCQ   *completionQueue
 	recvCQ   *completionQueue
-	// placedAt is when the card has placed what came last.
+	// placedAt is when the card has placed what arrived last.
 	placedAt time.Duration
 	maxSends int
 
 	receives ring[receive]
-	// answers are owed to reads and atomics; answered is how much of the first has left.
+	// answers are the pending responses to reads and atomics. answered is how much of the first has left.
 	answers     ring[answer]
 	answered    int
 	maxReceives int
 	number      uint32
 	parkedAt    time.Duration
-	// knocked is when the connection was asked for.
+	// knocked is when the connection was requested.
 	knocked time.Duration
 	err     error
-	// fault is why this side fails for a message of the peer's.
+	// fault is why this side fails for a message of the peer.
 	fault error
 }
 
-// A request is a work request of the send queue. Its slices are used again.
+// A request is a work request of the send queue. Its slices are reused.
 type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// ready is when its first byte can leave, sent when it did last.
+	// ready is when its first byte can leave, sent when its last byte left.
 	ready, sent time.Duration
-	// carriedOut tells that the peer has carried out what brings nothing back, known when
-	// the requester learns of that, or could.
+	// carriedOut: the peer has executed a request that returns no data. known is when the requester learns of that, or
+	// could.
 	carriedOut bool
 	known      time.Duration
 	// done: a read or an atomic has its data, or the request has failed with status.
@@ -93,10 +90,10 @@ type request struct {
 	status verbs.Status
 }
 
-// brings tells whether data comes back.
+// brings reports whether the request returns data.
 func (r *request) brings() bool { return r.Opcode >= verbs.OpRDMARead }
 
-// A receive is posted. The card finds it from ready on.
+// A receive is a posted receive. The card finds it from ready on.
 type receive struct {
 	id       uint64
 	segments []verbs.Segment
@@ -104,13 +101,13 @@ type receive struct {
 	ready    time.Duration
 }
 
-// An answer brings the data of a read or an atomic.
+// An answer is the response to a read or an atomic.
 type answer struct {
 	number uint64
 	ready  time.Duration
 }
 
-// newPair makes a queue pair, not yet connected.
+// newPair makes an unconnected queue pair.
 func (d *Device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	if d.unusable() {
 		return nil, d.closedError("queue pair")
@@ -137,24 +134,24 @@ func (d *Device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 	return q, nil
 }
 
-// Number of the queue pair.
+// Number returns the number of the queue pair.
 func (q *queuePair) Number() uint32 { return q.number }
 
-// State is the state at the simulator's time.
+// State returns the state at the simulator's time.
 func (q *queuePair) State() verbs.State {
 	q.device.sim.mu.Lock()
 	defer q.device.sim.mu.Unlock()
 	return q.state
 }
 
-// Err says why the queue pair is in StateError.
+// Err returns why the queue pair is in StateError.
 func (q *queuePair) Err() error {
 	q.device.sim.mu.Lock()
 	defer q.device.sim.mu.Unlock()
 	return q.err
 }
 
-// Sever ends the connection because the peer is taken for dead.
+// Sever ends the connection because the peer is presumed dead.
 func (q *queuePair) Sever() {
 	s := q.device.sim
 	s.mu.Lock()
@@ -192,11 +189,10 @@ func (q *queuePair) destroy() {
 	d.pairs = slices.DeleteFunc(d.pairs, func(other *queuePair) bool { return other == q })
 }
 
-// errPeerClosed is the end of a queue pair whose peer was closed.
+// errPeerClosed is the error of a queue pair whose peer was closed.
 var errPeerClosed = fmt.Errorf("%w: it closed its queue pair", verbs.ErrDisconnected)
 
-// fail puts the queue pair in StateError, for good, and flushes it. The peer learns of it
-// behind everything that it was sent.
+// fail puts the queue pair in StateError and flushes it. The peer learns of it after everything that it was sent.
 func (q *queuePair) fail(err error) {
 	if q.state == verbs.StateError {
 		return
@@ -219,8 +215,7 @@ func (q *queuePair) fail(err error) {
 	q.device.bell.ring()
 }
 
-// part tells the peer that this side has ended, unless it was killed, or nothing gets
-// through.
+// part tells the peer that this side has ended, unless it was killed, or nothing gets through.
 func (q *queuePair) part(cause error) {
 	s := q.device.sim
 	if arrives := q.device.leaves(s.now); arrives < forever {
@@ -231,8 +226,8 @@ func (q *queuePair) part(cause error) {
 	q.peer.guard()
 }
 
-// flush completes everything that is outstanding. Of the requests that ended well nobody
-// was to be told, and one that has failed says how.
+// flush completes all outstanding requests. Requests that ended well were unsignalled and are dropped. A failed request
+// completes with its status.
 func (q *queuePair) flush() {
 	now := q.device.sim.now
 	for i := q.cleared; i < q.sends.count; i++ {
@@ -289,5 +284,5 @@ func (q *queuePair) forget(n int) {
 	q.cleared = 0
 }
 
-// request is the one of a number, which is outstanding.
+// request returns the outstanding request with a number.
 func (q *queuePair) request(number uint64) *request { return q.sends.at(int(number - q.first)) }

@@ -7,8 +7,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A region is a memory region. Peers know it by an address that the device gave out, not
-// by the one that its memory has here: that changes from run to run.
+// A region is a memory region. Peers know it by an address that the device assigned, and not by that of its memory,
+// which changes from run to run.
 type region struct {
 	device *Device
 	extent bounds.Extent
@@ -27,13 +27,13 @@ func newRegion(d *Device, memory []byte, access verbs.Access) *region {
 	return r
 }
 
-// LKey and the remote key are one number.
+// LKey returns the key, which is also the remote key.
 func (r *region) LKey() uint32 { return r.key }
 
-// Memory is what was registered.
+// Memory returns the registered memory.
 func (r *region) Memory() []byte { return r.memory }
 
-// Remote is the region for peers.
+// Remote returns the region for peers.
 func (r *region) Remote() verbs.RemoteRegion {
 	return verbs.RemoteRegion{Address: r.base, Length: r.extent.Length, RKey: r.key}
 }
@@ -54,14 +54,14 @@ func (r *region) Deregister() error {
 	return nil
 }
 
-// A key is a slot of the table in its low bits and random above, so that a stale or
-// guessed one is not another region's.
+// A key has the slot in the table in its low bits and random bits above, so that a stale or guessed key is not another
+// region's.
 const (
 	slotBits   = 14
 	maxRegions = 1 << slotBits
 )
 
-// regions are a device's, by the slot in their key.
+// regions has a device's regions by the slot in their key.
 type regions struct {
 	slots []*region
 	free  []uint32
@@ -85,8 +85,7 @@ func (t *regions) add(r *region) error {
 	if r.key>>slotBits == 0 {
 		r.key |= 1 << slotBits
 	}
-	// A word of the memory is one for peers too, and between regions there is a page
-	// that is nobody's.
+	// Words of the memory are aligned for peers too, and there is an unused page between regions.
 	r.base = t.next + r.extent.First%8
 	t.next += (r.extent.Length+8+pageBytes-1)&^(pageBytes-1) + pageBytes
 	t.slots[slot] = r
@@ -103,7 +102,7 @@ func (t *regions) remove(r *region) bool {
 	return true
 }
 
-// find is the region of a key, nil if there is none.
+// find returns the region of a key, or nil.
 func (t *regions) find(key uint32) *region {
 	if slot := key % maxRegions; int(slot) < len(t.slots) {
 		if r := t.slots[slot]; r != nil && r.key == key {
@@ -113,7 +112,7 @@ func (t *regions) find(key uint32) *region {
 	return nil
 }
 
-// hold tells whether every segment lies in the region it names, with the right.
+// hold reports whether every segment lies in the region it names, with the right.
 func (t *regions) hold(segments []verbs.Segment, right verbs.Access) bool {
 	for i := range segments {
 		s := &segments[i]
@@ -128,7 +127,7 @@ func (t *regions) hold(segments []verbs.Segment, right verbs.Access) bool {
 	return true
 }
 
-// reach gives n bytes at an address for a peer, nil if key, range or right are wrong.
+// reach returns n bytes at an address for a peer, or nil if key, range or right are wrong.
 func (t *regions) reach(address uint64, n int, key uint32, right verbs.Access) []byte {
 	r := t.find(key)
 	if r == nil || r.access&right == 0 || !bounds.Contains(r.base, r.extent.Length, address, uint64(n)) {

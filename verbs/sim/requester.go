@@ -7,12 +7,12 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// further is how many segments a list has beyond the first.
+// further returns the number of segments beyond the first.
 func further(segments []verbs.Segment) time.Duration {
 	return time.Duration(max(len(segments)-1, 0))
 }
 
-// arm has the next request of the send queue leave as soon as it can.
+// arm makes the next request of the send queue leave as soon as it can.
 func (q *queuePair) arm() {
 	if q.state != verbs.StateReady || q.parked || q.stopped || q.queued || q.next-q.first >= uint64(q.sends.count) {
 		return
@@ -26,15 +26,15 @@ func (q *queuePair) arm() {
 			s.schedule(max(r.ready, q.open), q.lane, evLaunch).pair = q
 		}
 	case q.reads > 0 && (r.Flags&verbs.Fence != 0 || r.brings() && q.reads >= s.profile.MaxReads):
-		// The end of a read will look again.
+		// The end of a read checks again.
 	default:
 		q.queued = true
 		q.device.offer(flow{pair: q})
 	}
 }
 
-// sendPiece puts a burst of the next request on the wire. One whose segments are not
-// registered travels without data, so that it fails in its turn.
+// sendPiece puts a burst of the next request on the wire. A request whose segments are not registered travels without
+// data, so that it fails in its turn.
 func (q *queuePair) sendPiece() {
 	q.queued = false
 	if q.state != verbs.StateReady || q.parked {
@@ -93,7 +93,7 @@ func (q *queuePair) localOK(r *request) bool {
 	return q.device.regions.hold(r.Segments, right)
 }
 
-// acknowledged takes the news of how a request ended.
+// acknowledged processes the report of how a request ended.
 func (q *queuePair) acknowledged(e *event) {
 	if q.state != verbs.StateReady {
 		return
@@ -106,9 +106,8 @@ func (q *queuePair) acknowledged(e *event) {
 	q.learn(e.number)
 }
 
-// learn completes what has ended, now that the request of a number has been answered: and
-// with it those before it that bring nothing back, because the responder carries requests
-// out in order.
+// learn completes what has ended, after the request of a number has been answered. That includes earlier requests
+// without data, because the responder executes requests in order.
 func (q *queuePair) learn(number uint64) {
 	q.known = max(q.known, number+1)
 	for q.state == verbs.StateReady && q.cleared < q.sends.count {
@@ -132,8 +131,8 @@ func (q *queuePair) learn(number uint64) {
 	}
 }
 
-// starve has the sender wait because the peer has no receive for the request of a
-// number. What is behind it on the wire is lost, and will be sent again.
+// starve makes the sender wait because the peer has no receive for the request of a number. What follows it on the wire
+// is lost, and will be sent again.
 func (q *queuePair) starve(number uint64) {
 	for n := number; n < q.next; n++ {
 		if q.request(n).brings() {
@@ -147,9 +146,8 @@ func (q *queuePair) starve(number uint64) {
 	q.unpark()
 }
 
-// unpark plans when a sender that waits tries again, if the peer has a receive by now.
-// It tries every so often; those times at which it would find none are left out, so that
-// waiting for what never comes is no event.
+// unpark schedules when a waiting sender tries again, if the peer has a receive by now. The sender tries periodically.
+// Tries that would find no receive are left out, so that waiting for what never comes generates no events.
 func (q *queuePair) unpark() {
 	if !q.parked || q.peer.receives.count == 0 {
 		return

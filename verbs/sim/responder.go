@@ -23,15 +23,14 @@ func (q *queuePair) arrive(e *event) {
 	if r != nil && e.last && (r.Opcode <= verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate) {
 		at += p.Receive
 	}
-	// What the card looks for a receive for holds back what comes behind it.
+	// While the card looks for a receive, later pieces wait.
 	at = max(at, q.placedAt)
 	q.placedAt = at
 	next := d.sim.schedule(at, q.lane, evPlaced)
 	next.pair, next.number, next.offset, next.bytes, next.last, next.epoch = q, e.number, e.offset, e.bytes, e.last, e.epoch
 }
 
-// placed carries out a piece of q's requests at the peer. What either end does not want
-// any more is dropped.
+// placed executes a piece of q's requests at the peer. A piece that either end does not want any more is dropped.
 func (q *queuePair) placed(e *event) {
 	to := q.peer
 	r := q.sought(e)
@@ -76,8 +75,7 @@ func (q *queuePair) placed(e *event) {
 	}
 }
 
-// sought is the request of which a piece arrives, nil if q has failed, or has begun to
-// send it again.
+// sought returns the request of an arriving piece, or nil if q has failed, or has begun to send it again.
 func (q *queuePair) sought(e *event) *request {
 	if q.state != verbs.StateReady || e.epoch != q.epoch {
 		return nil
@@ -85,7 +83,7 @@ func (q *queuePair) sought(e *event) *request {
 	return q.request(e.number)
 }
 
-// inform tells q how a request of its ended.
+// inform notifies q of how a request ended.
 func (q *queuePair) inform(number uint64, status verbs.Status) {
 	s := q.device.sim
 	if arrives := q.peer.device.leaves(s.now); arrives < forever {
@@ -94,8 +92,7 @@ func (q *queuePair) inform(number uint64, status verbs.Status) {
 	}
 }
 
-// write places a piece of a write of the peer's, and for one with immediate data takes a
-// receive behind the last.
+// write places a piece of a write of the peer. A write with immediate data takes a receive after its last piece.
 func (q *queuePair) write(r *request, e *event) (status verbs.Status, found bool) {
 	if r.length > 0 {
 		memory := q.device.regions.reach(r.RemoteAddress, r.length, r.RKey, verbs.RemoteWrite)
@@ -153,7 +150,7 @@ func (q *queuePair) deliver(r *request, e *event) (status verbs.Status, found bo
 	return verbs.StatusSuccess, true
 }
 
-// hasReceive tells whether the card finds a receive.
+// hasReceive reports whether the card finds a receive.
 func (q *queuePair) hasReceive() bool {
 	if d := q.device; d.exhausting > 0 || d.starving > 0 {
 		d.starving = max(d.starving-1, 0)
@@ -162,15 +159,14 @@ func (q *queuePair) hasReceive() bool {
 	return q.receives.count > 0 && q.receives.at(0).ready <= q.device.sim.now
 }
 
-// reject ends a message, its receive and soon this side. It returns what the sender is
-// told.
+// reject ends a message, its receive and soon this side. It returns the status for the sender.
 func (q *queuePair) reject(here, there verbs.Status) verbs.Status {
 	q.fault = fmt.Errorf("sim: message from %s: %w", q.peer.device.address, here)
 	q.received(here, verbs.OpReceive, 0, 0)
 	return there
 }
 
-// owe takes a read or an atomic of the peer's, to be answered in order.
+// owe takes a read or an atomic of the peer, to be answered in order.
 func (q *queuePair) owe(r *request, number uint64) verbs.Status {
 	if _, status := q.asked(r); status != verbs.StatusSuccess {
 		return status
@@ -185,7 +181,7 @@ func (q *queuePair) owe(r *request, number uint64) verbs.Status {
 	return verbs.StatusSuccess
 }
 
-// asked is the memory that a read or an atomic of the peer's is for.
+// asked returns the memory for a read or an atomic of the peer.
 func (q *queuePair) asked(r *request) ([]byte, verbs.Status) {
 	right := verbs.RemoteAtomic
 	if r.Opcode == verbs.OpRDMARead {
@@ -203,7 +199,7 @@ func (q *queuePair) asked(r *request) ([]byte, verbs.Status) {
 	return memory, verbs.StatusSuccess
 }
 
-// armAnswers has the first answer leave as soon as it can.
+// armAnswers makes the first response leave as soon as it can.
 func (q *queuePair) armAnswers() {
 	if q.answers.count == 0 || q.answerQueued {
 		return
@@ -218,9 +214,8 @@ func (q *queuePair) armAnswers() {
 	}
 }
 
-// sendAnswer puts a burst of the first answer on the wire. The bytes are taken from this
-// side's memory now; the requester's segments are the device's until the answer is there,
-// so that they may be filled at once.
+// sendAnswer puts a burst of the first response on the wire. The bytes are taken from this side's memory now. The
+// requester's segments belong to the device until the response has arrived, so they may be filled at once.
 func (q *queuePair) sendAnswer() {
 	q.answerQueued = false
 	if q.state != verbs.StateReady || q.peer.state != verbs.StateReady || q.answers.count == 0 {
@@ -264,10 +259,10 @@ func (q *queuePair) sendAnswer() {
 	q.armAnswers()
 }
 
-// wordBytes are placed at once where they are aligned.
+// wordBytes is the length that is placed at once if it is aligned.
 const wordBytes = 8
 
-// swap carries out an atomic on a word and tells what it was.
+// swap executes an atomic on a word and returns the old value.
 func swap(memory []byte, r *request) (old uint64) {
 	word := bounds.Word(memory)
 	if r.Opcode == verbs.OpFetchAdd {
@@ -281,7 +276,7 @@ func swap(memory []byte, r *request) (old uint64) {
 	}
 }
 
-// arriveBack takes a piece of an answer from the wire.
+// arriveBack takes a piece of a response from the wire.
 func (q *queuePair) arriveBack(e *event) {
 	s := q.device.sim
 	first, at := q.device.take(e.bytes, e.until)

@@ -1,13 +1,13 @@
 package sim
 
-// A ring is a queue that uses its memory again.
+// A ring is a queue that reuses its memory.
 type ring[T any] struct {
 	entries []T
 	first   int
 	count   int
 }
 
-// at is the i-th from the front.
+// at returns the i-th entry from the front.
 func (r *ring[T]) at(i int) *T {
 	i += r.first
 	if i >= len(r.entries) {
@@ -16,8 +16,7 @@ func (r *ring[T]) at(i int) *T {
 	return &r.entries[i]
 }
 
-// extend gives the place behind the last, with what was there before, whose slices the
-// caller may use again.
+// extend returns a new last entry with its old contents, whose slices the caller may reuse.
 func (r *ring[T]) extend() *T {
 	if r.count == len(r.entries) {
 		larger := make([]T, max(4, 2*r.count))
@@ -28,8 +27,8 @@ func (r *ring[T]) extend() *T {
 	return r.at(r.count - 1)
 }
 
-// drop takes the first n away. An empty ring begins anew, so that one which never holds
-// much uses little memory again and again.
+// drop removes the first n entries. An empty ring starts again at the beginning, so that a ring with few entries uses
+// little memory.
 func (r *ring[T]) drop(n int) {
 	if r.count -= n; r.count == 0 {
 		r.first = 0

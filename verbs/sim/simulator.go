@@ -27,15 +27,14 @@ type Simulator struct {
 	devices  []*Device
 	open     map[string]*Device
 	lastLane uint32
-	// dead are the ranks that were killed. counted are the faults that wait for the number
-	// of an event, which for the first of them is nextCounted; afflictions those of
-	// processors.
+	// dead are the killed ranks. counted are the faults that wait for the number of an event, the first of them for
+	// nextCounted. afflictions are the faults of processors.
 	dead      map[string]end
 	faultLane uint32
-	// faulty: something was injected. Until then no card is looked at for faults.
+	// faulty: a fault was injected. Until then no card is checked for faults.
 	faulty  bool
 	counted []*Fault
-	// highest is the one of all faults that names the highest rank.
+	// highest is the injected fault that names the highest rank.
 	highest     *Fault
 	nextCounted uint64
 	afflictions []affliction
@@ -45,25 +44,25 @@ type Simulator struct {
 	runnable  ring[*task]
 	deadlines deadlines
 	running   bool
-	// current is the task that has the turn, nil while the simulator has it, or while
-	// nothing runs. Who calls a device then is outside, all of them with one clock.
+	// current is the task that has the turn. It is nil while the simulator has it, or nothing runs. Callers of devices
+	// are then outside, all of them with one clock.
 	current *task
-	// settling: the task that has given the turn back wants to be settled for.
+	// settling: the task that has given the turn back is to be settled for.
 	settling  bool
 	outside   time.Duration
 	unwinding bool
-	// patience is how long tasks may nap without an event, active when there last was
-	// one, or a task that was busy.
+	// patience is how long tasks may nap without an event. active is the time of the last event, or of a task that was
+	// busy.
 	patience, active time.Duration
-	// idle are outsiders who sleep because there is no event: they wait in real time.
+	// idle are callers outside that sleep because there is no event. They wait in real time.
 	idlers sync.Cond
 	idle   int
 }
 
 var simulators atomic.Uint64
 
-// New makes a job without ranks. The seed decides the order of what happens at the same
-// time, and the keys of memory regions.
+// New returns a job without ranks. The seed determines the order of events at the same time, and the keys of memory
+// regions.
 func New(profile Profile, seed uint64) (*Simulator, error) {
 	if err := profile.check(); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func New(profile Profile, seed uint64) (*Simulator, error) {
 		random: rand.New(rand.NewPCG(seed, 1)),
 		open:   make(map[string]*Device),
 		dead:   make(map[string]end),
-		// None waits.
+		// No fault waits.
 		nextCounted: maxEvent,
 	}
 	s.faultLane = s.lane()
@@ -88,43 +87,42 @@ func New(profile Profile, seed uint64) (*Simulator, error) {
 	return s, nil
 }
 
-// Profile is what New was given.
+// Profile returns the profile of New.
 func (s *Simulator) Profile() Profile { return s.profile }
 
-// Events is how many events have happened.
+// Events returns the number of events that have happened.
 func (s *Simulator) Events() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken
 }
 
-// Trace has report called with everything that the cards do from now on, in the order in
-// which it happens, nil to end that. It must not call the simulator or its devices.
+// Trace makes report be called with everything that the cards do from now on, in the order in which it happens. Nil
+// ends that. report must not call the simulator or its devices.
 func (s *Simulator) Trace(report func(Event)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trace = report
 }
 
-// Patience has Run take it for a deadlock when for that long nothing happens but that
-// tasks' sleeps end at their limits, whereupon they sleep again. Zero, as at first, is for
-// ever.
+// Patience sets how long Run lets tasks sleep repeatedly until their limits while nothing else happens; after that it
+// is a deadlock. Zero, the default, means for ever.
 func (s *Simulator) Patience(limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.patience = max(limit, 0)
 }
 
-// exhausted tells whether the patience is.
+// exhausted reports whether the patience is over.
 func (s *Simulator) exhausted() bool { return s.patience > 0 && s.now-s.active > s.patience }
 
-// lane numbers a new lane.
+// lane returns the number of a new lane.
 func (s *Simulator) lane() uint32 {
 	s.lastLane++
 	return s.lastLane
 }
 
-// schedule plans an event, at the earliest now.
+// schedule schedules an event, now at the earliest.
 func (s *Simulator) schedule(at time.Duration, lane uint32, k kind) *event {
 	if s.idle > 0 {
 		s.idlers.Broadcast()
@@ -132,15 +130,15 @@ func (s *Simulator) schedule(at time.Duration, lane uint32, k kind) *event {
 	return s.events.add(max(at, s.now), lane, k)
 }
 
-// due tells whether something is to happen, at a time at the latest.
+// due reports whether something is to happen at limit or before.
 func (s *Simulator) due(limit time.Duration) bool {
 	event, some := s.events.next()
 	deadline, waits := s.deadlines.next()
 	return some && event <= limit || waits && deadline <= limit
 }
 
-// step lets what comes first happen, unless it comes after limit: an event, or the end of
-// a task's wait. It tells whether anything has.
+// step makes the first event happen, or the first wait of a task end, unless it is after limit. It reports whether
+// anything has happened.
 func (s *Simulator) step(limit time.Duration) bool {
 	at, some := s.events.next()
 	if deadline, waits := s.deadlines.next(); waits && (!some || deadline < at) {
@@ -170,7 +168,7 @@ func (s *Simulator) step(limit time.Duration) bool {
 	return true
 }
 
-// happen carries out an event.
+// happen executes an event.
 func (s *Simulator) happen(e *event) {
 	switch e.kind {
 	case evLaunch:
@@ -230,7 +228,7 @@ func (s *Simulator) happen(e *event) {
 	}
 }
 
-// local is the clock of whoever calls.
+// local returns the clock of the caller.
 func (s *Simulator) local() *time.Duration {
 	clock := &s.outside
 	if s.current != nil {
@@ -240,10 +238,9 @@ func (s *Simulator) local() *time.Duration {
 	return clock
 }
 
-// settle brings the simulator's clock to that of whoever calls, so that it sees
-// everything that has happened by then, and nothing later. Other tasks have their turn
-// before, as far as they are behind. For a task what is due happens in the goroutine of
-// Run: thousands of stacks that are deep now and then would not stay in the cache.
+// settle brings the simulator's clock to the caller's. The caller then sees everything that has happened by then, and
+// nothing later. Tasks whose clocks are behind have their turn before. For a task, events happen in the goroutine of
+// Run: thousands of stacks that are occasionally deep would not stay in the cache.
 func (s *Simulator) settle() {
 	local := *s.local()
 	if s.current != nil && !s.unwinding {
@@ -258,5 +255,6 @@ func (s *Simulator) settle() {
 	s.now = max(s.now, local)
 }
 
-// address is as long for each rank of each job, so that what carries it takes the same time.
+// address returns an address of the same length for each rank of each job, so that messages with an address take the
+// same time.
 func (s *Simulator) address(rank int) string { return fmt.Sprintf("sim:%08x:%08x", s.id, rank) }

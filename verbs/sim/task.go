@@ -13,43 +13,42 @@ import (
 // forever is a time that never comes.
 const forever = time.Duration(math.MaxInt64)
 
-// A task is a goroutine of the program. The goroutine of Run and those of the tasks hand
-// each other the turn as coroutines, which costs a quarter of what a channel does and
-// never involves the scheduler.
+// A task is a goroutine of the program. The goroutine of Run and those of the tasks pass the turn to each other as
+// coroutines. That costs a quarter of a channel operation and does not involve the scheduler.
 //
-// What each turn looks at comes first, so that it is in one line of the cache.
+// The fields that each turn needs come first, in one cache line.
 type task struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 	local time.Duration
-	// bell is what the task sleeps on, or slept on last, nil if it only let time pass;
-	// deadline ends the wait. behind is who sleeps on the same bell, and came next.
+	// bell is what the task sleeps on, or slept on last, nil if it only let time pass. deadline ends the wait. behind
+	// is the next sleeper on the same bell.
 	bell     *bell
 	deadline time.Duration
 	behind   *task
 	lane     uint32
-	// A task that was killed, with the rank whose it is, ends at its next turn.
+	// killed: the task's rank was killed, and it ends at its next turn.
 	killed bool
 	// queued: it is runnable, and has not had its turn.
 	asleep, queued bool
-	// begun: it has had a turn. sleeping: what it waits in is the Sleep of a channel.
+	// begun: it has had a turn. sleeping: it waits in the Sleep of a channel.
 	begun, sleeping bool
 	number          int
 
 	name string
-	// device is that of the rank whose task it is, nil if it is nobody's.
+	// device is that of the task's rank, nil if it belongs to none.
 	device *Device
 	stop   func()
 	// looks is how often it has polled since it was killed.
 	looks int
 }
 
-// Go adds a task, which begins when Run gives it the turn for the first time: at the time
-// of the task that called Go, if one did, whose rank is then also the new task's. Run
-// returns when all tasks have ended. Tasks wait for each other through devices only: one
-// that blocks on a channel or a mutex that another task has to free blocks them all. A
-// goroutine that a task starts is no task, and must leave devices alone, but for ringing
-// their channels.
+// Go adds a task, which begins when Run first gives it the turn. It begins at the time of the task that called Go, if
+// one did, and belongs to that task's rank. Run returns when all tasks have ended.
+//
+// Tasks wait for each other only through devices: a task that blocks on a channel or a mutex that another task has to
+// free blocks all of them. A goroutine that a task starts is not a task, and must not use devices, except to ring their
+// channels.
 func (s *Simulator) Go(name string, body func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,12 +59,11 @@ func (s *Simulator) Go(name string, body func()) {
 	s.begin(of, name, *s.local(), body)
 }
 
-// Go adds a task of the device's rank, which is as one of [Simulator.Go], but ends with the
-// rank if that is killed: as by runtime.Goexit where it sleeps on a channel, or would next.
-// Until then, and in its deferred functions, what it asks of any device has no effect,
-// finds nothing, and returns verbs.ErrClosed where it returns an error. (It is not ended
-// where it polls, because it may hold locks there that its deferred functions need; but
-// after a thousand polls without sleeping it is.)
+// Go adds a task of the device's rank. It is like a task of [Simulator.Go], but ends with the rank if that is killed:
+// as by runtime.Goexit where it sleeps on a channel, or would sleep next. Until then, and in its deferred functions,
+// its calls of devices have no effect, find nothing, and return verbs.ErrClosed if they return an error. A poll does
+// not end it, because it may hold locks there that its deferred functions need. But it ends after a thousand polls
+// without sleeping.
 func (d *Device) Go(name string, body func()) {
 	s := d.sim
 	s.mu.Lock()
@@ -73,8 +71,7 @@ func (d *Device) Go(name string, body func()) {
 	s.begin(d, name, *s.local(), body)
 }
 
-// begin adds a task of a rank, or of none, whose clock begins at a time. The dead begin
-// nothing.
+// begin adds a task of a rank, or of none, whose clock begins at a time. A dead rank begins no task.
 func (s *Simulator) begin(of *Device, name string, at time.Duration, body func()) {
 	if s.dying() || of != nil && of.dead {
 		return
@@ -97,7 +94,7 @@ func (s *Simulator) enqueue(t *task) {
 	*s.runnable.extend() = t
 }
 
-// dequeue is the task whose turn it is.
+// dequeue returns the task whose turn it is.
 func (s *Simulator) dequeue() *task {
 	t := *s.runnable.at(0)
 	s.runnable.drop(1)
@@ -105,10 +102,9 @@ func (s *Simulator) dequeue() *task {
 	return t
 }
 
-// Run runs the tasks until all have ended. It returns a *DeadlockError if they wait for
-// what never comes (see Patience); the tasks are ended then, as by runtime.Goexit. While Run runs only
-// tasks may use the simulator and its devices. A panic, or a runtime.Goexit, of a task is
-// one of Run's caller, after the other tasks have been ended.
+// Run runs the tasks until all have ended. If they wait for what never comes (see [Simulator.Patience]), it ends them
+// as by runtime.Goexit and returns a *DeadlockError. While Run runs, only tasks may use the simulator and its devices.
+// A panic, or a runtime.Goexit, of a task becomes one of Run's caller, after the other tasks have been ended.
 func (s *Simulator) Run() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +131,8 @@ func (s *Simulator) Run() error {
 
 var errRunning = errors.New("the simulator is running already")
 
-// turn gives a task the turn until it gives it back, and mu with it: a task that waits
-// holds it, and so does one that has ended, in whatever way.
+// turn gives a task the turn until it gives it back, and mu with it. A task that waits holds mu, and so does one that
+// has ended, in whatever way.
 func (s *Simulator) turn(t *task) {
 	if t.killed {
 		if panicked := s.unwind(t); panicked != nil {
@@ -162,8 +158,8 @@ func (s *Simulator) turn(t *task) {
 	}
 }
 
-// settled settles for a task that has given the turn back for it, and tells whether it
-// can go on. Others that can run have their turn before.
+// settled settles for a task that has given the turn back for that, and reports whether the task can continue. Other
+// runnable tasks have their turn before.
 func (s *Simulator) settled(t *task) bool {
 	s.settling = false
 	for s.runnable.count == 0 && s.step(t.local) {
@@ -177,7 +173,7 @@ func (s *Simulator) settled(t *task) bool {
 	return true
 }
 
-// end ends the tasks that are left, one after the other.
+// end ends the remaining tasks, one after the other.
 func (s *Simulator) end() {
 	var panicked any
 	// The task that had the turn may have panicked.
@@ -198,8 +194,8 @@ func (s *Simulator) end() {
 	}
 }
 
-// unwind ends a task, and returns what it panics with meanwhile. Where it does not sleep it
-// goes on, without waiting, until it does.
+// unwind ends a task, and returns a panic of it. If the task does not sleep, it continues without waiting until it
+// does.
 func (s *Simulator) unwind(t *task) (panicked any) {
 	s.deadlines.remove(t)
 	if t.asleep && t.bell != nil {
@@ -208,7 +204,7 @@ func (s *Simulator) unwind(t *task) (panicked any) {
 	t.asleep = false
 	s.current, s.unwinding = t, true
 	ended := make(chan any)
-	// A goroutine of its own, because the task's Goexit is one of who stops it.
+	// A goroutine of its own, because the task's Goexit also ends the goroutine that stops it.
 	go func() {
 		defer func() { ended <- recover() }()
 		if t.begun && !t.sleeping {
@@ -224,7 +220,7 @@ func (s *Simulator) unwind(t *task) (panicked any) {
 	return panicked
 }
 
-// kill has a task end at its next turn, which it gets without having to wait.
+// kill makes a task end at its next turn, which it gets without having to wait.
 func (s *Simulator) kill(t *task) {
 	if t.next == nil || t.killed {
 		return
@@ -238,14 +234,13 @@ func (s *Simulator) kill(t *task) {
 	}
 }
 
-// dying tells whether whoever calls is a task that was killed.
+// dying reports whether the caller is a task that was killed.
 func (s *Simulator) dying() bool { return s.current != nil && s.current.killed }
 
-// lastLooks is how often a task may poll after it was killed. One that never sleeps ends
-// there.
+// lastLooks is how often a task may poll after it was killed. A task that never sleeps ends there.
 const lastLooks = 1000
 
-// look is a poll: it settles, and tells whether whoever calls is alive to see anything.
+// look is a poll: it settles, and reports whether the caller is alive and may see the result.
 func (s *Simulator) look() (alive bool) {
 	if !s.dying() {
 		s.settle()
@@ -259,18 +254,18 @@ func (s *Simulator) look() (alive bool) {
 	return false
 }
 
-// pause gives the turn back with mu, and returns with both when it comes again.
+// pause gives the turn back with mu, and returns with both when the turn comes again.
 func (s *Simulator) pause(t *task) {
 	if !t.yield(struct{}{}) {
 		if !s.unwinding {
-			// The turns are in disorder, and no error could be trusted to arrive.
+			// The turns are out of order, and no error could be trusted to arrive.
 			panic("sim: a goroutine that is no task waited for a device while Run ran")
 		}
 		runtime.Goexit()
 	}
 }
 
-// wait has the current task wait for a bell, if there is one, or for a time.
+// wait makes the current task wait for a bell, if there is one, or for a time.
 func (s *Simulator) wait(b *bell, until time.Duration) {
 	if s.unwinding {
 		runtime.Goexit()
@@ -280,7 +275,7 @@ func (s *Simulator) wait(b *bell, until time.Duration) {
 	s.pause(t)
 }
 
-// rest has a task wait that has given the turn back for it.
+// rest makes a task wait that has given the turn back for that.
 func (s *Simulator) rest(t *task) {
 	t.asleep, t.sleeping = true, t.bell != nil
 	if t.bell != nil {
@@ -291,7 +286,7 @@ func (s *Simulator) rest(t *task) {
 	}
 }
 
-// wake lets a task that waits run again.
+// wake makes a waiting task runnable.
 func (s *Simulator) wake(t *task) {
 	s.deadlines.remove(t)
 	if t.bell != nil {
@@ -304,21 +299,20 @@ func (s *Simulator) wake(t *task) {
 
 // A Waiter is a task that waits for what never comes.
 type Waiter struct {
-	// Task is its number in the order of Go, Name what Go was told.
+	// Task is its number in the order of Go, Name the name passed to Go.
 	Task int
 	Name string
 	// Local is the time on its clock.
 	Local time.Duration
 	// Device is the address of the device on whose channel it sleeps.
 	Device string
-	// Starved are the numbers of queue pairs of the device whose peer has posted no
-	// receive for what they send.
+	// Starved are the numbers of the device's queue pairs that send to a peer without a posted receive.
 	Starved []uint32
 }
 
-// A DeadlockError says that tasks wait, and that nothing is left that could happen.
+// A DeadlockError reports that tasks wait and no event is left.
 type DeadlockError struct {
-	// Now is the time at which nothing was left.
+	// Now is the time at which no event was left.
 	Now time.Duration
 	// Waiters are the tasks that have not ended.
 	Waiters []Waiter

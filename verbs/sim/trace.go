@@ -7,14 +7,14 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 const (
 	// Posted: the processor has written a request of the send queue, or a receive.
 	Posted EventKind = iota
-	// Sent: bytes of a request, or of the answer to one, pass the way out of the card,
-	// from At until Until; Received: the way in.
+	// Sent: bytes of a request, or of its response, pass the output of the card, from At until Until. Received: they
+	// pass the input.
 	Sent
 	Received
 	// Placed: a write or a message is in memory.
@@ -23,12 +23,11 @@ const (
 	Starved
 	// Completed: a completion is in its queue.
 	Completed
-	// Failed: a queue pair is in StateError; Closed: so it is because its rank closed it, or
-	// the peer its own.
+	// Failed: a queue pair is in StateError. Closed: it is so because its rank closed it, or the peer its own.
 	Failed
 	Closed
-	// Computed, Copied, Registered, Deregistered and Polled: what a task had the rank's
-	// processor do, beside Posted. Polled is of completion queues.
+	// Computed, Copied, Registered, Deregistered and Polled: what a task had the rank's processor do, beside Posted.
+	// Polled is for completion queues.
 	Computed
 	Copied
 	Registered
@@ -36,9 +35,9 @@ const (
 	Polled
 	// Slept: a task has slept on the rank's channel.
 	Slept
-	// Called: the program, or a layer between it and the card, was in a call; see Device.Span.
+	// Called: the program, or a layer between it and the card, was in a call; see [Device.Span].
 	Called
-	// Struck: a fault has come to a rank; Healed: it has gone.
+	// Struck: a rank has a fault. Healed: the fault is over.
 	Struck
 	Healed
 	kinds
@@ -56,33 +55,32 @@ func (k EventKind) String() string {
 	return fmt.Sprintf("EventKind(%d)", uint8(k))
 }
 
-// An Event is something that a card does, for Simulator.Trace.
+// An Event is an action of a card, for [Simulator.Trace].
 type Event struct {
 	Kind EventKind
 	// At is when it begins, Until when it ends.
 	At, Until time.Duration
-	// Rank is whose card it is, Peer the rank at the other end of its queue pair, -1
-	// before there is one.
+	// Rank is the rank of the card, Peer the rank at the other end of its queue pair, -1 before there is one.
 	Rank, Peer int
 	QueuePair  uint32
-	// Task is the number of the task whose processor it is, in the order of Go, and counts
-	// from 1; zero if it is the card's, or of a goroutine that is no task.
+	// Task is the number of the task whose processor works, in the order of Go, from 1. It is zero if the card works,
+	// or a goroutine that is no task.
 	Task int
-	// Opcode and Request are the work request's, or the peer's whose answer it is.
+	// Opcode and Request are those of the work request. For a response they are those of the peer's request.
 	Opcode  verbs.Opcode
 	Request uint64
-	// Answer tells of Sent and Received that the bytes are of the answer to a request.
+	// Answer reports, for Sent and Received, that the bytes belong to the response to a request.
 	Answer bool
-	// Bytes of it, from Offset on.
+	// Bytes is the number of bytes of the request, from Offset on.
 	Offset, Bytes int
 	Status        verbs.Status
-	// Fault is what has come or gone, as Fault.String has it.
+	// Fault is the fault that began or ended, as [Fault.String] returns it.
 	Fault string
-	// Call is the name that Device.Span was given.
+	// Call is the name passed to [Device.Span].
 	Call string
 }
 
-// String is the event in a line.
+// String returns the event as a line.
 func (e Event) String() string {
 	text := fmt.Sprintf("%d-%d %s rank %d to %d pair %d task %d opcode %d request %d bytes %d+%d status %d",
 		e.At, e.Until, e.Kind, e.Rank, e.Peer, e.QueuePair, e.Task, e.Opcode, e.Request, e.Offset, e.Bytes, e.Status)
@@ -98,7 +96,7 @@ func (e Event) String() string {
 	return text
 }
 
-// report gives an event of the queue pair to who traces.
+// report passes an event of the queue pair to the trace.
 func (q *queuePair) report(e Event) {
 	if q.device.sim.trace == nil {
 		return
@@ -110,15 +108,15 @@ func (q *queuePair) report(e Event) {
 	q.device.sim.trace(e)
 }
 
-// reportPosted tells that the task that calls has posted a request, since a time.
+// reportPosted reports that the calling task has posted a request since a time.
 func (q *queuePair) reportPosted(from time.Duration, opcode verbs.Opcode, id uint64, bytes int) {
 	if s := q.device.sim; s.trace != nil {
 		q.report(Event{Kind: Posted, At: from, Until: *s.local(), Task: s.task(), Opcode: opcode, Request: id, Bytes: bytes})
 	}
 }
 
-// reportReceived tells that a piece of a request, or of an answer, passes the way in of
-// q's card. There is no request if q's peer has failed, or has begun to send it again.
+// reportReceived reports that a piece of a request, or of a response, passes the input of q's card. The request is nil
+// if q's peer has failed, or has begun to send it again.
 func (q *queuePair) reportReceived(r *request, piece *event, from time.Duration) {
 	if q.device.sim.trace == nil {
 		return
@@ -130,22 +128,21 @@ func (q *queuePair) reportReceived(r *request, piece *event, from time.Duration)
 	q.report(e)
 }
 
-// reportTask tells what the task that calls had the processor do, if it took time.
+// reportTask reports what the calling task had the processor do, if it took time.
 func (d *Device) reportTask(k EventKind, from, until time.Duration, bytes int) {
 	if s := d.sim; s.trace != nil && until > from {
 		s.trace(Event{Kind: k, At: from, Until: until, Rank: d.rank, Peer: -1, Task: s.task(), Bytes: bytes})
 	}
 }
 
-// Traced tells whether somebody traces what happens.
+// Traced reports whether events are traced.
 func (d *Device) Traced() bool {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	return d.sim.trace != nil
 }
 
-// Span adds to the trace what the program, or a layer between it and the card, has done from
-// one time of Now to another.
+// Span adds to the trace a span of the program, or of a layer between it and the card, between two times of Now.
 func (d *Device) Span(name string, from, until time.Duration) {
 	s := d.sim
 	s.mu.Lock()
@@ -155,7 +152,7 @@ func (d *Device) Span(name string, from, until time.Duration) {
 	}
 }
 
-// reportFault tells that a fault has come or gone, once for each rank that has it and a card.
+// reportFault reports the begin or end of a fault, once for each rank that has it and a card.
 func (s *Simulator) reportFault(k EventKind, f *Fault) {
 	if s.trace == nil {
 		return
@@ -169,7 +166,7 @@ func (s *Simulator) reportFault(k EventKind, f *Fault) {
 	}
 }
 
-// task is the number of the task that calls, counted from 1.
+// task returns the number of the calling task, from 1.
 func (s *Simulator) task() int {
 	if s.current == nil {
 		return 0
@@ -177,7 +174,7 @@ func (s *Simulator) task() int {
 	return s.current.number + 1
 }
 
-// reportPlaced tells that the last piece of a request of the peer's has been placed.
+// reportPlaced reports that the last piece of a request of the peer has been placed.
 func (q *queuePair) reportPlaced(r *request) {
 	if s := q.device.sim; s.trace != nil {
 		q.report(Event{Kind: Placed, At: s.now, Until: s.now, Opcode: r.Opcode, Request: r.ID, Bytes: r.length})

@@ -6,7 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// connectionRequest is a peer that has proven itself and said hello.
+// connectionRequest is a peer that has proved the key and sent its hello.
 type connectionRequest struct {
 	conn  *connection
 	hello []byte
@@ -29,7 +29,7 @@ func (d *device) ask(c *connection, hello []byte) {
 	d.channel.Ring()
 }
 
-// PollConnections takes connection requests. It drives the device if nothing else can.
+// PollConnections takes connection requests. It drives the device if there is no completion queue to do so.
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	if d.queues.Load() == 0 {
 		d.drive()
@@ -50,7 +50,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// Hello is what the peer passed to Connect.
+// Hello returns what the peer passed to Connect.
 func (r *connectionRequest) Hello() []byte { return r.hello }
 
 // Accept makes the queue pair.
@@ -86,7 +86,7 @@ func (r *connectionRequest) Reject(reason string) {
 	c.reject(reason)
 }
 
-// reject tells the peer why there is no connection.
+// reject sends the peer the reason why there is no connection.
 func (c *connection) reject(reason string) {
 	if len(reason) > maxReason {
 		reason = reason[:maxReason]
@@ -96,7 +96,7 @@ func (c *connection) reject(reason string) {
 	c.transmit()
 }
 
-// answerable says why the request cannot be answered any more.
+// answerable returns an error if the request cannot be answered any more.
 func (c *connection) answerable(call string) error {
 	switch {
 	case c.device.closed.Load():

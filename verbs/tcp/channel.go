@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// channel is where the rank sleeps: on the sockets, and on a descriptor of the
-// sleeper's own that Ring writes to. With one for each sleeper none can take the ring
-// that another has not heard yet.
+// channel is the event channel of the rank. A sleeper sleeps on the sockets, and on a descriptor of its own that Ring
+// writes to. With one descriptor per sleeper, no sleeper can consume the wake-up of another.
 type channel struct {
 	device *device
 
 	sleepers atomic.Int32
-	// sequence counts the rings that anyone may have heard. It changes under mu, so
-	// that a ring cannot fall between a sleeper's last look and its seat.
+	// sequence counts the rings. It changes under mu, so that no ring falls between a sleeper's check of sequence and
+	// its seat.
 	sequence atomic.Uint32
 
 	mu     sync.Mutex
@@ -23,12 +22,11 @@ type channel struct {
 	closed bool
 }
 
-// closedNap is how long a sleeper of a closed device sleeps at most: it has no
-// descriptors any more, and nothing will come.
+// closedNap is the longest sleep on a closed device, which has no descriptors and receives nothing.
 const closedNap = time.Millisecond
 
-// Prepare announces a sleeper. The announcement comes before the caller's loads, and
-// Ring looks for it after the ringer's stores, so one sees the other.
+// Prepare announces a sleeper. The announcement precedes the caller's loads, and Ring loads sleepers after the ringer's
+// stores; so one sees the other.
 func (c *channel) Prepare() uint32 {
 	c.sleepers.Add(1)
 	return c.sequence.Load()
@@ -37,7 +35,7 @@ func (c *channel) Prepare() uint32 {
 // Finish takes the announcement back.
 func (c *channel) Finish() { c.sleepers.Add(-1) }
 
-// Ring wakes all sleepers. It is a load when nobody sleeps.
+// Ring wakes all sleepers. It is a load if there is none.
 func (c *channel) Ring() {
 	if c.sleepers.Load() == 0 {
 		return
@@ -50,7 +48,7 @@ func (c *channel) Ring() {
 	}
 }
 
-// Sleep waits for a ring, for a socket, or until the device has to look at its clock.
+// Sleep waits for a ring, for a socket, or until the device has to check its clock.
 func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	c.device.armBlocked()
 	c.mu.Lock()
@@ -72,13 +70,12 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 		limit = untilTick
 	}
 	s.wait(&c.device.poller, limit)
-	// Any connection may have something now, or it is time to look after the peers.
+	// Any connection may have something now, or the peers may need a check.
 	c.device.lookSoon.Store(true)
 	c.leave(s)
 }
 
-// take gives a seat. It fails when the device is closed, or out of descriptors: the
-// sleeper then looks again and again instead.
+// take takes a seat. It fails when the device is closed or out of descriptors; the sleeper then polls instead.
 func (c *channel) take() (*seat, error) {
 	if c.closed {
 		return nil, c.device.closedError("Sleep")
@@ -116,7 +113,7 @@ func (c *channel) leave(s *seat) {
 	c.free = append(c.free, s)
 }
 
-// close wakes everybody and closes the seats that nobody is in.
+// close wakes all sleepers and closes the free seats.
 func (c *channel) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

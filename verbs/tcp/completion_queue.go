@@ -5,7 +5,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// completionQueue is a queue of which a poll drives the whole device.
+// completionQueue is a queue whose Poll drives the whole device.
 type completionQueue struct {
 	device *device
 	held   *completion.Queue
@@ -30,15 +30,14 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return q.held.Take(into)
 }
 
-// push adds a completion, wakes whoever sleeps for it, and reports whether there was
-// room.
+// push adds a completion, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
 	q.device.channel.Ring()
 	return room
 }
 
-// Close destroys the queue, whose queue pairs have been closed.
+// Close destroys the queue. Its queue pairs have been closed.
 func (q *completionQueue) Close() error {
 	wasOpen, err := q.held.Close()
 	if err != nil {

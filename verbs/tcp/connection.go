@@ -12,42 +12,39 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// phase of a connection. It only grows.
+// phase is the phase of a connection. It only grows.
 type phase uint8
 
 const (
 	// phaseDialing: there is no stream yet.
 	phaseDialing phase = iota
-	// phaseAwaiting: the peer has not answered the hello.
+	// phaseAwaiting: the peer has not responded to the hello.
 	phaseAwaiting
 	// phaseAsked: the peer's hello waits for Accept or Reject.
 	phaseAsked
 	phaseReady
-	// phaseParting: the queue pair has ended. The last output leaves, what comes is
-	// thrown away.
+	// phaseParting: the queue pair has ended. The last output leaves, and input is discarded.
 	phaseParting
 	phaseClosed
 )
 
-// connection is one TCP connection: input.go and output.go move it, in both roles that
-// a queue pair has, requester (request.go) and responder (respond.go).
+// connection is one TCP connection. input.go and output.go move it, in both roles of a queue pair: requester
+// (request.go) and responder (respond.go).
 type connection struct {
 	device *device
 	// peer names the other side in messages.
 	peer string
-	// slot is the connection's place in the device's table, -1 outside of it. It is
-	// guarded by the device's mutex.
+	// slot is the connection's index in the device's table, -1 outside it. It is guarded by the device's mutex.
 	slot int
 	// errand: the device has to visit although the socket may be silent.
 	errand atomic.Bool
-	// blocked: the output waits for room. rides: the acknowledgement that is owed waits for a frame. Both
-	// change under mu.
+	// blocked: the output waits for room. rides: the pending acknowledgement waits for a frame. Both change under mu.
 	blocked, rides atomic.Bool
 
 	mu     sync.Mutex
 	phase  phase
 	stream stream
-	// pair is nil until there is one, and again when it is closed.
+	// pair is nil before there is one, and again after it is closed.
 	pair *queuePair
 	// cancel ends the dialing.
 	cancel func()
@@ -63,13 +60,13 @@ type connection struct {
 	health   health
 }
 
-// counters are what both sides have told each other of requests and receives.
+// counters are the counts of requests and receives that both sides have exchanged.
 type counters struct {
-	// acked is what the peer has carried out, peerGranted how many receives it has
-	// posted, sent how many of them requests have been sent to.
+	// acked is what the peer has executed, peerGranted the number of receives it has posted, sent the number of them
+	// that requests have used.
 	acked, peerGranted, sent uint32
-	// posted counts the receives that were posted here, announced those that the
-	// peer was told of, consumed those that its requests have begun to take.
+	// posted counts the receives posted here, announced those that the peer knows of, consumed those that its requests
+	// have begun to use.
 	posted, announced, consumed uint32
 }
 
@@ -91,15 +88,14 @@ func (c *connection) start(s stream, next phase) {
 		c.fail(err, partAtOnce)
 		return
 	}
-	// What the handshake read too far no socket tells of. And who sleeps does not know
-	// when to look at this peer, or on some systems its socket.
+	// No socket reports what the handshake read beyond its end. And sleepers do not know when to check this peer, or on
+	// some systems its socket.
 	c.wantVisit()
 	c.device.channel.Ring()
 }
 
-// look takes what has come, and sends what that calls for. It reports whether something
-// had come. It is what a rank does all the time that waits: the less it takes, the
-// sooner is seen what comes.
+// look processes input and sends what that requires. It reports whether there was input. A waiting rank calls it all
+// the time: the less it takes, the sooner input is found.
 func (c *connection) look() (some bool) {
 	c.mu.Lock()
 	if c.stream != nil && c.receive() {
@@ -123,7 +119,7 @@ func (c *connection) visit() {
 	}
 	c.sent = false
 	if c.transmit(); c.sent {
-		// It may have taken long, and there may be more to send.
+		// The visit may have taken long, and there may be more to send.
 		c.device.heardOf.Add(1)
 	}
 }
@@ -135,10 +131,10 @@ func (c *connection) wantVisit() {
 	}
 }
 
-// ride has the acknowledgement that is owed go with the next frame, or else after the next poll's look, and
-// after longestRide if none comes. Where
-// somebody sleeps, who may be the only one that polls, it goes now. A rider comes before the look for sleepers,
-// and a sleeper announces itself before it looks for riders, so one sees the other.
+// ride lets the next frame carry the pending acknowledgement. Without a frame it leaves after the next poll, or after
+// longestRide. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves now. The store
+// of riders precedes the load of sleepers here, and a sleeper's announcement precedes its load of riders; so one sees
+// the other.
 func (c *connection) ride() {
 	if !c.rides.Swap(true) {
 		c.device.riders.Add(1)
@@ -151,7 +147,7 @@ func (c *connection) ride() {
 	}
 }
 
-// alight has it go now.
+// alight ends the wait of the pending acknowledgement for another frame: the next transmit sends it.
 func (c *connection) alight() {
 	if c.rides.Load() {
 		c.rides.Store(false)
@@ -159,7 +155,7 @@ func (c *connection) alight() {
 	}
 }
 
-// deliver sends an acknowledgement that nothing has taken along.
+// deliver sends an acknowledgement that no frame has carried.
 func (c *connection) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,13 +165,13 @@ func (c *connection) deliver() {
 	}
 }
 
-// parting is how a connection ends.
+// parting is the way a connection ends.
 type parting uint8
 
 const (
 	// partAtOnce closes the socket.
 	partAtOnce parting = iota
-	// partInOrder sends what is owed, and a word that this is the end.
+	// partInOrder sends pending output, and a bye.
 	partInOrder
 )
 
@@ -184,7 +180,7 @@ func (c *connection) fail(err error, how parting) {
 	if c.phase >= phaseParting {
 		return
 	}
-	// What leaves later must not be of memory that goes back to its owners now.
+	// Later output must not refer to memory that returns to its owners now.
 	if how == partAtOnce || c.stream == nil || !c.settle() {
 		c.shut()
 	} else {
@@ -224,22 +220,22 @@ func (c *connection) abandon() {
 		c.fail(fmt.Errorf("tcp: queue pair: %w", verbs.ErrClosed), partInOrder)
 		c.transmit()
 	}
-	// A socket that is closed with bytes unread takes back what it sent.
+	// Closing a socket with unread bytes discards what it sent.
 	if c.phase == phaseParting && c.out.ended && !c.out.refused {
 		c.receive()
 		c.shut()
 	}
 }
 
-// lost ends the connection because the stream did.
+// lost ends the connection because the stream ended.
 func (c *connection) lost(err error) {
-	// A system tells once of what has happened to a connection, here perhaps who wrote.
-	// That a pipe is broken says no more than that the peer is gone.
+	// The system reports the error of a connection once, here perhaps to a write. A broken pipe only says that the peer
+	// is gone.
 	if err == io.EOF && c.out.cause != nil && !errors.Is(c.out.cause, syscall.EPIPE) {
 		err = c.out.cause
 	}
 	if err == io.EOF {
-		// A peer that ends in order sends a bye before: this is the end of its process, or of a broken connection.
+		// A peer that ends in order sends a bye first. So its process has ended, or the connection broke.
 		err = fmt.Errorf("tcp: %s: the connection ended: %w", c.peer, verbs.ErrPeerGone)
 	} else {
 		err = fmt.Errorf("tcp: %s: the connection broke: %w: %w", c.peer, err, verbs.ErrPeerGone)
@@ -252,8 +248,7 @@ func (c *connection) lost(err error) {
 	c.fail(err, partAtOnce)
 }
 
-// settleAll completes what the peer has carried out when nothing more leaves, so that
-// no batch matters.
+// settleAll completes what the peer has executed when nothing more leaves, so that batches do not matter.
 func (c *connection) settleAll() {
 	if c.pair != nil && c.out.left != c.requests.acked {
 		c.out.left = c.requests.acked

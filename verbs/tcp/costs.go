@@ -6,8 +6,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Costs of the device: what was measured over loopback on a machine of 2026, for
-// between hosts they depend on what is between. Copying is measured here.
+// Costs returns the costs of the device. Network costs are typical values over loopback, because those between hosts
+// depend on the network. Copy costs are measured on this machine.
 func (d *device) Costs() verbs.Costs {
 	costs := d.memory.Costs()
 	costs.Post, costs.Gap = 1500*time.Nanosecond, 200*time.Nanosecond

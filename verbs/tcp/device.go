@@ -24,32 +24,30 @@ type device struct {
 	regions regionTable
 	channel channel
 	poller  poller
-	// memory gives what AllocateMemory needs.
+	// memory provides the memory of AllocateMemory.
 	memory *shm.Device
 	closed atomic.Bool
 	// queues counts the completion queues, which drive the device.
 	queues atomic.Int32
 
-	// table holds the connections that have a socket, by slot, with holes. The slice
-	// is replaced, never changed.
+	// table holds the connections that have a socket, by slot, with holes. The slice is replaced, never changed.
 	table atomic.Pointer[[]*connection]
 	live  atomic.Int32
-	// errands counts the connections that want a visit although their socket may be
-	// silent, riders those that have an acknowledgement ride.
+	// errands counts the connections that need a visit although their socket may be silent. riders counts those with an
+	// acknowledgement that waits to be piggybacked.
 	errands, riders atomic.Int32
-	// overdue delivers what rides when nobody polls any more. awaited tells that it will.
+	// overdue delivers the riders when the device is not polled any more. awaited: it is set.
 	overdue *time.Timer
 	awaited atomic.Bool
 	// blocked counts the connections whose output waits for room.
 	blocked atomic.Int32
-	// nextTick is when, since opened, the peers are looked after. lookSoon makes the
-	// next poll look at all connections.
+	// nextTick is the next time, since opened, at which the peers are checked. lookSoon makes the next poll check all
+	// connections.
 	nextTick atomic.Int64
 	lookSoon atomic.Bool
 
-	// driving is held by the one that drives. To it belong slots, heard, which is the
-	// slot that was heard last, aloneUntil, to when that alone is looked at, alone, how
-	// long that was, and pressAt, when output is tried again that waits for room.
+	// driving is held by the goroutine that drives. It guards slots; heard, the slot heard last; aloneUntil, until when
+	// only that slot is polled; alone, the length of that time; and pressAt, when blocked output is tried again.
 	driving           sync.Mutex
 	slots             []int32
 	heard             int
@@ -59,17 +57,17 @@ type device struct {
 	heardOf atomic.Uint64
 	// served counts the peers' reads and atomics, and their signalled writes.
 	served atomic.Uint64
-	// frames counts those that were made.
+	// frames counts the frames made.
 	frames atomic.Uint64
-	// looks is how often a drive looks at that connection.
+	// looks is how many times a drive polls the connection heard last.
 	looks atomic.Int32
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
 	lastNumber uint32
-	// asked are connections that peers want and nobody has polled.
+	// asked are the connection requests not yet polled.
 	asked []*connectionRequest
-	// waiting mirrors how many they are.
+	// waiting mirrors the length of asked.
 	waiting atomic.Int32
 }
 
@@ -78,16 +76,16 @@ var attributes = verbs.Attributes{
 	ReservedLKey: reservedLKey, Spin: 50 * time.Microsecond, CoherentAtomics: true,
 }
 
-// Attributes of the device.
+// Attributes returns the attributes of the device.
 func (d *device) Attributes() verbs.Attributes { return attributes }
 
-// Now is the time since the device was opened.
+// Now returns the time since the device was opened.
 func (d *device) Now() time.Duration { return time.Since(d.opened) }
 
 // Copy copies with the CPU.
 func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
 
 // AllocateMemory returns zeroed memory.
@@ -100,7 +98,7 @@ func (d *device) ReserveMemory(n int) ([]byte, error) {
 	return d.zeroed("ReserveMemory", n, d.memory.ReserveMemory)
 }
 
-// zeroed is n bytes that get makes.
+// zeroed returns n bytes that get makes.
 func (d *device) zeroed(call string, n int, get func(n int) ([]byte, error)) ([]byte, error) {
 	if d.closed.Load() {
 		return nil, d.closedError(call)
@@ -124,7 +122,7 @@ func (d *device) BackMemory(ctx context.Context, memory []byte) (int, error) {
 	return backed, nil
 }
 
-// FreeMemory gives memory back.
+// FreeMemory frees memory.
 func (d *device) FreeMemory(memory []byte) error {
 	if d.closed.Load() {
 		return d.closedError("FreeMemory")
@@ -135,7 +133,7 @@ func (d *device) FreeMemory(memory []byte) error {
 	return nil
 }
 
-// RegisterMemory makes memory known.
+// RegisterMemory makes memory known to the device.
 func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	if d.closed.Load() {
 		return nil, d.closedError("RegisterMemory")
@@ -150,25 +148,24 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 	return r, nil
 }
 
-// Frames counts what has left for peers, but for acknowledgements that nothing took along.
+// Frames returns the number of frames that have left for peers, without pure acknowledgements.
 func (d *device) Frames() uint64 { return d.frames.Load() }
 
-// Heard counts how often something has come from peers, or left for them when their turn
-// to be visited came.
+// Heard returns the number of reads that got something and of visits that sent something.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
-// Served counts what peers wait for that they ask of this side's memory.
+// Served returns the number of requests of peers on this side's memory that the peers wait for.
 func (d *device) Served() uint64 { return d.served.Load() }
 
 // Pending reports whether output waits for room.
 func (d *device) Pending() bool { return d.blocked.Load() != 0 }
 
-// dwellLooks at one connection take about as long as three more polls would that look
-// once, and see what comes within half the time.
+// dwellLooks polls of one connection take about as long as three more polls of the device, and detect input within half
+// the time.
 const dwellLooks = 4
 
-// Dwell says whether a poll that finds nothing looks several times at the connection that
-// was heard last, and tells how often it does.
+// Dwell sets whether a poll that finds nothing polls the connection heard last several times, and returns how many
+// times.
 func (d *device) Dwell(on bool) (looks int) {
 	looks = 1
 	if on && d.options.has(Dwelling) {
@@ -178,14 +175,14 @@ func (d *device) Dwell(on bool) (looks int) {
 	return looks
 }
 
-// drive moves all connections. Of several callers one does.
+// drive makes progress on all connections. Of several callers one does it; the others return.
 func (d *device) drive() {
 	if !d.driving.TryLock() {
 		return
 	}
 	table := *d.table.Load()
 	now := d.Now()
-	// What begins to ride at this drive's looks does to the next drive.
+	// An acknowledgement that begins to wait during this drive is sent by the next drive.
 	ridden := d.riders.Load() != 0
 	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
 		for looks := d.looks.Load(); !table[d.heard].look() && looks > 1; looks-- {
@@ -210,12 +207,12 @@ func (d *device) drive() {
 	d.driving.Unlock()
 }
 
-// longestRide is how long an acknowledgement rides where nobody polls: the program may be waiting for
-// what its peer does only with it. The timer goes off that often while messages come, and at 4 ms it made
-// a ping-pong of them 7 % slower.
+// longestRide is how long an acknowledgement waits if the device is not polled. The program may be waiting for a
+// message that the peer sends only after it. The timer fires at this interval while messages arrive, so it must be
+// long.
 const longestRide = 50 * time.Millisecond
 
-// deliverAll sends the acknowledgements that ride.
+// deliverAll sends the acknowledgements that wait to be piggybacked.
 func (d *device) deliverAll() {
 	d.awaited.Store(false)
 	for _, c := range *d.table.Load() {
@@ -225,21 +222,20 @@ func (d *device) deliverAll() {
 	}
 }
 
-// pressPause is between attempts to send where there was no room. What becomes free in
-// it is a part of what the system keeps; to send less at a time takes longer.
+// pressPause is the time between attempts to send where there was no room. In this time a part of the system's buffer
+// becomes free; sending smaller parts takes longer.
 const pressPause = 10 * time.Microsecond
 
-// The connection that was heard last is looked at alone for a time, which grows from
-// shortestAlone to longestAlone while no other is heard.
+// The connection heard last is polled alone for a time that grows from shortestAlone to longestAlone while no other is
+// heard.
 const (
 	shortestAlone = 500 * time.Nanosecond
 	longestAlone  = 32 * time.Microsecond
 )
 
-// lookAtAll reads from all connections that have something, and looks after the peers
-// when it is time. To ask who has something costs another system call, so in between
-// the one that was heard last, which is the likeliest, is looked at alone: the longer,
-// the longer no other has been heard.
+// lookAtAll reads from all connections that have something, and checks the peers when it is time. Finding these
+// connections costs another system call. So between two calls only the connection heard last, which is the likeliest,
+// is polled. That phase grows the longer no other connection is heard.
 func (d *device) lookAtAll(table []*connection, now time.Duration) {
 	d.lookSoon.Store(false)
 	before, others := d.heard, false
@@ -259,7 +255,7 @@ func (d *device) lookAtAll(table []*connection, now time.Duration) {
 	}
 }
 
-// armBlocked has the poller tell a sleeper of room for output.
+// armBlocked makes the poller wake a sleeper when there is room for output.
 func (d *device) armBlocked() {
 	if d.blocked.Load() == 0 {
 		return
@@ -273,7 +269,7 @@ func (d *device) armBlocked() {
 	}
 }
 
-// run does a connection's errand.
+// run visits a connection that has an errand.
 func (d *device) run(c *connection) {
 	if c.errand.Swap(false) {
 		d.errands.Add(-1)
@@ -281,7 +277,7 @@ func (d *device) run(c *connection) {
 	c.visit()
 }
 
-// tick looks after the peers.
+// tick checks the peers.
 func (d *device) tick(now time.Duration) {
 	d.nextTick.Store(int64(now + d.silence/ticks))
 	at := time.Now()
@@ -292,7 +288,7 @@ func (d *device) tick(now time.Duration) {
 	}
 }
 
-// untilTick is how long a sleeper may sleep, negative for ever.
+// untilTick returns the time until the next tick, negative if there is none.
 func (d *device) untilTick() time.Duration {
 	if d.live.Load() == 0 {
 		return -1
@@ -300,7 +296,7 @@ func (d *device) untilTick() time.Duration {
 	return max(time.Duration(d.nextTick.Load())-d.Now(), 0)
 }
 
-// attach makes a connection one that is driven. Its mutex is held.
+// attach adds a connection to those that are driven. Its mutex is held.
 func (d *device) attach(c *connection) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,7 +320,7 @@ func (d *device) attach(c *connection) error {
 	return nil
 }
 
-// rearm makes the poller wait for room for a connection's output, or not.
+// rearm sets whether the poller waits for room for a connection's output.
 func (d *device) rearm(c *connection, output bool) {
 	d.mu.Lock()
 	if fd := c.stream.descriptor(); fd >= 0 && c.slot >= 0 {
@@ -336,7 +332,7 @@ func (d *device) rearm(c *connection, output bool) {
 	}
 }
 
-// detach undoes attach, before the stream is closed.
+// detach undoes attach. It is called before the stream is closed.
 func (d *device) detach(c *connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -355,7 +351,7 @@ func (d *device) detach(c *connection) {
 	d.live.Add(-1)
 }
 
-// adopt gives a queue pair its number.
+// adopt assigns a queue pair its number.
 func (d *device) adopt(q *queuePair) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -405,7 +401,7 @@ func (d *device) Close() error {
 	}
 	d.door.wait()
 	d.regions.close()
-	// Who sleeps is woken before the descriptor that it sleeps on is closed.
+	// Sleepers are woken before the descriptor that they sleep on is closed.
 	d.channel.close()
 	d.driving.Lock()
 	d.poller.close()
@@ -413,7 +409,7 @@ func (d *device) Close() error {
 	return firstOf(err, d.memory.Close())
 }
 
-// end ends a connection. It says so if that needs no waiting.
+// end ends a connection. It sends a bye if that does not block.
 func (c *connection) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

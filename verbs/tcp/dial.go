@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// The pauses of a side that is short grow from one to the other.
+	// The pauses of a side that is short of resources grow from shortestPause to longestPause.
 	shortestPause = 5 * time.Millisecond
 	longestPause  = 100 * time.Millisecond
-	// A peer that ends the connection before the proof is over, as it does where many come at once, is called again, at
-	// most maxCalls times within Options.HandshakeLimit. The pauses between grow from firstRest to longestRest, so that
-	// the many come apart, and take 5 s together: a peer that ends 16 calls is not merely crowded.
+	// A peer that ends the connection before the proof is over, as a full one does, is called again, at most maxCalls
+	// times within Options.HandshakeLimit. The pauses grow from firstRest to longestRest, so that callers spread out.
+	// Together they take 5 s: a peer that ends 16 calls is not merely full.
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond
@@ -69,7 +69,7 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	return q, nil
 }
 
-// dial is the handshake of the side that calls.
+// dial is the handshake of the calling side.
 func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, error) {
 	hostPort, id, shared, err := parseAddress(address)
 	if err != nil {
@@ -83,7 +83,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 		case err == nil:
 			return s, nil
 		case !again && ended != nil && ctx.Err() != nil:
-			// That the time ran out in this call says less than why the peer ended the one before.
+			// The reason why the peer ended the previous call says more than the timeout of this one.
 			return fail(fmt.Errorf("%w; it ended the call before: %w", err, ended))
 		case !again || calls == maxCalls:
 			return fail(err)
@@ -97,7 +97,7 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 	}
 }
 
-// unconnected is the error of a dial that has ended with err.
+// unconnected returns the error of a dial that has ended with err.
 func (o *door) unconnected(ctx context.Context, hostPort string, err error) error {
 	class := netcall.Class(err)
 	if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
@@ -109,12 +109,12 @@ func (o *door) unconnected(ctx context.Context, hostPort string, err error) erro
 	return refused("connecting to "+hostPort, fmt.Errorf("%w: %w", class, err))
 }
 
-// try calls once. It may be tried again if the peer has ended the connection and learned
-// nothing of it.
+// try calls once. again reports whether the peer has ended the connection without having learned anything from it, so
+// that another call makes sense.
 func (o *door) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
 	conn, err := call(ctx, hostPort)
 	if err != nil {
-		// A reset may come before the call returns.
+		// A reset may arrive before the call returns.
 		return nil, proof.Ended(err), err
 	}
 	// The end of the context, early or not, ends the calls that follow.
@@ -144,7 +144,7 @@ func (o *door) try(ctx context.Context, hostPort string, id identity, shared boo
 	return s, false, nil
 }
 
-// call dials, and again where this side lacks what that takes: it may come back.
+// call dials, and again if this side is short of resources, which may become free.
 func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	var dialer net.Dialer
 	var lack error
@@ -156,7 +156,7 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 		case netcall.MayPass(err):
 			lack = netcall.Undialed(err)
 		case lack != nil && (os.IsTimeout(err) || ctx.Err() != nil):
-			// It was not the peer that took the time.
+			// This side's shortage took the time, not the peer.
 			return nil, lack
 		default:
 			return nil, netcall.Undialed(err)
@@ -169,12 +169,12 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 	}
 }
 
-// refused is the error of a system call, with the limit that it has met, if that is of descriptors.
+// refused returns the error of a system call. If it hit a limit of descriptors, the error names the limit.
 func refused(call string, err error) error {
 	return fmt.Errorf("tcp: %s: %w", call, netcall.Limited(err))
 }
 
-// prove has both sides prove the key.
+// prove makes both sides prove the key.
 func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	w, err := o.wrap(conn, hostPort)
 	if err != nil {
@@ -189,9 +189,9 @@ func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	return w, nil
 }
 
-// greet says the hello.
+// greet sends the hello.
 func (o *door) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
-	// Before the hello: from there on the peer has a connection that can break.
+	// Before the hello: after it the peer has a connection that can break.
 	s, err := takeSocket(conn)
 	if err != nil {
 		return nil, err

@@ -16,23 +16,21 @@ import (
 )
 
 const (
-	// purpose is what the proof of a key is for.
+	// purpose is the purpose of the proof of the key.
 	purpose = "rma verbs/tcp 1"
-	// maxUnproven bounds the connections that are being accepted and have not proved
-	// the key.
+	// maxUnproven bounds the connections that are being accepted and have not proved the key.
 	maxUnproven = 128
-	// maxHelloPayload is that of a hello: the identity that is meant, and the hello
-	// of Connect.
+	// maxHelloPayload is the maximum payload of a hello: the identity of the called device, and the hello of Connect.
 	maxHelloPayload = identitySize + verbs.MaxHello
 )
 
-// door is where connections are made: by a goroutine for each, in blocking calls with
-// a deadline. What is made is handed to the device.
+// door makes connections, each in a goroutine with blocking calls and a deadline. It passes finished connections to the
+// device.
 type door struct {
 	device  *device
 	options Options
 	limit   time.Duration
-	// rest is the first pause between calls. Only tests set another than firstRest.
+	// rest is the first pause between calls. Only tests change it from firstRest.
 	rest     time.Duration
 	key      []byte
 	id       identity
@@ -42,14 +40,14 @@ type door struct {
 	log      *logqueue.Limited
 	makers   sync.WaitGroup
 
-	// mu is taken before the device's and never with a connection's.
+	// mu is taken before the device's mutex and never with a connection's.
 	mu sync.Mutex
-	// hearing are the connections that peers have begun and that are not made.
+	// hearing are the connections that peers have begun and that are not finished.
 	hearing map[net.Conn]struct{}
 	closed  bool
 }
 
-// Address of the device.
+// Address returns the address of the device.
 func (o *door) Address() string { return o.address }
 
 // acceptPause is between attempts to take what this process has no descriptor for.
@@ -81,8 +79,8 @@ func (o *door) open() {
 	})
 }
 
-// keep notes a connection, so that shut can end it. It is false, and the connection
-// closed, if the device is.
+// keep records a connection, so that shut can end it. If the device is closed, keep closes the connection and returns
+// false.
 func (o *door) keep(conn net.Conn) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +92,7 @@ func (o *door) keep(conn net.Conn) bool {
 	return true
 }
 
-// release takes back what keep noted, and is false if shut has ended the connection.
+// release removes a connection that keep recorded. It returns false if shut has ended the connection.
 func (o *door) release(conn net.Conn) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -102,7 +100,7 @@ func (o *door) release(conn net.Conn) bool {
 	return !o.closed
 }
 
-// shut ends what is being made.
+// shut ends the connections that are being made.
 func (o *door) shut() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,13 +115,13 @@ func (o *door) shut() error {
 	return nil
 }
 
-// wait returns when nothing of the door runs any more, but for a Logger that blocks.
+// wait returns when no goroutine of the door runs any more, except for a Logger that blocks.
 func (o *door) wait() {
 	o.makers.Wait()
 	o.log.Close()
 }
 
-// receive makes a connection that a peer has begun.
+// receive accepts a connection that a peer has begun.
 func (o *door) receive(conn net.Conn) {
 	peer := conn.RemoteAddr().String()
 	s, id, hello, err := o.hear(conn)
@@ -148,7 +146,7 @@ func (o *door) receive(conn net.Conn) {
 	}
 }
 
-// hear is the handshake of the side that was called.
+// hear is the handshake of the called side.
 func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err error) {
 	begun := time.Now()
 	w, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
@@ -209,9 +207,8 @@ func readHello(conn net.Conn, w io.ReadWriter) ([]byte, error) {
 	return payload, nil
 }
 
-// decline tells a peer that has proved the key why its hello is none. One of another
-// version learns both from it: its own, and that of the frame, which is the first byte
-// in every version.
+// decline sends a peer that has proved the key the reason why its hello is invalid. A peer of another version learns
+// its own version and that of the frame, which is the first byte in every version.
 func decline(conn net.Conn, w io.Writer, reason string) {
 	f := frame{kind: kindReject, length: uint32(len(reason))}
 	answer := make([]byte, headerSize, headerSize+len(reason))
@@ -219,14 +216,13 @@ func decline(conn net.Conn, w io.Writer, reason string) {
 	if _, err := w.Write(append(answer, reason...)); err != nil {
 		return
 	}
-	// A socket that is closed with bytes unread takes back what it sent.
+	// Closing a socket with unread bytes discards what it sent.
 	if half, ok := conn.(*net.TCPConn); ok && half.CloseWrite() == nil {
 		_, _ = io.CopyN(io.Discard, conn, maxPayload)
 	}
 }
 
-// take hands a connection that is made over to the engine: s is the socket of conn, which
-// is not needed any more.
+// take passes a finished connection to the engine. s is the socket of conn, which is closed here.
 func (o *door) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
 	_ = conn.Close()
 	tune(s.fd, o.options.Silence, o.options.has(Reno))

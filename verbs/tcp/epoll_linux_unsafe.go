@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epollNow is epoll_wait that does not wait, so that it need not tell Go's scheduler.
-// Sound because events is of the caller's and the system writes no more entries of it
-// than it is told, before the call returns.
+// epollNow is an epoll_wait that does not wait, so that it can bypass Go's scheduler. It is sound because events
+// belongs to the caller, and the system writes at most len(events) entries before the call returns.
 func epollNow(fd int, events *[64]unix.EpollEvent) (int, error) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(fd), uintptr(unsafe.Pointer(events)), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {

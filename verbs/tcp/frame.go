@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrProtocol: the peer sent what this protocol does not allow.
+// ErrProtocol reports that the peer sent what this protocol does not allow.
 var ErrProtocol = errors.New("tcp: protocol violation")
 
 // A frame is a header of headerSize bytes, little-endian, and length bytes of payload:
@@ -14,16 +14,22 @@ var ErrProtocol = errors.New("tcp: protocol violation")
 //	 0 version u8    1 kind u8    2 flags u8    3 zero
 //	 4 length u32    payload that follows
 //	 8 request u32   the requester's number of the request, consecutive from 1
-//	12 acked u32     all requests of the other side up to this were carried out here
+//	12 acked u32     all requests of the peer up to this one were executed here
 //	16 granted u32   how many receives were ever posted here
 //	20 rkey u32
 //	24 address u64   of the request's first byte
 //	32 operand u64   see below
 //	40 compare u64   of a compare and swap
 //
-// operand is the summand or new value of an atomic, the old value of its response, the
-// length of a read, the total length of a send or write in its low half with the
-// immediate data in its high half, the status of a refusal, the reason of a bye.
+// operand is one of:
+//
+//   - the summand or new value of an atomic;
+//   - the old value of its response;
+//   - the length of a read;
+//   - the total length of a send or write in the low half, with the immediate data in the high half;
+//   - the status of a refusal;
+//   - the reason of a bye.
+//
 // Numbers and counts wrap around.
 type frame struct {
 	kind    kind
@@ -39,15 +45,15 @@ type frame struct {
 }
 
 const (
-	// version of the frames. Version 1 is the first.
+	// version is the version of the frames. Version 1 is the first.
 	version    = 1
 	headerSize = 48
-	// maxPayload of a frame. A longer message goes in several, so that what the
-	// other direction waits for is never behind all of it.
+	// maxPayload is the maximum payload of a frame. A longer message goes in several frames, so that frames of the
+	// other direction wait for at most one of them.
 	maxPayload = 256 << 10
-	// maxReads is how many reads and atomics of a connection may be unanswered.
+	// maxReads is the maximum number of unanswered reads and atomics of a connection.
 	maxReads = 64
-	// maxReason is the longest text of a rejection.
+	// maxReason is the maximum length of the text of a rejection, in bytes.
 	maxReason = 512
 )
 
@@ -65,20 +71,20 @@ const (
 	kindCompareSwap
 	kindReadResponse
 	kindAtomicResponse
-	// kindAcknowledge is for its acked and granted only, which all frames have.
+	// kindAcknowledge only carries acked and granted, which all frames have.
 	kindAcknowledge
-	// kindRefusal is the last answer: to the request that was not carried out.
+	// kindRefusal is the last response: to the request that was not executed.
 	kindRefusal
 	kindPing
-	// kindPong answers a ping, and so acknowledges all before it.
+	// kindPong responds to a ping, and so acknowledges all requests before it.
 	kindPong
-	// kindBye ends a connection on purpose.
+	// kindBye ends a connection in order.
 	kindBye
 	kinds
 )
 
 const (
-	// flagSignalled asks for an acknowledgement.
+	// flagSignalled requests an acknowledgement.
 	flagSignalled = 1 << iota
 	// flagImmediate marks a send that has immediate data.
 	flagImmediate
@@ -88,11 +94,11 @@ const (
 const (
 	byeFailed = iota
 	byeClosed
-	// byeSevered: the sender has taken its peer for dead.
+	// byeSevered: the sender presumes its peer dead.
 	byeSevered
 )
 
-// rules say what the header of a kind may have.
+// rules are the fields that the header of a kind may have.
 var rules = [kinds]struct {
 	name      string
 	flags     byte
@@ -123,7 +129,7 @@ func (k kind) String() string {
 	return rules[k].name
 }
 
-// messageOperand is the operand of a send or write.
+// messageOperand returns the operand of a send or write.
 func messageOperand(total int, immediate uint32) uint64 {
 	return uint64(uint32(total)) | uint64(immediate)<<32
 }
@@ -145,8 +151,7 @@ func (f *frame) encode(into []byte) {
 	binary.LittleEndian.PutUint64(into[40:], f.compare)
 }
 
-// decode reads the header at the start of from, and checks what can be told without
-// knowing the connection.
+// decode reads the header at the start of from. It makes the checks that do not depend on the connection.
 func (f *frame) decode(from []byte) error {
 	_ = from[headerSize-1]
 	if from[0] != version {

@@ -7,8 +7,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// health reports whether the peer still lives. Hearing and moving only set a flag; the
-// tick, which knows the time, turns it into one.
+// health is what is known about whether the peer lives. Hearing and moving only set a flag; tick, which reads the
+// clock, turns the flag into a time.
 type health struct {
 	heard, moved, pinged                 bool
 	heardAt, movedAt, pingedAt, tickedAt time.Time
@@ -33,8 +33,7 @@ func (h *health) pass(now time.Time, most time.Duration) {
 	h.tickedAt = now
 }
 
-// tick judges the peer. A rank that did not look for long itself asks first, and gives
-// the answer time.
+// tick checks the peer. A rank that has not polled for long first sends a ping, and gives the peer time to respond.
 func (c *connection) tick(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,8 +70,8 @@ func (c *connection) tick(now time.Time) {
 	}
 }
 
-// giveUp ends the connection to a peer that does not answer. The first request that
-// is on its way says so.
+// giveUp ends the connection to a peer that does not respond. The first request on its way completes with
+// StatusRetryExceeded.
 func (c *connection) giveUp(what string, after time.Duration) {
 	if q := c.pair; q != nil && q.built > 0 {
 		q.finish(verbs.StatusRetryExceeded)

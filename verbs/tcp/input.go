@@ -10,33 +10,31 @@ import (
 
 const (
 	lookAhead = 8 << 10
-	// maxReadRounds bounds how long one visit reads: others wait for theirs.
+	// maxReadRounds bounds how long one visit reads, because other connections wait.
 	maxReadRounds = 16
 )
 
-// input takes a stream of frames apart. A header, and what comes in one read with it,
-// passes through buffer; the rest of a payload is read to its place, but for a word, which
-// is stored at once. Between reads either payload is missing and buffer is empty, or buffer
-// holds a part of a header or of a word.
+// input takes a stream of frames apart. A header, and what one read returns with it, passes through buffer. The rest of
+// a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either payload
+// is missing and buffer is empty, or buffer holds part of a header or of a word.
 type input struct {
 	buffer     []byte
 	start, end int
 	vectors    [][]byte
 
-	// missing is how much of the frame's payload has not come, place where it goes.
+	// missing is how much of the frame's payload has not arrived, place where it goes.
 	missing int
 	place   place
-	// region, for placeRegion, is where it goes. offset is how much of the message is
-	// placed already.
+	// region is the destination if place is placeRegion. offset is how much of the message is already placed.
 	region *region
 	offset int
 	// reason is the text of a rejection.
 	reason []byte
 
-	// begun is the number of the last request that has begun to come, carried that
-	// of the last that was carried out.
+	// begun is the number of the last request whose frames have begun to arrive, carried that of the last request
+	// executed.
 	begun, carried uint32
-	// message is the send or write at hand, done how much of it is placed.
+	// message is the current send or write, done how much of it is placed.
 	message frame
 	open    bool
 	done    int
@@ -56,8 +54,7 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive takes what has come, as long as that is not too long, and reports whether
-// anything had.
+// receive processes input, for a bounded time, and reports whether there was any.
 func (c *connection) receive() (some bool) {
 	for range maxReadRounds {
 		n, room, err := c.read()
@@ -77,13 +74,13 @@ func (c *connection) receive() (some bool) {
 			return some
 		}
 	}
-	// The stream may have it already, where no socket tells of it.
+	// The stream may already have buffered the input, which no socket reports.
 	c.wantVisit()
 	c.device.channel.Ring()
 	return true
 }
 
-// read reads once and tells how many bytes it got and how many it had room for.
+// read reads once. It returns how many bytes it got and how many it had room for.
 func (c *connection) read() (n, room int, err error) {
 	in := &c.in
 	if c.phase == phaseParting {
@@ -101,7 +98,7 @@ func (c *connection) read() (n, room int, err error) {
 	}
 	missing := in.missing
 	if missing >= lookAhead && c.device.options.has(HeaderReads) {
-		// What is likely to follow a long payload is another, which goes to its place.
+		// A long payload is likely followed by another, which is to be read directly to its destination.
 		rest = rest[:headerSize]
 	}
 	vectors = append(vectors, rest)
@@ -117,17 +114,16 @@ func (c *connection) read() (n, room int, err error) {
 	return n, missing + len(rest), err
 }
 
-// wordBytes are written at once where they are aligned.
+// wordBytes is the length of a write that is stored at once if it is aligned.
 const wordBytes = 8
 
-// word reports whether what is missing is a write that is as long as a word, and all of it.
+// word reports whether the missing payload is the whole of a write of one word.
 func (in *input) word() bool {
 	return in.missing == wordBytes && in.place == placeRegion && in.message.total() == wordBytes
 }
 
-// borrow appends to vectors where the next n bytes of the payload go. Memory of a
-// region is held until giveBack. It is not ok if the region has ended: that refuses
-// the request.
+// borrow appends to vectors the destinations of the next n bytes of the payload. It holds the memory of a region until
+// giveBack. If the region has ended, borrow refuses the request and ok is false.
 func (c *connection) borrow(vectors [][]byte, n int) ([][]byte, bool) {
 	in := &c.in
 	switch in.place {
@@ -154,7 +150,7 @@ func (c *connection) giveBack() {
 	}
 }
 
-// placed counts n bytes of payload that are in their place.
+// placed counts n bytes of payload as placed.
 func (c *connection) placed(n int) {
 	in := &c.in
 	in.missing -= n
@@ -211,7 +207,7 @@ func (c *connection) process() {
 	in.start = 0
 }
 
-// take does what a header says.
+// take acts on a header.
 func (c *connection) take(f *frame) {
 	if !c.count(f) {
 		return
@@ -251,7 +247,7 @@ func (c *connection) takeReady(f *frame) {
 	}
 }
 
-// count takes what every header tells of requests and receives.
+// count processes the counters that every header carries.
 func (c *connection) count(f *frame) bool {
 	n := &c.requests
 	if f.acked-n.acked > c.out.through-n.acked {
@@ -270,7 +266,7 @@ func (c *connection) count(f *frame) bool {
 	return c.phase < phaseParting
 }
 
-// expect makes the frame's payload go to a place.
+// expect directs the frame's payload to a place.
 func (c *connection) expect(f *frame, to place, offset int) {
 	c.in.place, c.in.offset, c.in.missing = to, offset, int(f.length)
 	if f.length == 0 {
@@ -278,7 +274,7 @@ func (c *connection) expect(f *frame, to place, offset int) {
 	}
 }
 
-// payloadDone does what there is to do when a frame is complete.
+// payloadDone finishes a frame whose payload is complete.
 func (c *connection) payloadDone() {
 	switch place := c.in.place; {
 	case place == placeResponse:
@@ -320,7 +316,7 @@ func appendPart(vectors [][]byte, segments []verbs.Segment, skip, n int) [][]byt
 	return vectors
 }
 
-// printable is a text of the peer's for a message.
+// printable returns a text of the peer in printable form, for a message.
 func printable(text []byte) string {
 	quoted := fmt.Sprintf("%+q", text)
 	return quoted[1 : len(quoted)-1]

@@ -19,47 +19,42 @@ import (
 	"github.com/onesided/rma/verbs/shm"
 )
 
-// Options of a device.
+// Options are the options of a device.
 type Options struct {
-	// Listen is the host and port where peers connect. The port may be 0. Empty is
-	// port 0 of the loopback address.
+	// Listen is the host and port to which peers connect. The port may be 0. If empty, it is port 0 of the loopback
+	// address.
 	Listen string
-	// Advertise is the host, or host and port, that peers use instead of Listen's. It
-	// is needed where Listen names no single host.
+	// Advertise is the host, or host and port, that peers use instead of Listen's. It is required if Listen names no
+	// single host.
 	Advertise string
-	// Port, if it is not nil, is where peers connect in place of Listen, as those of other devices do.
+	// Port, if it is not nil, is where peers connect instead of Listen. Several devices may share it.
 	Port *Port
-	// Key is the job's secret, 16 to 512 random bytes: see proof.NewKey. Without one
-	// any process that reaches the port may connect; that is allowed only where
-	// Listen is a loopback address.
+	// Key is the job's secret, 16 to 512 random bytes. Without a key any process that reaches the port may connect.
+	// That is allowed only if Listen is a loopback address.
 	Key []byte
-	// TLS, if it is not nil, encrypts all connections, with TLS 1.3 or later. It is of
-	// both roles: it needs a certificate, and what the peers' are checked with. Where
-	// ServerName is empty the host of the peer's address is the name that its
-	// certificate must have.
+	// TLS, if it is not nil, encrypts all connections, with TLS 1.3 or later. It is used in both roles: it needs a
+	// certificate, and what is needed to verify the peers' certificates. If ServerName is empty, the peer's certificate
+	// must be for the host of the peer's address.
 	TLS *tls.Config
 	// Silence is after how long without a word a peer is given up, and how long it
 	// may leave what was sent unread. Each time between two polls of this side counts for at most a fifth of
 	// Silence, because this side may have been stopped. A rank that polls less often than five times in Silence therefore needs up to six polls
 	// to give up a dead peer. Zero is 10 seconds.
 	Silence time.Duration
-	// HandshakeLimit bounds the time in which a connection must be made and have
-	// proven the key. Zero is 5 seconds, or Silence where that is less: a peer that
-	// cannot be reached is no other than one that is silent.
+	// HandshakeLimit bounds the time to make a connection and prove the key. Zero means 5 seconds, or Silence if that
+	// is less.
 	HandshakeLimit time.Duration
-	// Logger is told of connections that were refused: once a minute for each host and
-	// kind of failure, with how many there were. One that blocks holds up nothing. Nil
-	// logs nothing.
+	// Logger logs rejected connections: once per minute for each host and kind of failure, with their number. A Logger
+	// that blocks delays nothing else. Nil logs nothing.
 	Logger *slog.Logger
-	// Without are optimizations to do without.
+	// Without is the set of optimizations to switch off.
 	Without Optimization
 }
 
 const (
 	defaultSilence   = 10 * time.Second
 	defaultHandshake = 5 * time.Second
-	// minLimit is the shortest Silence or HandshakeLimit: below, what is judged is
-	// how busy the machine is.
+	// minLimit is the shortest Silence or HandshakeLimit. A shorter limit would measure how busy the machine is.
 	minLimit = 50 * time.Millisecond
 )
 
@@ -113,8 +108,7 @@ func Open(options Options) (verbs.Device, error) {
 
 const identitySize = 8
 
-// identity is part of a device's address, so that one that listens later at the same
-// port is not taken for it.
+// identity is part of a device's address, so that a later device at the same port is not mistaken for it.
 type identity [identitySize]byte
 
 // parseAddress takes an address of a device apart.
@@ -135,8 +129,8 @@ func parseAddress(address string) (hostPort string, id identity, shared bool, er
 	return hostPort, id, shared, nil
 }
 
-// Through is the address of a device at a [Port] for a peer that reaches the Port at a host:port, whatever it is
-// called where it listens. Other addresses stay as they are.
+// Through returns the address of a device at a [Port] for a peer that reaches the Port at hostPort, whatever the Port's
+// own address is. Other addresses are returned unchanged.
 func Through(hostPort, address string) string {
 	if _, id, shared, err := parseAddress(address); err == nil && shared {
 		return hostPort + "/" + hex.EncodeToString(id[:]) + sharedMark
@@ -144,7 +138,7 @@ func Through(hostPort, address string) string {
 	return address
 }
 
-// prepare listens, and finds the device's address.
+// prepare listens, and sets the device's address.
 func (o *door) prepare() error {
 	options := &o.options
 	if options.TLS != nil {
@@ -173,7 +167,7 @@ func (o *door) prepare() error {
 	return nil
 }
 
-// name finds the address that peers use.
+// name sets the address that peers use.
 func (o *door) name() error {
 	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
 	if err != nil {
@@ -208,5 +202,5 @@ func (o *door) name() error {
 	return nil
 }
 
-// keyOfNobody is the length of the key that stands for none.
+// keyOfNobody is the length of the key that stands for no key.
 const keyOfNobody = 32

@@ -1,33 +1,31 @@
 package tcp
 
-// An Optimization is one that Options.Without leaves out, so that it can be measured
-// against its absence.
+// An Optimization is an optimization that Options.Without can switch off, to measure its effect.
 type Optimization uint16
 
 const (
-	// Batches send several requests and answers by one system call.
+	// Batches sends several requests and responses in one system call.
 	Batches Optimization = 1 << iota
-	// Favour looks at the connection that was heard last oftener than at the others.
+	// Favour polls the connection that was heard last more often than the others.
 	Favour
-	// Dwelling looks at that connection dwellLooks times in a poll, if Dwell says so.
+	// Dwelling polls that connection several times in a poll, if Dwell is on.
 	Dwelling
-	// HeaderReads read the header that follows a long payload alone, so that the next
-	// long payload goes to its place and none of it through a buffer.
+	// HeaderReads reads the header that follows a long payload alone, so that the next long payload is read directly to
+	// its destination.
 	HeaderReads
 	// FewSockets waits for few sockets without epoll, on systems that have it.
 	FewSockets
-	// Copies of payloads of up to 512 bytes go behind their header; else all go as
-	// vectors.
+	// Copies copies payloads of at most 512 bytes after their header. Without it all payloads are passed as vectors.
 	Copies
-	// Reno has connections within a machine keep to the oldest congestion control: nothing is
-	// congested there, and others measure and pace what is sent. For Linux.
+	// Reno makes connections within a machine use the oldest congestion control. Nothing is congested there, and other
+	// algorithms measure and pace the output. It is for Linux.
 	Reno
-	// Riding has the acknowledgement of a message wait, until the next poll or 50 ms, for a frame that
-	// goes to its sender anyway.
+	// Riding delays the acknowledgement of a message until the next poll, at most 50 ms, so that another frame to its
+	// sender can carry it.
 	Riding
 
 	allOptimizations = Batches | Favour | Dwelling | HeaderReads | FewSockets | Copies | Reno | Riding
 )
 
-// has reports whether an optimization is not left out.
+// has reports whether an optimization is on.
 func (o *Options) has(one Optimization) bool { return o.Without&one == 0 }

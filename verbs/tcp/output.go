@@ -11,33 +11,31 @@ import (
 
 const (
 	scratchBytes = 8 << 10
-	// smallPayload is up to where a payload is copied behind its header: the system
-	// takes longer for an entry of its list.
+	// smallPayload is the longest payload that is copied after its header, because the system takes longer for an entry
+	// of its list.
 	smallPayload = 512
-	// batchBytes is what a batch has that gets no more frames. The last two, an answer and
-	// a request, may have made it longer by a payload each.
+	// batchBytes is the length from which on a batch gets no more frames. The last two, a response and a request, may
+	// each exceed it by a payload.
 	batchBytes = 1 << 20
-	// maxWriteRounds bounds how many batches one visit sends, visitBytes how long they are
-	// without the last: others wait for theirs.
+	// maxWriteRounds bounds how many batches one visit sends, visitBytes their length without the last, because other
+	// connections wait.
 	maxWriteRounds = 16
 	visitBytes     = 4 << 20
 )
 
-// output makes batches of frames. A batch is made when the one before has left, and
-// leaves as it was made.
+// output makes batches of frames. A batch is made when the previous one has left. It leaves as it was made.
 type output struct {
-	// scratch has the headers and small payloads, vectors all of the batch, in order.
-	// Those from first on have not left.
+	// scratch has the headers and small payloads, vectors all of the batch, in order. The vectors from first on have
+	// not left.
 	scratch []byte
 	vectors [][]byte
 	first   int
 	bytes   int
-	// joined: the last vector ends where the next of scratch begins.
+	// joined: the last vector ends where the next bytes of scratch begin.
 	joined bool
-	// loan is the region that vectors may lie in, of the peer's reads.
+	// loan is the region, of the peer's reads, in which vectors may lie.
 	loan *region
-	// through is the last request of this side that is wholly in a batch, left the
-	// last whose batches have all left.
+	// through is the last request of this side that is wholly in a batch, left the last whose batches have all left.
 	through, left uint32
 
 	// What is owed to the peer:
@@ -47,12 +45,11 @@ type output struct {
 	refused                         bool
 	refusal                         frame
 	bye                             uint64
-	// written: what is not acknowledged has a write among it.
+	// written: the unacknowledged requests include a write.
 	written bool
-	// said: the last word is in a batch, ended: it has left, broken: nothing leaves
-	// any more.
+	// said: the last frame is in a batch. ended: it has left. broken: nothing leaves any more.
 	said, ended, broken bool
-	// cause is why nothing leaves: who reads afterwards is not told again.
+	// cause is why nothing leaves. A later read does not report it again.
 	cause error
 }
 
@@ -65,7 +62,7 @@ func (c *connection) stuck() bool {
 	return c.out.first < len(c.out.vectors) || c.stream != nil && c.stream.pending()
 }
 
-// transmit sends what can go.
+// transmit sends what can be sent.
 func (c *connection) transmit() {
 	bytes := 0
 	for round := 0; c.stream != nil; round++ {
@@ -92,13 +89,12 @@ func (c *connection) transmit() {
 	}
 }
 
-// fewBlocked connections are tried again at each look.
+// fewBlocked is the number of blocked connections that each poll tries again.
 const fewBlocked = 2
 
-// block marks a connection whose output waits for room. Who drives looks at those
-// again and again; but the poller has to tell who sleeps, and where they are many.
-// The mark comes before the look for sleepers, and a sleeper announces itself before it
-// looks for marks, so one sees the other.
+// block marks a connection whose output waits for room. The driver polls few such connections itself; the poller must
+// wake sleepers, and handles many. The store of the mark precedes the load of sleepers here, and a sleeper's
+// announcement precedes its load of marks; so one sees the other.
 func (c *connection) block() {
 	if c.stream == nil {
 		return
@@ -121,7 +117,7 @@ func (c *connection) unblock() {
 	}
 }
 
-// arm makes the poller wait for room for output, or not.
+// arm sets whether the poller waits for room for output.
 func (c *connection) arm(output bool) {
 	if c.armed != output && c.stream != nil {
 		c.armed = output
@@ -129,11 +125,11 @@ func (c *connection) arm(output bool) {
 	}
 }
 
-// write sends the batch as far as it goes, and reports whether all of it has left.
+// write sends the batch as far as possible, and reports whether all of it has left.
 func (c *connection) write() bool {
 	o := &c.out
 	if o.loan != nil && !o.loan.keep() {
-		// The frame that promised the bytes has begun to leave: it cannot be taken back.
+		// The frame that promised the bytes has begun to leave and cannot be taken back.
 		c.fail(errWithdrawn, partAtOnce)
 		return true
 	}
@@ -144,7 +140,7 @@ func (c *connection) write() bool {
 	switch {
 	case err == nil:
 	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ETIMEDOUT):
-		// What the peer said last may still be unread: reading finds the end.
+		// The peer's last frames may still be unread. The end is found by reading.
 		o.drop()
 		o.broken, o.cause = true, err
 		return true
@@ -185,8 +181,8 @@ func (o *output) drop() {
 	o.first, o.bytes, o.joined, o.loan = 0, 0, false, nil
 }
 
-// settle makes what is left of the batch a copy, because its memory is the owners'
-// again. It is false if that is gone already.
+// settle copies what is left of the batch, because its memory belongs to the owners again. It returns false if the
+// memory is already gone.
 func (c *connection) settle() bool {
 	o := &c.out
 	if !o.refused {
@@ -195,7 +191,7 @@ func (c *connection) settle() bool {
 	return !c.stuck() || c.detach()
 }
 
-// detach makes what is left of the batch a copy. It is false if its memory is gone.
+// detach copies what is left of the batch. It returns false if its memory is gone.
 func (c *connection) detach() bool {
 	o := &c.out
 	if o.loan != nil && !o.loan.keep() {
@@ -220,7 +216,7 @@ func (c *connection) fill() bool {
 	}
 	c.fillControl()
 	if c.phase == phaseReady || c.phase == phaseParting {
-		// Answers and requests take turns, so that neither direction waits for the other.
+		// Responses and requests alternate, so that neither direction waits for the other.
 		for o.roomy() && (o.bytes == 0 || c.device.options.has(Batches)) {
 			answered := c.fillAnswer()
 			asked := c.phase == phaseReady && c.fillRequest()
@@ -243,7 +239,7 @@ func (o *output) roomy() bool {
 		len(o.vectors)+2*(maxSegments+2) <= cap(o.vectors)
 }
 
-// fillControl adds what is not of requests.
+// fillControl adds the frames that belong to no request.
 func (c *connection) fillControl() {
 	o := &c.out
 	if o.accept {
@@ -260,7 +256,7 @@ func (c *connection) fillControl() {
 	}
 }
 
-// fillLast adds the last words, when the answers before them are in a batch.
+// fillLast adds the last frames, once the responses before them are in a batch.
 func (c *connection) fillLast() {
 	o := &c.out
 	if c.answers.count > 0 || !o.roomy() {
@@ -293,7 +289,7 @@ func (o *output) grow(n int) []byte {
 	return o.scratch[at:]
 }
 
-// put adds a header, which carries what is owed of acknowledgements and grants.
+// put adds a header, which carries the pending acknowledgements and grants.
 func (c *connection) put(f *frame) {
 	f.acked, f.granted = c.in.carried, c.requests.posted
 	c.requests.announced = f.granted
@@ -332,8 +328,8 @@ func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
 	}
 }
 
-// putRegion adds a header and its payload, bytes of a region, or old in place of them.
-// It is false, and adds nothing, if the region has ended.
+// putRegion adds a header and its payload: bytes of a region, or old instead. It returns false, and adds nothing, if
+// the region has ended.
 func (c *connection) putRegion(f *frame, r *region, address uint64, old []byte) bool {
 	o, n := &c.out, int(f.length)
 	memory, ok := r.hold(address, n)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// polled are sockets that poll(2) is asked about, and the numbers of their slots.
+// polled are the sockets of a poll(2), and the numbers of their slots.
 type polled struct {
 	mu    sync.Mutex
 	fds   []unix.PollFd
@@ -21,7 +21,7 @@ func (p *polled) add(fd, slot int) {
 	p.slots = append(p.slots, int32(slot))
 }
 
-// watch says whether room for output is waited for, too.
+// watch sets whether to wait for room for output too.
 func (p *polled) watch(fd int, output bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,12 +41,12 @@ func (p *polled) remove(fd int) {
 	}
 }
 
-// index is where a socket is, -1 if it is not there.
+// index returns the index of a socket, or -1.
 func (p *polled) index(fd int) int {
 	return slices.IndexFunc(p.fds, func(one unix.PollFd) bool { return one.Fd == int32(fd) })
 }
 
-// appendTo gives what to ask for.
+// appendTo appends the entries for poll(2).
 func (p *polled) appendTo(fds []unix.PollFd) []unix.PollFd {
 	p.mu.Lock()
 	defer p.mu.Unlock()

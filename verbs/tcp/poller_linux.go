@@ -9,25 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fewSockets are asked themselves.
+// fewSockets is the number of sockets that are polled without epoll.
 const fewSockets = 4
 
-// poller tells which sockets have something. While they are few it has them all read, and
-// sleepers wait for each: a socket that epoll knows takes longer to receive. From then
-// on it asks epoll, level-triggered: what was not read is told again, so that no wake-up
-// depends on who read how far.
+// poller finds the sockets that have something. While they are few, all are read and sleepers poll each: a socket in an
+// epoll takes longer to receive. With more sockets it uses epoll, level-triggered: what was not read is reported again,
+// so that no wake-up depends on how far a reader has read.
 type poller struct {
 	fd int
 	// events is for ready, which one goroutine calls at a time.
 	events [64]unix.EpollEvent
 
-	// few has the first sockets, until many tells that all are epoll's, which changes
-	// once. add, watch and remove are called under the device's mutex.
+	// few has the first sockets. many is set, once, when all sockets have moved to epoll. add, watch and remove are
+	// called under the device's mutex.
 	few  polled
 	many atomic.Bool
 }
 
-// open is told whether few sockets are asked themselves.
+// open opens the poller. few sets whether few sockets are polled without epoll.
 func (p *poller) open(few bool) error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -40,8 +39,7 @@ func (p *poller) open(few bool) error {
 
 func (p *poller) close() { _ = unix.Close(p.fd) }
 
-// add makes a socket known under the number of its slot. Who sleeps already may not
-// know it: the caller rings.
+// add adds a socket under the number of its slot. Current sleepers may not know it, so the caller rings.
 func (p *poller) add(fd int, slot int) error {
 	if !p.many.Load() {
 		if len(p.few.fds) < fewSockets {
@@ -58,8 +56,8 @@ func (p *poller) add(fd int, slot int) error {
 	return p.control(unix.EPOLL_CTL_ADD, fd, slot, false)
 }
 
-// move makes one of the few epoll's. An attempt that failed at another may have done so,
-// and since then have slots changed, and what is waited for.
+// move moves one of the few sockets to epoll. An earlier attempt that failed at another socket may already have moved
+// it. Since then its slot and its events may have changed.
 func (p *poller) move(fd, slot int, output bool) error {
 	err := p.control(unix.EPOLL_CTL_ADD, fd, slot, output)
 	if errors.Is(err, unix.EEXIST) {
@@ -79,11 +77,10 @@ func (p *poller) control(call, fd, slot int, output bool) error {
 	return nil
 }
 
-// watch says whether room for output is waited for, too. Who sleeps already may not hear
-// of it: the caller rings.
+// watch sets whether to wait for room for output too. Current sleepers may not notice, so the caller rings.
 func (p *poller) watch(fd int, slot int, output bool) {
 	if p.many.Load() {
-		// It cannot fail for a descriptor that was added.
+		// MOD cannot fail for a descriptor that was added.
 		_ = p.control(unix.EPOLL_CTL_MOD, fd, slot, output)
 	} else {
 		p.few.watch(fd, output)
@@ -98,7 +95,7 @@ func (p *poller) remove(fd int) {
 	}
 }
 
-// ready gives the slots of sockets that may have something, without waiting.
+// ready returns the slots of sockets that may have something, without waiting.
 func (p *poller) ready(into []int32) []int32 {
 	if !p.many.Load() {
 		p.few.mu.Lock()
@@ -115,9 +112,9 @@ func (p *poller) ready(into []int32) []int32 {
 	return into
 }
 
-// seat is a sleeper's own descriptor.
+// seat is a descriptor of one sleeper.
 type seat struct {
-	// fds are it, and what else is waited for.
+	// fds are the seat's descriptor and what else is waited for.
 	fds     [1 + fewSockets]unix.PollFd
 	timeout unix.Timespec
 	rung    bool
@@ -153,8 +150,8 @@ func (s *seat) hush() {
 
 func (s *seat) close() { _ = unix.Close(int(s.fds[0].Fd)) }
 
-// wait returns when the seat was rung, a socket has something, limit is over if it is
-// not negative, or a signal came: sleepers look again anyway.
+// wait returns when the seat was rung, a socket has something, a non-negative limit is over, or a signal arrived.
+// Sleepers check again in any case.
 func (s *seat) wait(p *poller, limit time.Duration) {
 	var timeout *unix.Timespec
 	if limit >= 0 {

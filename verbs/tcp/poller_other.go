@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller tells which sockets have something, by poll(2) over all of them.
+// poller finds the sockets that have something, by poll(2) over all of them.
 type poller struct {
 	sockets polled
 	scratch []unix.PollFd // of ready, which one goroutine calls at a time
 }
 
-// open is told whether few sockets are asked themselves, as all are.
+// open ignores few, because poll(2) is used in both cases.
 func (p *poller) open(bool) error { return nil }
 func (p *poller) close()          {}
 
-// add makes a socket known under the number of its slot. Who sleeps already does not
-// know it: the caller rings.
+// add adds a socket under the number of its slot. Current sleepers do not know it, so the caller rings.
 func (p *poller) add(fd int, slot int) error {
 	p.sockets.add(fd, slot)
 	return nil
@@ -30,7 +29,7 @@ func (p *poller) add(fd int, slot int) error {
 func (p *poller) watch(fd int, _ int, output bool) { p.sockets.watch(fd, output) }
 func (p *poller) remove(fd int)                    { p.sockets.remove(fd) }
 
-// ready gives the slots of sockets that have something, without waiting.
+// ready returns the slots of sockets that have something, without waiting.
 func (p *poller) ready(into []int32) []int32 {
 	p.sockets.mu.Lock()
 	defer p.sockets.mu.Unlock()
@@ -46,7 +45,7 @@ func (p *poller) ready(into []int32) []int32 {
 	return into
 }
 
-// seat is a sleeper's own pipe.
+// seat is a pipe of one sleeper.
 type seat struct {
 	ends [2]int
 	fds  []unix.PollFd
@@ -86,8 +85,8 @@ func (s *seat) close() {
 	_ = unix.Close(s.ends[1])
 }
 
-// wait returns when the seat was rung, a socket has something, limit is over if it is
-// not negative, or a signal came: sleepers look again anyway.
+// wait returns when the seat was rung, a socket has something, a non-negative limit is over, or a signal arrived.
+// Sleepers check again in any case.
 func (s *seat) wait(p *poller, limit time.Duration) {
 	s.fds = p.sockets.appendTo(append(s.fds[:0], unix.PollFd{Fd: int32(s.ends[0]), Events: unix.POLLIN}))
 	timeout := -1

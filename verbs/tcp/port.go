@@ -11,12 +11,12 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// A Port is one listening socket at which several devices of a process are reached (Options.Port), and whoever
-// else listens there. Who calls a device says first which one, in a preamble. A connection that begins with anything
-// else is one for Accept.
+// A Port is one listening socket that several devices of a process share (Options.Port). Other protocols may share it
+// too. A peer that calls a device first names the device in a preamble. A connection that begins with anything else is
+// returned by Accept.
 type Port struct {
 	listener net.Listener
-	// unproven has the connections that have not said for which device they are, nor proved a key: see Hear.
+	// unproven has the connections that have neither named their device nor proved a key: see Hear.
 	unproven *proof.Room
 	others   chan net.Conn
 	closing  chan struct{}
@@ -28,32 +28,31 @@ type Port struct {
 }
 
 const (
-	// preamble is what a connection to a device at a Port begins with, before its identity.
+	// preamble is what a connection to a device at a Port begins with; the identity of the device follows.
 	preamble = "RMA tcp port 1\r\n"
-	// absent answers a preamble whose device is not at the Port. Neither a proof nor TLS begins
-	// with it.
+	// absent is the response to a preamble whose device is not at the Port. Neither a proof nor TLS begins with it.
 	absent = 0
 	// sharedMark ends the address of a device at a Port.
 	sharedMark = "/port"
-	// sortingLimit bounds the time until a connection has said for whom it is.
+	// sortingLimit bounds the time until a connection has named its device.
 	sortingLimit = 5 * time.Second
 	// mostArrived bounds the connections of a device that it has not accepted.
 	mostArrived = 64
 )
 
-// NewPort makes a Port of a listener, which it closes.
+// NewPort returns a Port over a listener, which the Port closes.
 func NewPort(listener net.Listener) *Port {
 	p := &Port{listener: listener, unproven: proof.NewRoom(maxUnproven), others: make(chan net.Conn), closing: make(chan struct{}), devices: make(map[identity]*entrance)}
 	p.sorting.Go(p.sort)
 	return p
 }
 
-// Addr is the listener's.
+// Addr returns the listener's address.
 func (p *Port) Addr() net.Addr { return p.listener.Addr() }
 
-// Accept gives the next connection that is for no device. It makes the Port a net.Listener. Until Hear has returned, or the
-// connection is closed, it is one of a bounded number of those that have proved nothing, and the Port may close it for
-// another.
+// Accept returns the next connection that is for no device. It makes the Port a net.Listener. Until Hear has returned,
+// or the connection is closed, it counts as unproven: the number of such connections is bounded, and the Port may close
+// it for another.
 func (p *Port) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.others:
@@ -63,7 +62,7 @@ func (p *Port) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends listening, also that of the devices: connections that they have stay.
+// Close stops listening, also for the devices. Existing connections stay.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -86,7 +85,7 @@ func (p *Port) sort() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Out of descriptors, most likely: some may come back.
+			// Most likely the process is out of descriptors, which may become free.
 			p.unproven.MakeRoom()
 			select {
 			case <-p.closing:
@@ -103,8 +102,8 @@ func (p *Port) sort() {
 	}
 }
 
-// direct gives a connection to whom it is for. It has its seat until then, or until it is declined: the seats bound how
-// many wait for either.
+// direct passes a connection to its device or to Accept. The connection keeps its seat until then, or until it is
+// declined. So the seats bound how many connections wait for either.
 func (p *Port) direct(conn net.Conn) bool {
 	said, err := p.listen(conn)
 	if err != nil {
@@ -130,7 +129,8 @@ func (p *Port) direct(conn net.Conn) bool {
 	return false
 }
 
-// Hear has the peer of a connection that Accept gave prove a key, as [proof.Room.Hear] does.
+// Hear has the peer of a connection of Accept prove a key, and returns what over made of the connection. Both sides
+// name the same purpose. The connection does not count as unproven afterwards.
 func (p *Port) Hear(conn net.Conn, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	if begun, ok := conn.(*begunConn); ok {
 		conn = begun.Conn
@@ -138,15 +138,14 @@ func (p *Port) Hear(conn net.Conn, over func() (io.ReadWriter, error), key []byt
 	return p.unproven.Hear(conn, over, key, purpose)
 }
 
-// deviceOf returns the device that a preamble asks for, or nil.
+// deviceOf returns the device that a preamble names, or nil.
 func (p *Port) deviceOf(said []byte) *entrance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.devices[identity(said[len(preamble):])]
 }
 
-// decline tells a peer that its device is not here. Hung up on without a word, it would call again,
-// as a peer does that had to make room.
+// decline tells a peer that its device is not here. If the connection were closed silently, the peer would call again.
 func (p *Port) decline(conn net.Conn) {
 	if conn.SetDeadline(time.Now().Add(sortingLimit)) != nil {
 		return
@@ -154,13 +153,13 @@ func (p *Port) decline(conn net.Conn) {
 	if _, err := conn.Write([]byte{absent}); err != nil {
 		return
 	}
-	// A socket that is closed with bytes unread takes back what it sent.
+	// Closing a socket with unread bytes discards what it sent.
 	if half, ok := conn.(*net.TCPConn); ok && half.CloseWrite() == nil {
 		_, _ = io.CopyN(io.Discard, conn, maxPayload)
 	}
 }
 
-// listen reads the preamble and the identity behind it, or what there is in place of them.
+// listen reads the preamble and the identity after it, or what there is instead.
 func (p *Port) listen(conn net.Conn) ([]byte, error) {
 	if err := conn.SetDeadline(time.Now().Add(sortingLimit)); err != nil {
 		return nil, err
@@ -178,7 +177,7 @@ func (p *Port) listen(conn net.Conn) ([]byte, error) {
 	return said, conn.SetDeadline(time.Time{})
 }
 
-// A begunConn is a connection of which something was read.
+// A begunConn is a connection from which something was read.
 type begunConn struct {
 	net.Conn
 	port *Port
@@ -198,7 +197,7 @@ func (c *begunConn) Read(into []byte) (int, error) {
 	return c.Conn.Read(into)
 }
 
-// An entrance is a Port as a device has it.
+// An entrance is a device's view of a Port.
 type entrance struct {
 	port    *Port
 	id      identity
@@ -207,7 +206,7 @@ type entrance struct {
 	once    sync.Once
 }
 
-// enter makes a device known.
+// enter registers a device.
 func (p *Port) enter(id identity) (*entrance, error) {
 	e := &entrance{port: p, id: id, arrived: make(chan net.Conn, mostArrived), closing: make(chan struct{})}
 	p.mu.Lock()
@@ -219,7 +218,7 @@ func (p *Port) enter(id identity) (*entrance, error) {
 	return e, nil
 }
 
-// give has the device accept a connection, if it does not have too many of them.
+// give queues a connection for the device to accept, unless too many wait.
 func (e *entrance) give(conn net.Conn) bool {
 	e.port.mu.Lock()
 	defer e.port.mu.Unlock()
@@ -245,7 +244,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 	}
 }
 
-// Close has the device listen no more.
+// Close stops listening for the device.
 func (e *entrance) Close() error {
 	e.once.Do(func() {
 		e.port.mu.Lock()
@@ -264,10 +263,10 @@ func (e *entrance) Close() error {
 	return nil
 }
 
-// errAbsent ends the calls to a device that is not at its Port.
+// errAbsent is the error of a call to a device that is not at its Port.
 var errAbsent = errors.New("no such device is at the port")
 
-// A throughConn is a connection through a Port to a device, before the device has said anything.
+// A throughConn is a connection through a Port to a device, before the device has sent anything.
 type throughConn struct {
 	net.Conn
 	heard bool
@@ -283,7 +282,7 @@ func (c *throughConn) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// callThrough says for which device a connection is.
+// callThrough names the device that a connection is for.
 func callThrough(conn io.Writer, id identity) error {
 	_, err := conn.Write(append([]byte(preamble), id[:]...))
 	return err

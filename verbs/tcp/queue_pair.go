@@ -29,19 +29,18 @@ type queuePair struct {
 	err    error
 	closed bool
 
-	// sends are the requests that are outstanding. The first built of them are
-	// wholly in batches; offset is how much of the next is.
+	// sends are the outstanding requests. The first built of them are wholly in batches. offset is how much of the next
+	// one is.
 	sends     []request
 	sendFirst int
 	sendCount int
 	built     int
 	offset    int
-	// uncovered counts unsignalled requests that took effect and that no completion
-	// has answered for.
+	// uncovered counts unsignalled requests that took effect and that no completion covers yet.
 	uncovered int
 	// firstNumber is the number of the first request.
 	firstNumber uint32
-	// unread are the places of the reads and atomics that are built and not answered.
+	// unread are the indices of the reads and atomics that are built and not answered.
 	unread      [maxReads]uint32
 	unreadFirst int
 	unreadCount int
@@ -53,12 +52,12 @@ type queuePair struct {
 	receiveCount int
 }
 
-// request is a work request that is outstanding. Its slices are reused.
+// request is an outstanding work request. Its slices are reused.
 type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// arrived is how much of a read is here, answered that all is.
+	// arrived is how much of a read has arrived. answered: all of it has.
 	arrived  int
 	answered bool
 }
@@ -87,7 +86,7 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 	}
 	q := &queuePair{device: d, conn: c, sendCQ: sendCQ, recvCQ: recvCQ, firstNumber: 1,
 		sends: make([]request, config.MaxSends), receives: make([]posted, config.MaxReceives)}
-	// A queue pair that has its number may be closed, with the device.
+	// Once the queue pair has its number, Close of the device may close it.
 	if !completion.Attach(sendCQ.held, recvCQ.held) {
 		return nil, errClosedQueue
 	}
@@ -99,8 +98,8 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 }
 
 var (
-	// errClosedQueue refuses a queue pair, errOverflow fails those of a queue that had
-	// no room.
+	// errClosedQueue is the error of a queue pair with a closed queue, errOverflow that of the queue pairs of a full
+	// queue.
 	errClosedQueue = fmt.Errorf("tcp: queue pair: its completion queue: %w", verbs.ErrClosed)
 	errOverflow    = fmt.Errorf("tcp: completion queue overflow: %w", verbs.ErrQueueFull)
 )
@@ -108,7 +107,7 @@ var (
 func (q *queuePair) Number() uint32     { return q.number }
 func (q *queuePair) State() verbs.State { return verbs.State(q.state.Load()) }
 
-// Err says why the queue pair is in StateError.
+// Err returns why the queue pair is in StateError.
 func (q *queuePair) Err() error {
 	if q.State() != verbs.StateError {
 		return nil
@@ -118,7 +117,7 @@ func (q *queuePair) Err() error {
 	return q.err
 }
 
-// fail puts the queue pair in StateError, for good, and flushes it.
+// fail puts the queue pair in StateError and flushes it.
 func (q *queuePair) fail(err error) {
 	if q.err != nil {
 		return
@@ -128,7 +127,7 @@ func (q *queuePair) fail(err error) {
 	q.flush()
 }
 
-// flush completes everything that is outstanding.
+// flush completes all outstanding requests.
 func (q *queuePair) flush() {
 	for q.sendCount > 0 {
 		q.finish(verbs.StatusFlushed)
@@ -139,8 +138,7 @@ func (q *queuePair) flush() {
 	}
 }
 
-// finish completes the first request. A success is reported if it was signalled, a
-// failure always.
+// finish completes the first request. It reports a success only if the request was signalled, and a failure always.
 func (q *queuePair) finish(status verbs.Status) {
 	r := &q.sends[q.sendFirst]
 	if q.sendFirst++; q.sendFirst == len(q.sends) {
@@ -222,17 +220,15 @@ func (q *queuePair) postReceives(requests []verbs.ReceiveRequest) (int, error) {
 	return len(requests), nil
 }
 
-// grantDue reports whether the peer may run out of receives before some other frame
-// tells it of those that are new.
+// grantDue reports whether the peer may run out of receives before another frame announces the new ones.
 func (c *connection) grantDue() bool {
 	n := &c.requests
 	return n.posted-n.announced > n.announced-n.consumed
 }
 
-// grant tells the peer of receives if that is due. To send a frame of its own is left
-// to the next poll, so that a message which is posted before can carry it; but one who
-// sleeps may be the only one that polls. The errand comes before the look for sleepers,
-// and a sleeper announces itself before it looks for errands, so one sees the other.
+// grant announces new receives to the peer if that is due. The next poll sends the frame, so that a message posted
+// before it can carry the grant. But a sleeper may be the only goroutine that polls. The store of the errand precedes
+// the load of sleepers here, and a sleeper's announcement precedes its load of errands; so one sees the other.
 func (c *connection) grant() {
 	if !c.grantDue() {
 		return

@@ -19,9 +19,8 @@ type region struct {
 	access verbs.Access
 	key    uint32
 
-	// use is held for reading while memory is touched for a peer, and for writing
-	// to set dead. Nobody holds two of one region, or waits for a lock while
-	// holding one.
+	// use is held for reading while memory is accessed for a peer, and for writing to set dead. No goroutine holds the
+	// locks of two regions, or waits for another lock while it holds one.
 	use  sync.RWMutex
 	dead bool
 }
@@ -34,17 +33,17 @@ func newRegion(d *device, memory []byte, access verbs.Access) *region {
 	return r
 }
 
-// LKey and the remote key are one number.
+// LKey returns the key, which is also the remote key.
 func (r *region) LKey() uint32   { return r.key }
 func (r *region) Memory() []byte { return r.memory }
 
-// Remote is the region for peers. The address is the one that it has here.
+// Remote returns the region for peers. Its address is the address in this process.
 func (r *region) Remote() verbs.RemoteRegion {
 	return verbs.RemoteRegion{Address: r.extent.First, Length: r.extent.Length, RKey: r.key}
 }
 
-// Deregister ends the region. It waits for a peer's request that is just touching the
-// memory; when it returns none does, or will.
+// Deregister ends the region. It waits for a peer's request that is accessing the memory. After it returns, no request
+// accesses the memory.
 func (r *region) Deregister() error {
 	if !r.device.regions.remove(r) {
 		return fmt.Errorf("tcp: region %#x: %w", r.key, verbs.ErrClosed)
@@ -59,7 +58,7 @@ func (r *region) end() {
 	r.use.Unlock()
 }
 
-// keep holds the memory until release, if the region still lives.
+// keep holds the memory until release if the region is alive, and reports whether it is.
 func (r *region) keep() bool {
 	r.use.RLock()
 	if r.dead {
@@ -69,7 +68,7 @@ func (r *region) keep() bool {
 	return true
 }
 
-// hold does, and gives n bytes at address, which are within the region.
+// hold is keep, and returns n bytes at address, which are within the region.
 func (r *region) hold(address uint64, n int) ([]byte, bool) {
 	if !r.keep() {
 		return nil, false
@@ -83,11 +82,10 @@ func (r *region) release() { r.use.RUnlock() }
 // reservedLKey names any memory of this process.
 const reservedLKey = 1
 
-// maxRegions bounds the table: keys stay hard to guess while they are few among 2^32.
+// maxRegions bounds the table, so that keys stay few among 2^32 and hard to guess.
 const maxRegions = 1 << 16
 
-// regionTable holds a device's regions by their key. A key is 32 random bits, so that
-// none says anything about another.
+// regionTable holds a device's regions by key. A key is 32 random bits, so that no key reveals another.
 type regionTable struct {
 	mu     sync.RWMutex
 	byKey  map[uint32]*region
@@ -143,7 +141,7 @@ func (t *regionTable) find(key uint32) *region {
 	return r
 }
 
-// reach finds the region for a peer's request of n bytes, n above 0.
+// reach returns the region for a peer's request of n bytes, n above 0.
 func (t *regionTable) reach(key uint32, address uint64, n int, right verbs.Access) *region {
 	r := t.find(key)
 	if r == nil || r.access&right != right || !bounds.Contains(r.extent.First, r.extent.Length, address, uint64(n)) {

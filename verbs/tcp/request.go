@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// PostSend posts requests in order and sends what can go.
+// PostSend posts requests in order and sends what can be sent.
 func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	c := q.conn
 	c.mu.Lock()
@@ -48,7 +48,7 @@ func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
 	return len(requests), nil
 }
 
-// at is the request that is i behind the first.
+// at returns the request i places after the first.
 func (q *queuePair) at(i int) *request {
 	if i += q.sendFirst; i >= len(q.sends) {
 		i -= len(q.sends)
@@ -56,10 +56,10 @@ func (q *queuePair) at(i int) *request {
 	return &q.sends[i]
 }
 
-// inlineGroup of requests get memory for inline data at once.
+// inlineGroup is the number of requests that get memory for inline data at once.
 const inlineGroup = 64
 
-// growInline gives memory for inline data to a request and its group.
+// growInline allocates memory for inline data for a request and its group.
 func (q *queuePair) growInline(at int) {
 	at %= len(q.sends)
 	group := q.sends[at-at%inlineGroup:]
@@ -70,7 +70,7 @@ func (q *queuePair) growInline(at int) {
 	}
 }
 
-// take copies a request, whose slices are the caller's, into the reused ones.
+// take copies a request, whose slices belong to the caller, into the reused slices.
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := append(r.Segments[:0], from.Segments...)
 	r.SendRequest = *from
@@ -92,7 +92,7 @@ var kindOf = [...]kind{
 	verbs.OpRDMARead: kindRead, verbs.OpFetchAdd: kindFetchAdd, verbs.OpCompareSwap: kindCompareSwap,
 }
 
-// fillRequest adds a frame of the request that is next to the batch.
+// fillRequest adds a frame of the next request to the batch.
 func (c *connection) fillRequest() bool {
 	q := c.pair
 	if q.built == q.sendCount {
@@ -141,7 +141,7 @@ func (c *connection) fillRequest() bool {
 	return true
 }
 
-// mayGo reports whether nothing holds a request back.
+// mayGo reports whether a request may be sent now.
 func (q *queuePair) mayGo(r *request) bool {
 	n := &q.conn.requests
 	var right verbs.Access
@@ -159,7 +159,7 @@ func (q *queuePair) mayGo(r *request) bool {
 	if q.device.regions.covers(r.Segments, right) {
 		return true
 	}
-	// What was posted before completes first. An answer to a ping acknowledges it.
+	// Earlier requests must complete first. The response to a ping acknowledges them.
 	if q.built > 0 {
 		if !q.solicited {
 			q.solicited, q.conn.out.ping = true, true
@@ -173,7 +173,7 @@ func (q *queuePair) mayGo(r *request) bool {
 	return false
 }
 
-// settleSends completes what the peer has carried out or answered, in order.
+// settleSends completes what the peer has executed or answered, in order.
 func (q *queuePair) settleSends() {
 	for q.built > 0 && q.err == nil {
 		r := &q.sends[q.sendFirst]
@@ -189,12 +189,12 @@ func (q *queuePair) settleSends() {
 	}
 }
 
-// reading is the read or atomic that is answered next.
+// reading returns the read or atomic that is answered next.
 func (q *queuePair) reading() *request {
 	return q.at(int(q.unread[q.unreadFirst] - q.firstNumber))
 }
 
-// takeResponse takes a frame of an answer.
+// takeResponse processes a frame of a response.
 func (c *connection) takeResponse(f *frame) {
 	q := c.pair
 	if q.unreadCount == 0 || f.request != q.unread[q.unreadFirst] {
@@ -218,7 +218,7 @@ func (c *connection) takeResponse(f *frame) {
 	c.expect(f, placeResponse, r.arrived)
 }
 
-// responded counts what is here of the answer at hand.
+// responded counts the part of the current response that has arrived.
 func (q *queuePair) responded(arrived int) {
 	r := q.reading()
 	if r.arrived = arrived; arrived < r.length {
@@ -230,7 +230,7 @@ func (q *queuePair) responded(arrived int) {
 	q.settleSends()
 }
 
-// takeRefusal ends the connection at the request that the peer did not carry out.
+// takeRefusal ends the connection at the request that the peer did not execute.
 func (c *connection) takeRefusal(f *frame) {
 	q := c.pair
 	status := verbs.Status(f.operand)
@@ -248,6 +248,5 @@ func (c *connection) takeRefusal(f *frame) {
 	c.fail(err, partAtOnce)
 }
 
-// errWithdrawn ends a connection that owes its peer bytes of a region that was
-// deregistered.
+// errWithdrawn is the error of a connection that owes its peer bytes of a deregistered region.
 var errWithdrawn = errors.New("tcp: a region was deregistered while a peer read it")

@@ -8,13 +8,13 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// answers are the peer's reads and atomics that were not answered yet, in order. An
-// atomic has been executed; a read is read when its answer leaves.
+// answers are the peer's unanswered reads and atomics, in order. Atomics have been executed; a read is read when its
+// response leaves.
 type answers struct {
 	queue [maxReads]answer
 	first int
 	count int
-	// atomics are how many of them are.
+	// atomics is the number of atomics among them.
 	atomics int
 }
 
@@ -25,7 +25,7 @@ type answer struct {
 	total   int
 	done    int
 	address uint64
-	// old is what an atomic found.
+	// old is the value before an atomic.
 	old uint64
 }
 
@@ -75,7 +75,7 @@ func (c *connection) inTurn(f *frame) bool {
 	return true
 }
 
-// beginMessage checks all that a send or write needs before its first byte.
+// beginMessage makes all checks of a send or write before its first byte.
 func (c *connection) beginMessage(f *frame) bool {
 	in, n := &c.in, &c.requests
 	if !c.inTurn(f) {
@@ -107,7 +107,7 @@ func (c *connection) beginMessage(f *frame) bool {
 	return true
 }
 
-// receivable reports whether the message fits the receive that is next.
+// receivable reports whether the message fits the next receive.
 func (c *connection) receivable(f *frame) bool {
 	r := &c.pair.receives[c.pair.receiveFirst]
 	switch {
@@ -123,8 +123,7 @@ func (c *connection) receivable(f *frame) bool {
 	return false
 }
 
-// messagePlaced counts a frame of a message, and carries the request out if it was
-// the last.
+// messagePlaced counts a frame of a message, and completes the request if it was the last.
 func (c *connection) messagePlaced() {
 	in := &c.in
 	m := &in.message
@@ -140,8 +139,8 @@ func (c *connection) messagePlaced() {
 		if m.kind != kindSend {
 			c.device.served.Add(1)
 		}
-		// To a message there is likely to be an answer; a write is nobody's to answer, and whoever waits for one
-		// may have only the message behind it signalled.
+		// A message is likely to be answered. A write is not, and a peer that waits for it may have signalled only the
+		// message after it.
 		if !c.out.written && c.device.options.has(Riding) {
 			c.ride()
 		} else {
@@ -184,7 +183,7 @@ func (c *connection) takeQuestion(f *frame) {
 		return
 	}
 	if f.kind != kindRead && c.out.loan != nil && !c.detach() {
-		// What is left of the batch is of memory that the atomic may change.
+		// The rest of the batch is of memory that the atomic may change.
 		c.fail(errWithdrawn, partAtOnce)
 		return
 	}
@@ -202,8 +201,7 @@ func (c *connection) takeQuestion(f *frame) {
 	a.push(next)
 }
 
-// execute does an atomic and returns what it found. It is not ok if the region has
-// ended.
+// execute executes an atomic and returns the old value. ok is false if the region has ended.
 func (c *connection) execute(f *frame) (old uint64, ok bool) {
 	r := c.device.regions.reach(f.rkey, f.address, 8, verbs.RemoteAtomic)
 	if r == nil {
@@ -226,10 +224,9 @@ func (c *connection) execute(f *frame) (old uint64, ok bool) {
 	}
 }
 
-// unchanged tells how many of the n bytes at address, which the first of the answers
-// reads, no atomic behind it has changed; if it is the first of them that one has, it
-// gives those of its word as they were. Reads and atomics are ordered among
-// themselves, although atomics are executed as they come.
+// unchanged returns how many of the n bytes at address, which the first of the answers reads, no later atomic has
+// changed. If one has changed the first bytes, it returns those of its word before the change. So reads and atomics are
+// ordered, although atomics are executed as they arrive.
 func (a *answers) unchanged(address uint64, n int) (int, []byte) {
 	if a.atomics == 0 {
 		return n, nil
@@ -240,7 +237,7 @@ func (a *answers) unchanged(address uint64, n int) (int, []byte) {
 			continue
 		}
 		if at := address - atomic.address; at < 8 {
-			// The one that came first found what the read should.
+			// The first such atomic has the value that the read should return.
 			var word [8]byte
 			binary.NativeEndian.PutUint64(word[:], atomic.old)
 			old := word[at:min(8, int(at)+n)]
@@ -253,7 +250,7 @@ func (a *answers) unchanged(address uint64, n int) (int, []byte) {
 	return n, nil
 }
 
-// fillAnswer adds a frame of the answer that is next to the batch.
+// fillAnswer adds a frame of the next response to the batch.
 func (c *connection) fillAnswer() bool {
 	a := &c.answers
 	if a.count == 0 {
@@ -273,7 +270,7 @@ func (c *connection) fillAnswer() bool {
 	} else {
 		r := c.device.regions.reach(next.rkey, next.address, n, verbs.RemoteRead)
 		if r != nil && c.out.loan != nil && c.out.loan != r {
-			// A batch borrows of one region: who held two might wait for another who does.
+			// A batch borrows only one region: two connections that each hold one and wait for another could deadlock.
 			return false
 		}
 		if r == nil || !c.putRegion(&f, r, next.address, old) {
@@ -288,18 +285,18 @@ func (c *connection) fillAnswer() bool {
 	return true
 }
 
-// refuse tells the peer that a request was not carried out, behind the answers to
-// those before it, and ends the connection.
+// refuse tells the peer that a request was not executed, after the responses to earlier requests, and ends the
+// connection.
 func (c *connection) refuse(request uint32, status verbs.Status) {
 	c.out.refused, c.out.refusal = true, frame{kind: kindRefusal, request: request, operand: uint64(status)}
 	c.fail(fmt.Errorf("tcp: %s: its request %d was refused: %w", c.peer, request, status), partInOrder)
 }
 
-// withdraw refuses a request whose turn to be answered has come.
+// withdraw refuses a request that is the next to be answered.
 func (c *connection) withdraw(request uint32) {
 	c.answers.clear()
 	if c.out.refused {
-		// A later request was refused before, and this one takes its place.
+		// A later request was refused before; this one replaces it.
 		c.out.refusal.request, c.out.refusal.operand = request, uint64(verbs.StatusRemoteAccess)
 		return
 	}

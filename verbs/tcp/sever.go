@@ -6,13 +6,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// severRounds bounds how long Sever reads, where a peer that was taken for dead goes on
-// sending.
+// severRounds bounds how long Sever reads if a peer that was presumed dead continues to send.
 const severRounds = 64
 
-// Sever ends the connection to a peer that has been given up. What has come of its
-// requests is carried out, and then nothing more: the mutex is held throughout, and
-// who parts reads to throw away.
+// Sever ends the connection to a peer that has been given up. Requests that have arrived are executed, and no later
+// ones: the mutex is held throughout, and a parting connection discards what it reads.
 func (q *queuePair) Sever() {
 	c := q.conn
 	c.mu.Lock()

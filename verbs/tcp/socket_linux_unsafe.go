@@ -11,25 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Go's scheduler is told of none of these calls. Told of one that copies much it would
-// have another thread go on, which here takes the processor from the peer, or waits for
-// the connection. But while one lasts no collection can begin: so each copies little, a
-// write at most callBytes, a read what is missing of a frame and what is read ahead. They
-// do not wait for the peer. For memory they do where it maps a file of which the system
-// has a page yet to read: then this process waits, as for any page that it touches, and a
-// collection with it.
+// These calls bypass Go's scheduler. For a call that copies much, the scheduler would start another thread, which takes
+// the processor from the peer. But no garbage collection can begin during such a call. So each call copies little: a
+// write at most callBytes, a read the rest of a frame and the look-ahead. The calls do not wait for the peer. They do
+// wait for a page fault of a mapped file; then this process and a collection wait, as at any access to that page.
 
-// callBytes leave in about 50 us over loopback. With half as many a tenth of the
-// throughput is lost, with four times as many nothing is gained.
+// callBytes leave in about 50 us over loopback. Half as many lose a tenth of the throughput; four times as many gain
+// nothing.
 const callBytes = 256 << 10
 
-// vector is what the system takes for a list of slices. It is of the heap, and its
-// entries keep what they point to alive during the call.
+// vector is the system's list of slices. It is on the heap, and its entries keep what they point to alive during the
+// call.
 type vector [maxVectors]unix.Iovec
 
-// fill makes the entries for what follows the first skip bytes of slices, at most
-// maxVectors of at most most bytes in all, and tells how many there are and of how many
-// bytes.
+// fill makes the entries for what follows the first skip bytes of slices: at most maxVectors entries of at most most
+// bytes in all. It returns the numbers of entries and of bytes.
 func (v *vector) fill(slices [][]byte, skip, most int) (n, bytes int) {
 	for _, s := range slices {
 		if skip >= len(s) {
@@ -50,11 +46,11 @@ func (v *vector) fill(slices [][]byte, skip, most int) (n, bytes int) {
 	return n, bytes
 }
 
-// Without Go's poller, and on a descriptor that does not block, what cannot be done now
-// is 0 bytes. The end of what is read is io.EOF.
+// The descriptor does not block and is not in Go's poller. A call that cannot proceed returns 0 bytes. The end of input
+// is io.EOF.
 
-// readNow reads into one slice. Sound because the system fills it within its length
-// before the call returns.
+// readNow reads into one slice. It is sound because the system fills the slice within its length before the call
+// returns.
 func readNow(fd int, into []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(into))), uintptr(len(into)), 0, 0, 0)
@@ -76,9 +72,8 @@ func hasRead(n uintptr, errno syscall.Errno, room int) (int, error) {
 	return int(n), nil
 }
 
-// transfer does readv or writev of all entries. Sound because each is a slice that the
-// caller gave, which the system reads or fills within its length before the call
-// returns.
+// transfer does readv or writev of all entries. It is sound because each is a slice of the caller, which the system
+// reads or fills within its length before the call returns.
 func (v *vector) transfer(call uintptr, fd, n int) (done uintptr, errno syscall.Errno) {
 	for {
 		done, _, errno = syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(v)), uintptr(n))
@@ -95,10 +90,9 @@ func (v *vector) read(fd int, into [][]byte) (int, error) {
 	return hasRead(done, errno, bytes)
 }
 
-// write makes as many calls as it takes, until one has not all of its bytes taken. An
-// error comes with what was taken before: of some the system tells once. To a connection
-// that is gone it is an error: Go's runtime ends the process by SIGPIPE for standard
-// output and error only.
+// write makes calls until one does not take all of its bytes. An error comes with the number of bytes taken before it,
+// because the system reports some errors only once. Writing to a closed connection is an error: Go's runtime ends the
+// process by SIGPIPE only for standard output and error.
 func (v *vector) write(fd int, from [][]byte) (total int, err error) {
 	for {
 		var done uintptr
@@ -127,8 +121,8 @@ func (v *vector) write(fd int, from [][]byte) (total int, err error) {
 	}
 }
 
-// send is the way of one slice, which is the most frequent. Sound because the system
-// reads it within its length before the call returns.
+// send writes one slice, the most frequent case. It is sound because the system reads the slice within its length
+// before the call returns.
 func send(fd int, from []byte) (done uintptr, errno syscall.Errno) {
 	for {
 		done, _, errno = syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(from))), uintptr(len(from)), unix.MSG_NOSIGNAL, 0, 0)

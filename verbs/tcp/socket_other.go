@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What cannot be done now is 0 bytes, the end of what is read io.EOF.
+// readNow returns 0 bytes if it cannot proceed, and io.EOF at the end of input.
 
 func readNow(fd int, into []byte) (int, error) {
 	for {
@@ -31,7 +31,7 @@ func hasRead(n int, err error, room int) (int, error) {
 	return n, nil
 }
 
-// vector has nothing to keep here.
+// vector has no state here.
 type vector struct{}
 
 func (*vector) read(fd int, into [][]byte) (int, error) {

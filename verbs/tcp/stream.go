@@ -10,26 +10,25 @@ import (
 	"github.com/onesided/rma/internal/raceorder"
 )
 
-// A stream is what a connection reads and writes, without ever waiting. Its methods
-// are called under the connection's mutex.
+// A stream is what a connection reads from and writes to, without ever waiting. Its methods are called under the
+// connection's mutex.
 type stream interface {
-	// read fills a slice and returns how many bytes it put there. Fewer than there is
-	// room for means that there is no more now. The end is io.EOF.
+	// read fills a slice and returns the number of bytes read. Fewer than the slice has room for means that there is no
+	// more now. The end is io.EOF.
 	read(into []byte) (int, error)
-	// readv does it with slices in turn.
+	// readv is read into several slices.
 	readv(into [][]byte) (int, error)
-	// writev takes bytes of slices in turn and returns how many.
+	// writev writes bytes of several slices and returns how many it took.
 	writev(from [][]byte) (int, error)
-	// pending tells that bytes which writev took have not left yet; writev of
-	// nothing tries again.
+	// pending reports whether bytes that writev took have not left yet. A writev of nothing tries again.
 	pending() bool
-	// end says that no more is written.
+	// end announces that no more is written.
 	end()
 	close()
 	descriptor() int
 }
 
-// maxVectors is the most slices that one system call takes.
+// maxVectors is the maximum number of slices of one system call.
 const maxVectors = 64
 
 // socket is the stream of a TCP connection.
@@ -38,8 +37,8 @@ type socket struct {
 	vector vector
 }
 
-// takeSocket takes the socket of a connection out of net and Go's poller. The connection
-// may be used, and is closed, by itself.
+// takeSocket takes the socket of a connection out of net and Go's poller. The connection stays usable, and must be
+// closed separately.
 func takeSocket(conn net.Conn) (*socket, error) {
 	inner, ok := conn.(syscall.Conn)
 	if !ok {
@@ -49,8 +48,7 @@ func takeSocket(conn net.Conn) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
-	// The second descriptor is of the same socket, and does not block as the first
-	// did not.
+	// The second descriptor is of the same socket. It is non-blocking like the first.
 	var fd int
 	var duplicate error
 	err = raw.Control(func(first uintptr) {

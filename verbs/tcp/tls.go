@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// readAhead is how much of what is encrypted is read at first.
+	// readAhead is how many encrypted bytes are read at first.
 	readAhead = 16 << 10
-	// recordBatch is about how much is encrypted before it is sent.
+	// recordBatch is approximately how much is encrypted before it is sent.
 	recordBatch = 64 << 10
-	// maxEncrypted bounds what is encrypted and has not left. Only a peer that has
-	// the keys changed again and again, and reads nothing, can reach it.
+	// maxEncrypted bounds the encrypted bytes that have not left. Only a peer that has the keys changed repeatedly, and
+	// reads nothing, can reach it.
 	maxEncrypted = 1 << 20
 )
 
@@ -31,14 +31,14 @@ func (o *door) prepareTLS() error {
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS13)
 	config.DynamicRecordSizingDisabled = true
-	// Connections live long: to resume one is worth nothing.
+	// Connections live long, so resumption gains nothing.
 	config.SessionTicketsDisabled = true
 	o.options.TLS = config
 	return nil
 }
 
-// wrap puts TLS over a connection, if that is wanted. hostPort is the peer that this
-// side calls, empty at the side that was called.
+// wrap puts TLS over a connection if Options.TLS is set. hostPort is the peer that this side calls, empty at the called
+// side.
 func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	if o.options.TLS == nil {
 		return conn, nil
@@ -61,7 +61,7 @@ func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	version := secure.tls.ConnectionState().Version
 	switch {
 	case err == nil && version < tls.VersionTLS13:
-		// A configuration of the user's can put another in its own place.
+		// The user's configuration can replace itself by another.
 		return nil, fmt.Errorf("TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
 	case err == nil:
 		return secure, nil
@@ -71,27 +71,26 @@ func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	return nil, fmt.Errorf("TLS, which the peer may not have: %w", err)
 }
 
-// encrypted are buffers for a batch of records. A connection that sends nothing has none.
+// encrypted are buffers for batches of records. A connection that sends nothing has none.
 var encrypted = sync.Pool{New: func() any { return new(make([]byte, 0, recordBatch+recordBatch/8)) }}
 
-// carrier is what TLS reads and writes: first a connection of net, in calls that wait;
-// then a socket, in calls that do not.
+// carrier is what TLS reads from and writes to: first a connection of net, in blocking calls, then a socket, in
+// non-blocking ones.
 type carrier struct {
 	net.Conn
 	socket *socket
-	// in is what was read ahead; drained tells that there was no more.
+	// in is what was read ahead. drained: there was no more.
 	buffer  []byte
 	in      []byte
 	drained bool
-	// out is what is encrypted and has not left. It lies in one of encrypted, which
-	// is lent as long as there is any.
+	// out is what is encrypted and has not left. It lies in a buffer of encrypted, which is lent while out is not
+	// empty.
 	out    []byte
 	lent   *[]byte
 	vector [1][]byte
 }
 
-// ahead reads what there is, and reports whether that is anything: for TLS to find
-// nothing costs an allocation.
+// ahead reads what there is, and reports whether that is anything. A TLS read that finds nothing allocates.
 func (c *carrier) ahead() (bool, error) {
 	if len(c.in) > 0 {
 		return true, nil
@@ -101,7 +100,7 @@ func (c *carrier) ahead() (bool, error) {
 	return n > 0, err
 }
 
-// errNotNow is what TLS takes for a reason to try again later: it is Temporary.
+// errNotNow makes TLS try again later, because it is Temporary.
 var errNotNow net.Error = notNow{os.ErrDeadlineExceeded}
 
 type notNow struct{ error }
@@ -143,7 +142,7 @@ func (c *carrier) Write(from []byte) (int, error) {
 	return len(from), nil
 }
 
-// flush sends what is encrypted, as far as it goes.
+// flush sends what is encrypted, as far as possible.
 func (c *carrier) flush() error {
 	for len(c.out) > 0 {
 		c.vector[0] = c.out
@@ -158,7 +157,7 @@ func (c *carrier) flush() error {
 	return nil
 }
 
-// giveBack ends the loan of what out lies in.
+// giveBack returns the lent buffer.
 func (c *carrier) giveBack() {
 	if c.lent != nil {
 		encrypted.Put(c.lent)
@@ -170,7 +169,7 @@ func (c *carrier) giveBack() {
 type secured struct {
 	tls     *tls.Conn
 	carrier *carrier
-	// unread: TLS may hold bytes that nobody had room for.
+	// unread: TLS may hold bytes for which there was no room.
 	unread bool
 	vector [1][]byte
 }
@@ -179,14 +178,14 @@ type secured struct {
 func (s *secured) Read(into []byte) (int, error)  { return s.tls.Read(into) }
 func (s *secured) Write(from []byte) (int, error) { return s.tls.Write(from) }
 
-// ConnectionState is what the proof of the key is bound to.
+// ConnectionState returns the state that the proof of the key is bound to.
 func (s *secured) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }
 
-// engage leaves the connection of net for its socket.
+// engage replaces the connection of net by its socket.
 func (s *secured) engage(socket *socket) stream {
 	s.carrier.socket = socket
 	s.carrier.buffer = make([]byte, readAhead)
-	// What the handshake read beyond its end is in there.
+	// What the handshake read beyond its end is in TLS.
 	s.unread = true
 	return s
 }
@@ -241,7 +240,7 @@ func (s *secured) writev(from [][]byte) (total int, err error) {
 func (s *secured) pending() bool { return len(s.carrier.out) > 0 }
 
 func (s *secured) end() {
-	// A peer that does not learn of the end from TLS does from the socket.
+	// A peer that does not learn of the end from TLS learns it from the socket.
 	_ = s.tls.CloseWrite()
 	_ = s.carrier.flush()
 	s.carrier.socket.end()

@@ -6,20 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tune makes the system give a connection up when what was sent is not acknowledged, or
-// not read, for the limit, and one within the machine use reno if that is wanted. net has set
-// TCP_NODELAY.
+// tune makes the system give a connection up when sent data is not acknowledged, or not read, for the limit. If reno is
+// set, a connection within the machine uses reno. Package net has set TCP_NODELAY.
 func tune(fd int, limit time.Duration, reno bool) {
-	// Where it is refused the device's own clock does the same, a little later.
+	// If the system refuses, the device's own clock does the same, a little later.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 	if reno && within(fd) {
-		// Where it is refused the connection is as others.
+		// If the system refuses, the connection keeps the default.
 		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
 	}
 }
 
-// within reports whether a connection is within the machine: from an address to itself, which
-// is how the system connects a machine with itself.
+// within reports whether a connection is within the machine, that is, from an address to itself.
 func within(fd int) bool {
 	near, err := unix.Getsockname(fd)
 	if err != nil {

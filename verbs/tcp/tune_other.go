@@ -4,5 +4,5 @@ package tcp
 
 import "time"
 
-// tune has nothing to do: the device's own clock finds a peer that is silent.
+// tune does nothing: the device's own clock detects a silent peer.
 func tune(int, time.Duration, bool) {}

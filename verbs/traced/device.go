@@ -7,18 +7,17 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Options of a trace.
+// Options are the options of a trace.
 type Options struct {
-	// Records is how many requests that are over are kept, the last, how many calls, and
-	// how many spans of the program. Each takes some 100 bytes of memory. Zero or less is
-	// DefaultRecords.
+	// Records is the number of completed requests, of calls, and of spans of the program that are kept, the latest
+	// ones. Each takes some 100 bytes. Zero or less means DefaultRecords.
 	Records int
 }
 
-// DefaultRecords is 65536.
+// DefaultRecords is the default of Options.Records.
 const DefaultRecords = 1 << 16
 
-// device is the card around another.
+// device wraps another device.
 type device struct {
 	verbs.Device
 	verbs.Charger
@@ -26,17 +25,17 @@ type device struct {
 	verbs.Reserver
 	trace   *Trace
 	channel channel
-	// server and meter are the inner device, nil if it is none.
+	// server and meter are the inner device, nil if it does not implement them.
 	server verbs.Server
 	meter  verbs.Meter
 
 	mu sync.RWMutex
-	// pairs are those that are open, by number.
+	// pairs are the open queue pairs, by number.
 	pairs map[uint32]*queuePair
 }
 
-// New gives a device that does what inner does, and the trace of it. Who uses the device
-// must not use inner, nor anything that inner has made.
+// New returns a device that does what inner does, and its trace. The caller must not use inner, nor anything that inner
+// has made.
 func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	if options.Records <= 0 {
 		options.Records = DefaultRecords
@@ -55,8 +54,8 @@ func New(inner verbs.Device, options Options) (verbs.Device, *Trace) {
 	return d.able(), d.trace
 }
 
-// able is the device with those abilities of the inner one without which a program goes
-// about things in another way. A Meter, a Charger, a RingPoller and a Reserver it always is.
+// able returns the device with the inner device's optional interfaces that change how a program uses it. It always
+// implements Meter, Charger, RingPoller and Reserver.
 func (d *device) able() verbs.Device {
 	mapper, maps := d.Device.(verbs.Mapper)
 	watcher, watches := d.Device.(verbs.Watcher)
@@ -106,7 +105,7 @@ func (d *device) able() verbs.Device {
 	return d
 }
 
-// Frames is 0 where the inner device does not count.
+// Frames returns 0 if the inner device does not count.
 func (d *device) Frames() uint64 {
 	if d.meter == nil {
 		return 0
@@ -114,7 +113,7 @@ func (d *device) Frames() uint64 {
 	return d.meter.Frames()
 }
 
-// Work is of virtual time only.
+// Work is for virtual time only.
 func (d *device) Work(ticket uint32, limit time.Duration) {
 	if !d.Attributes().Virtual {
 		return
@@ -124,7 +123,7 @@ func (d *device) Work(ticket uint32, limit time.Duration) {
 	d.trace.add(record{kind: computed, from: from, until: d.Now()})
 }
 
-// heard is 0 where the inner device does not tell.
+// heard returns 0 if the inner device is no verbs.Server.
 func (d *device) heard() uint64 {
 	if d.server == nil {
 		return 0
@@ -132,10 +131,10 @@ func (d *device) heard() uint64 {
 	return d.server.Heard()
 }
 
-// Channel is where the rank sleeps.
+// Channel returns the event channel of the rank.
 func (d *device) Channel() verbs.CompletionChannel { return &d.channel }
 
-// channel notes sleeps.
+// channel records sleeps.
 type channel struct {
 	verbs.CompletionChannel
 	device *device
@@ -150,7 +149,7 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	}
 }
 
-// completionQueue notes what is polled.
+// completionQueue records what is polled.
 type completionQueue struct {
 	verbs.CompletionQueue
 	device *device
@@ -181,14 +180,14 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	return n
 }
 
-// completed notes a completion that was polled at a time.
+// completed records a completion that was polled at a time.
 func (d *device) completed(c *verbs.Completion, at time.Duration) {
 	d.mu.RLock()
 	q := d.pairs[c.QueuePair]
 	d.mu.RUnlock()
 	switch {
 	case q == nil:
-		// It was closed meanwhile.
+		// The queue pair was closed meanwhile.
 	case c.Opcode != verbs.OpReceive && c.Opcode != verbs.OpReceiveImmediate:
 		q.completed(c, at)
 	case c.Status != verbs.StatusFlushed:
@@ -205,13 +204,13 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	return d.adopt(inner, address), nil
 }
 
-// connectionRequest makes queue pairs that are noted.
+// connectionRequest makes recorded queue pairs.
 type connectionRequest struct {
 	verbs.ConnectionRequest
 	device *device
 }
 
-// PollConnections takes requests to connect.
+// PollConnections takes connection requests.
 func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	n := d.Device.PollConnections(into)
 	for i, inner := range into[:n] {
@@ -229,7 +228,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	return r.device.adopt(inner, "a peer"), nil
 }
 
-// inner is the configuration for the inner device, which refuses queues that are not its.
+// inner returns the configuration for the inner device, which accepts only its own queues.
 func (d *device) inner(config verbs.QueuePairConfig) verbs.QueuePairConfig {
 	for _, queue := range []*verbs.CompletionQueue{&config.SendQueue, &config.ReceiveQueue} {
 		if q, ok := (*queue).(*completionQueue); ok && q.device == d {
@@ -239,7 +238,7 @@ func (d *device) inner(config verbs.QueuePairConfig) verbs.QueuePairConfig {
 	return config
 }
 
-// Close closes the inner device. What was outstanding stays so.
+// Close closes the inner device. Outstanding requests stay outstanding in the trace.
 func (d *device) Close() error {
 	now := d.Now()
 	err := d.Device.Close()

@@ -1,5 +1,5 @@
-// Package traced is a card around another that notes what passes through it, for a file that
-// ui.perfetto.dev and chrome://tracing open.
+// Package traced wraps verbs devices: it records what passes through a device, for a file that ui.perfetto.dev and
+// chrome://tracing open.
 //
 //	device, trace := traced.New(inner, traced.Options{})
 //	… use device in the place of inner …
@@ -7,29 +7,25 @@
 //		trace.Write(w, 0, "rank 0", origin)
 //	})
 //
-// The device has the abilities of the inner one, and nothing that is asked of it is done
-// otherwise. A rank has these lanes, as many of each as it takes for what overlaps:
+// The device has the optional interfaces of the inner device and passes every call on unchanged. A rank has these
+// lanes, several of each where events overlap:
 //
 //   - program: the spans that the program has added.
-//   - processor: calls of PostSend; polls in which something came, called serve if that was
-//     for peers only; and sleeps, of which several are one if there was nothing between them
-//     but looks that found nothing. Those of several goroutines may overlap.
-//   - out: messages and writes, from when they were posted until their completion was polled.
-//     One that asked for none is over with the next one of its queue pair that did; but if
-//     that was posted later than it then took, this says too little, and there is only a mark
-//     where the one was posted.
-//   - in: reads and atomics, likewise; and a mark where the completion of a receive was
-//     polled.
+//   - processor: calls of PostSend; polls in which something arrived, named serve if it was only for peers; and sleeps.
+//     Consecutive sleeps with only empty polls between them are one. The sleeps of several goroutines may overlap.
+//   - out: messages and writes, from the post until the poll of their completion. An unsignalled request ends with the
+//     next signalled one of its queue pair. If that was posted later than it then took, this says too little, and there
+//     is only a mark at the post.
+//   - in: reads and atomics, likewise; and a mark where the completion of a receive was polled.
 //
-// So a request lasts longer here than on the wire: it begins before it leaves, and ends when
-// somebody looks. Loads and stores of mapped memory ([verbs.Mapper]) do not pass through the
-// card, and are not seen. Where goroutines post to a queue pair at once the order of their
-// requests may be told wrong.
+// So a request lasts longer here than on the wire: it begins before it leaves, and ends with a poll. Loads and stores
+// of mapped memory ([verbs.Mapper]) do not pass through the device and are not recorded. If several goroutines post to
+// a queue pair at once, the recorded order of their requests may be wrong.
 //
 // # Bounds
 //
-// Requests that are over, calls and spans are kept in three rings of [Options].Records each.
-// In one that is full the oldest is lost, and a mark in the file says how many were. What is
-// outstanding is kept beside them; once that has its size nothing is allocated. A call costs
-// a look or two at the clock and a short lock more than that of the inner card.
+// Completed requests, calls and spans are kept in three rings of Options.Records each. A full ring loses its oldest
+// record, and a mark in the file has the number of lost records. Outstanding requests are kept apart. Once their list
+// has its final size, nothing is allocated. A call costs one or two reads of the clock and a short lock more than a
+// call of the inner device.
 package traced

@@ -8,39 +8,39 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A send is a request of a send queue that is outstanding.
+// A send is an outstanding request of a send queue.
 type send struct {
 	from      time.Duration
 	id        uint64
 	n         int
 	opcode    verbs.Opcode
 	signalled bool
-	// over: it has completed, before another that was posted earlier, or was not taken.
+	// over: it has completed before an earlier one, or was not taken.
 	over bool
 }
 
-// queuePair notes what is posted.
+// queuePair records what is posted.
 type queuePair struct {
 	verbs.QueuePair
 	device *device
-	// peer is what the peer is called.
+	// peer is the name of the peer.
 	peer atomic.Pointer[string]
 
 	mu sync.Mutex
-	// sends is a ring of a length that is a power of two: count of them are outstanding,
-	// from number first on, in the order of posting.
+	// sends is a ring whose length is a power of two. It has count outstanding requests from number first on, in the
+	// order of posting.
 	sends []send
 	first uint64
 	count int
 }
 
-// severable is one that can be severed.
+// severable is a queuePair that implements verbs.Severer.
 type severable struct {
 	*queuePair
 	verbs.Severer
 }
 
-// adopt gives the queue pair around one that the inner device has made.
+// adopt wraps a queue pair of the inner device.
 func (d *device) adopt(inner verbs.QueuePair, peer string) verbs.QueuePair {
 	q := &queuePair{QueuePair: inner, device: d, sends: make([]send, 8)}
 	q.peer.Store(&peer)
@@ -53,8 +53,8 @@ func (d *device) adopt(inner verbs.QueuePair, peer string) verbs.QueuePair {
 	return q
 }
 
-// Name says how the trace calls the peer of a queue pair, which else it calls by the address
-// that was connected to, if it knows one. Of a queue pair that is not traced it does nothing.
+// Name sets the name of a queue pair's peer in the trace. By default it is the address that was connected to, if known.
+// Name does nothing for a queue pair that is not traced.
 func Name(pair verbs.QueuePair, peer string) {
 	if q, ok := pair.(interface{ name(peer string) }); ok {
 		q.name(peer)
@@ -63,8 +63,8 @@ func Name(pair verbs.QueuePair, peer string) {
 
 func (q *queuePair) name(peer string) { q.peer.Store(&peer) }
 
-// PostSend posts to the inner queue pair. What may complete before it returns is noted
-// before.
+// PostSend posts to the inner queue pair. Requests are recorded before that, because they may complete before it
+// returns.
 func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	from := q.device.Now()
 	number := q.reserve(requests, from)
@@ -80,7 +80,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 
 func (q *queuePair) at(number uint64) *send { return &q.sends[number&uint64(len(q.sends)-1)] }
 
-// reserve notes requests, and gives the number of the first.
+// reserve records requests, and returns the number of the first.
 func (q *queuePair) reserve(requests []verbs.SendRequest, from time.Duration) (number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,7 +104,7 @@ func (q *queuePair) reserve(requests []verbs.SendRequest, from time.Duration) (n
 	return number
 }
 
-// release forgets requests that were not taken.
+// release drops requests that were not taken.
 func (q *queuePair) release(number uint64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -114,7 +114,7 @@ func (q *queuePair) release(number uint64, n int) {
 	q.trim()
 }
 
-// trim takes what is over off both ends.
+// trim removes requests that are over at both ends.
 func (q *queuePair) trim() {
 	for q.count > 0 && q.at(q.first).over {
 		q.first++
@@ -125,7 +125,7 @@ func (q *queuePair) trim() {
 	}
 }
 
-// completed notes a completion, which answers too for those before it that ask for none.
+// completed records a completion, which also covers unsignalled requests before it.
 func (q *queuePair) completed(c *verbs.Completion, at time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,7 +145,7 @@ func (q *queuePair) completed(c *verbs.Completion, at time.Duration) {
 	q.trim()
 }
 
-// finish makes a record of a request that is over, of which r says how it ended.
+// finish makes a record of a request that is over; r has its end.
 func (q *queuePair) finish(s *send, r record) {
 	s.over = true
 	q.device.trace.add(s.record(q, r))
@@ -156,12 +156,12 @@ func (s *send) record(q *queuePair, r record) record {
 	return r
 }
 
-// without is how a request ends whose completion nobody has polled by now.
+// without returns the end of a request whose completion has not been polled.
 func (s *send) without(now time.Duration) record {
 	return record{until: now, unfinished: s.signalled, untold: !s.signalled}
 }
 
-// outstanding adds records of the requests that are.
+// outstanding appends records of the outstanding requests.
 func (q *queuePair) outstanding(to []record, now time.Duration) []record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,7 +173,7 @@ func (q *queuePair) outstanding(to []record, now time.Duration) []record {
 	return to
 }
 
-// abandon makes records of those whose completions nobody can poll any more.
+// abandon makes records of the requests whose completions cannot be polled any more.
 func (q *queuePair) abandon(now time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,7 +185,7 @@ func (q *queuePair) abandon(now time.Duration) {
 	q.count = 0
 }
 
-// Close closes the inner queue pair, whose number another may have then.
+// Close closes the inner queue pair. Its number may be reused then.
 func (q *queuePair) Close() error {
 	d, number, now := q.device, q.Number(), q.device.Now()
 	d.mu.Lock()

@@ -7,11 +7,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// kind is what a record is of.
+// kind is the kind of a record.
 type kind uint8
 
 const (
-	// request is one of a send queue, received the completion of a receive.
+	// request is a request of a send queue, received the completion of a receive.
 	request kind = iota
 	received
 	// posted, polled, slept and computed are calls: PostSend, Poll, Sleep and Work.
@@ -19,44 +19,44 @@ const (
 	polled
 	slept
 	computed
-	// spanned is of the program.
+	// spanned is a span of the program.
 	spanned
-	// missing tells that older ones are lost.
+	// missing stands for lost older records.
 	missing
 )
 
-// A record is one thing that has happened.
+// A record is an event.
 type record struct {
 	kind   kind
 	opcode verbs.Opcode
 	status verbs.Status
-	// unfinished: it had not completed when the trace was written, or its queue pair was
-	// closed. untold: nobody knows when it had.
+	// unfinished: it had not completed when the trace was written or its queue pair was closed. untold: the time of its
+	// completion is unknown.
 	unfinished, untold bool
-	// pair is the queue pair of a request, of a receive and of posted.
+	// pair is the queue pair of a request, a receive or a posted.
 	pair        *queuePair
 	from, until time.Duration
-	// n is how many bytes it has, or how many requests, completions or sleeps.
+	// n is the number of bytes, or of requests, completions or sleeps.
 	n int
-	// id is the request's or the receive's; of missing it is how many are.
+	// id is the ID of the request or receive. For missing it is the number of lost records.
 	id uint64
-	// name is of spanned, and what are missing.
+	// name is the name of a spanned, or the kind of lost records.
 	name string
 }
 
-// A Trace is what a device has done. Its methods may be called from any goroutine.
+// A Trace is the record of what a device has done. Its methods may be called from any goroutine.
 type Trace struct {
 	device *device
-	// began is when the device's clock was zero.
+	// began is the time at which the device's clock was zero.
 	began time.Time
 
 	mu    sync.Mutex
 	rings [rings]ring
 }
 
-// A Trace keeps apart, in rings, what does not come equally often.
+// A Trace has a ring for each kind of record, because they are not equally frequent.
 const (
-	// ofRequests holds requests and received.
+	// ofRequests holds request and received records.
 	ofRequests = iota
 	ofCalls
 	ofSpans
@@ -65,13 +65,13 @@ const (
 
 var ringNames = [rings]string{ofRequests: "requests", ofCalls: "calls", ofSpans: "spans"}
 
-// A ring holds the last records: added of them there have been.
+// A ring holds the last records. added counts all that were added.
 type ring struct {
 	records []record
 	added   uint64
 }
 
-// lost is how many of the oldest there is no place for any more.
+// lost returns the number of lost records.
 func (r *ring) lost() uint64 {
 	if n := uint64(len(r.records)); r.added > n {
 		return r.added - n
@@ -79,14 +79,14 @@ func (r *ring) lost() uint64 {
 	return 0
 }
 
-// oldest is the first record that there is.
+// oldest returns the oldest record that is kept.
 func (r *ring) oldest() *record { return &r.records[r.lost()%uint64(len(r.records))] }
 
-// Began is the time of the system's clock when the device's own was zero, the zero time
-// where the device's is virtual.
+// Began returns the time of the system's clock at which the device's clock was zero. It is the zero time if the device
+// is in virtual time.
 func (t *Trace) Began() time.Time { return t.began }
 
-// Lost is how many records there is no place for any more.
+// Lost returns the number of lost records.
 func (t *Trace) Lost() (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (t *Trace) Lost() (n uint64) {
 	return n
 }
 
-// Span adds what the program did from one time of the device's Now to another.
+// Span adds a span of the program, between two times of the device's Now.
 func (t *Trace) Span(name string, from, until time.Duration) {
 	t.add(record{kind: spanned, name: name, from: from, until: until})
 }
@@ -119,11 +119,10 @@ func (t *Trace) add(r record) {
 	into.added++
 }
 
-// shortLook is the longest time between two sleeps that are told as one. Who waits looks
-// in it and finds nothing.
+// shortLook is the longest time between two sleeps that are recorded as one. In it the sleeper polls and finds nothing.
 const shortLook = 20 * time.Microsecond
 
-// prolong has a sleep be a part of the last record, if that is one that was just over.
+// prolong makes a sleep part of the last record, if that is a sleep that has just ended.
 func (r *ring) prolong(s *record) bool {
 	if r.added == 0 {
 		return false
@@ -138,7 +137,7 @@ func (r *ring) prolong(s *record) bool {
 	return true
 }
 
-// records are those that there are, what is outstanding, and one of each ring that has lost
+// records returns the records that are kept, the outstanding requests, and a missing record for each ring that has lost
 // some.
 func (t *Trace) records() (all []record) {
 	now := t.device.Now()
@@ -163,7 +162,7 @@ func (t *Trace) records() (all []record) {
 	return all
 }
 
-// Of is the trace of a device that New gave, and nil of any other.
+// Of returns the trace of a device that New returned, and nil for any other device.
 func Of(d verbs.Device) *Trace {
 	if of, ok := d.(interface{ traces() *Trace }); ok {
 		return of.traces()

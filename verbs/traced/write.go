@@ -21,7 +21,7 @@ const (
 
 var laneNames = [lanes]string{program: "program", processor: "processor", out: "out", in: "in"}
 
-// rowsOfLane bounds how many rows a lane has in a file.
+// rowsOfLane bounds the rows of a lane in a file.
 const rowsOfLane = 1 << 20
 
 // A sheet is a rank's part of a file that is being written.
@@ -31,12 +31,12 @@ type sheet struct {
 	// shift is added to the times of records.
 	shift time.Duration
 	rows  [lanes]timeline.Rows
-	// named is how many rows of each lane are.
+	// named is the number of named rows of each lane.
 	named [lanes]int
 }
 
-// Write adds what the device has done so far to a file, as a process with a name, at times
-// since origin, which is one of the system's clock (see Began). What was before origin is left out, or cut.
+// Write adds the recorded events to a file, as a process with a name. Its times are since origin, a time of the
+// system's clock (see [Trace.Began]). Events before origin are left out or cut.
 func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.Time) {
 	records := t.records()
 	slices.SortStableFunc(records, func(a, b record) int {
@@ -52,7 +52,7 @@ func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.
 	}
 }
 
-// name writes what a row of a lane is called, once.
+// name writes the name of a row of a lane, once.
 func (s *sheet) name(lane, row int) {
 	if row < s.named[lane] {
 		return
@@ -65,14 +65,14 @@ func (s *sheet) name(lane, row int) {
 	s.w.Lane(s.process, lane*rowsOfLane+row, name, lane*rowsOfLane+row)
 }
 
-// span begins one on a lane.
+// span begins a span on a lane.
 func (s *sheet) span(lane int, r *record) {
 	row := s.rows[lane].Place(r.from, r.until)
 	s.name(lane, row)
 	s.w.Span(s.process, lane*rowsOfLane+row, s.shift+r.from, s.shift+r.until)
 }
 
-// mark begins one on the first row of a lane.
+// mark begins a mark on the first row of a lane.
 func (s *sheet) mark(lane int, r *record) {
 	s.name(lane, 0)
 	s.w.Mark(s.process, lane*rowsOfLane, s.shift+r.from, timeline.OnLane)
@@ -142,7 +142,7 @@ func (s *sheet) arguments(r *record) {
 	s.w.Identity("request", r.id)
 }
 
-// ending is how it ended, if not well.
+// ending returns how a record ended, if not well.
 func ending(r *record) string {
 	switch {
 	case r.unfinished:

@@ -27,8 +27,7 @@ func (r *rank) allocate(size int, access verbs.Access) *area {
 	return &area{r, a.Handle, size, a.Region}
 }
 
-// heap registers memory of the Go heap, or skips the case where the device
-// cannot serve that.
+// heap registers memory of the Go heap, or skips the case if the device cannot serve that.
 func (r *rank) heap(size int, access verbs.Access) *area {
 	r.Helper()
 	a := r.may(allocateStep{Size: size, Access: access, Heap: true})
@@ -36,8 +35,7 @@ func (r *rank) heap(size int, access verbs.Access) *area {
 	return &area{r, a.Handle, size, a.Region}
 }
 
-// skipIfIncapable skips the case if err is a capability error and fails it
-// with any other.
+// skipIfIncapable skips the case if err is a capability error, and fails it with any other error.
 func (r *rank) skipIfIncapable(err *fault) {
 	r.Helper()
 	if err == nil {
@@ -67,7 +65,7 @@ func (a *area) at(from, to int) segment { return segment{a.handle, from, to} }
 // every names all bytes.
 func (a *area) every() segment { return a.at(0, a.size) }
 
-// memory is the area's memory, of a near rank only.
+// memory returns the area's memory, of a near rank only.
 func (a *area) memory() []byte { return a.station.area(a.handle).memory }
 
 func (a *area) lkey() uint32 { return a.station.area(a.handle).region.LKey() }
@@ -82,7 +80,7 @@ func (a *area) store(from int, data []byte) {
 	a.must(storeStep{a.at(from, from+len(data)), data})
 }
 
-// fill fills the area with bytes that the seed decides and returns them.
+// fill fills the area with bytes determined by the seed and returns them.
 func (a *area) fill(seed uint64) []byte {
 	a.Helper()
 	a.must(fillStep{a.every(), seed})
@@ -96,7 +94,7 @@ func (a *area) expect(want []byte, after string) {
 	if a.station != nil {
 		got = a.memory()
 	} else {
-		// Megabytes through a pipe cost more than the transfers that are tested.
+		// Megabytes through a pipe take longer than the transfers that are tested.
 		if a.must(sumStep{a.every()}).Number == sum(want) && a.size == len(want) {
 			return
 		}
@@ -115,14 +113,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sum returns a checksum of what an area should hold.
 func sum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// noise returns n bytes that the seed decides, without long runs of any kind.
+// noise returns n bytes determined by the seed, without long runs of any kind.
 func noise(seed uint64, n int) []byte {
 	data := make([]byte, n)
 	makeNoise(data, seed)
 	return data
 }
 
-// makeNoise fills data with the bytes that noise returns: those of the generator SplitMix64.
+// makeNoise fills data with the bytes of noise, which come from the generator SplitMix64.
 func makeNoise(data []byte, seed uint64) {
 	state := seed * 0xd1342543de82ef95
 	next := func() uint64 {
@@ -162,7 +160,7 @@ func differ(got, want []byte) string {
 		len(got), first, last, got[first:min(first+8, last+1)], want[first:min(first+8, last+1)])
 }
 
-// get64 and put64 are for a word as the CPU sees it.
+// get64 and put64 access a word in native byte order.
 
 func get64(b []byte) uint64 { return binary.NativeEndian.Uint64(b) }
 

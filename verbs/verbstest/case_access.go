@@ -6,12 +6,12 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A request that the target does not allow fails with StatusRemoteAccess,
-// leaves the target's memory alone, fails its queue pair and no other.
+// A request that the target does not allow fails with StatusRemoteAccess, leaves the target's memory unchanged, and
+// fails only its queue pair.
 var accessCases = accessViolations()
 
-// victimSize is the length of the region that a violation aims at. It lies in
-// the middle of a larger allocation that is watched as a whole.
+// victimSize is the length of the region that a violation targets. The region lies in the middle of a larger
+// allocation, all of which is checked.
 const victimSize = 1024
 
 type victim struct {
@@ -21,7 +21,7 @@ type victim struct {
 	region    *area
 }
 
-// A remote operation of n bytes, and the right that it needs.
+// A remoteOperation is an operation of n bytes, and the right that it needs.
 type remoteOperation struct {
 	name  string
 	n     int
@@ -47,7 +47,7 @@ var remoteOperations = []remoteOperation{
 	}},
 }
 
-// A violation returns the target that a request must not reach, and where in it.
+// A violation returns the target that a request must not access, and the offset.
 type violation struct {
 	name string
 	aim  func(v *victim, o remoteOperation) (target *area, offset int)
@@ -151,7 +151,7 @@ func newVictim(b *bench) *victim {
 	return &victim{b, near, far, whole, whole.register(1024, 1024+victimSize, all)}
 }
 
-// expectDenied carries the operation out on one of two connections.
+// expectDenied executes the operation on one of two connections.
 func (v *victim) expectDenied(o remoteOperation, target *area, offset int) {
 	v.Helper()
 	p, pf := connected(v.near, v.far, sizes{})
@@ -210,7 +210,7 @@ func oneRight(b *bench) {
 	}
 }
 
-// writable is what InfiniBand asks for beside a right to write from afar.
+// writable returns the right that InfiniBand requires with a right to write remotely.
 func writable(right verbs.Access) verbs.Access {
 	if right == verbs.RemoteRead {
 		return 0

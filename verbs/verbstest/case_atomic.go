@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Atomics lose no update, whoever makes them.
+// Atomics lose no update, whichever side makes them.
 var atomicCases = []testCase{
 	{"several queue pairs add", func(b *bench) {
 		near, far := b.two()
@@ -117,10 +117,10 @@ func (r *rank) adder(to *rank, total *area) *adder {
 	return &adder{pair: p, total: total, mine: r.allocate(8*adderBatch, all)}
 }
 
-// held is the queue pair, of a near rank only.
+// held returns the queue pair, of a near rank only.
 func (p *pair) held() *heldPair { return p.station.pair(p.handle) }
 
-// add adds one, n times.
+// add adds 1, n times.
 func (a *adder) add(n int) error {
 	for n > 0 {
 		batch := min(n, adderBatch)
@@ -141,7 +141,7 @@ func (a *adder) add(n int) error {
 	return nil
 }
 
-// exchange posts works of which the last is signalled, and waits for it.
+// exchange posts works whose last is signalled, and waits for it.
 func (a *adder) exchange(works []work) error {
 	if _, err := a.station.post(a.held(), works); err != nil {
 		return err
@@ -157,7 +157,7 @@ func (a *adder) exchange(works []work) error {
 	return nil
 }
 
-// swap adds one n times, by swaps that are repeated until they succeed.
+// swap adds 1, n times, by swaps that are repeated until they succeed.
 func (a *adder) swap(n int) error {
 	guess := uint64(0)
 	for n > 0 {

@@ -113,7 +113,7 @@ var channelCases = []testCase{
 		}
 	}},
 	{"a sleeper sleeps", func(b *bench) {
-		// Sleep may return for no reason, but one that mostly does is spinning.
+		// Sleep may return spuriously, but a Sleep that mostly does is spinning.
 		near := b.near()
 		channel := near.device.Channel()
 		const naps = 40
@@ -152,14 +152,14 @@ var channelCases = []testCase{
 	}},
 }
 
-// slept sleeps with a ticket and tells whether that ended before the limit.
+// slept sleeps with a ticket and reports whether that ended before the limit.
 func (s *station) slept(ticket uint32) bool {
 	end := s.clock() + s.config.Limit
 	s.config.sleep(s.device, ticket, s.config.Limit)
 	return s.clock() < end
 }
 
-// pongStep answers messages.
+// pongStep responds to messages.
 type pongStep struct{ Pair, Rounds int }
 
 func (p pongStep) do(s *station) answer {

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// What is closed or dies is noticed, and takes nothing else with it.
+// The end of a queue pair or device is detected, and affects nothing else.
 var closeCases = []testCase{
 	{"a closed queue pair is seen by its peer", func(b *bench) {
 		near, far := b.two()
@@ -238,8 +238,8 @@ var closeCases = []testCase{
 	}},
 }
 
-// cleanEnd connects two ranks, has one side end the connection while requests of both wait, and checks
-// what the other side learns. It returns the end of the side that leaves.
+// cleanEnd connects two ranks, makes one side end the connection while requests of both wait, and checks what the other
+// side learns. It returns the end of the side that leaves.
 func cleanEnd(leaves, stays *rank, end func(*pair)) *pair {
 	leaves.Helper()
 	p, q := connected(stays, leaves, sizes{})
@@ -287,7 +287,7 @@ func watchDeath(b *bench, end func(far *rank)) {
 	}
 }
 
-// A sighting counts what a watch tells.
+// A sighting counts the reports of a watch.
 type sighting struct {
 	*rank
 	of    string
@@ -312,7 +312,7 @@ func (r *rank) watch(watcher verbs.Watcher, peer *rank) *sighting {
 	return seen
 }
 
-// await waits for deaths to be told.
+// await waits for n reports of deaths.
 func (seen *sighting) await(n int32) {
 	seen.Helper()
 	err := seen.station.await(fmt.Sprintf("the death of %s", seen.of), func() bool { return seen.count.Load() >= n })
@@ -322,7 +322,7 @@ func (seen *sighting) await(n int32) {
 	}
 }
 
-// rest gives what should not happen a while to happen in.
+// rest gives events that should not happen time to happen.
 func (r *rank) rest() {
 	channel := r.device.Channel()
 	for range 20 {

@@ -223,8 +223,7 @@ var connectCases = []testCase{
 	}},
 }
 
-// expectUnconnected fails the case unless connecting to an address fails, at
-// once or later.
+// expectUnconnected fails the case unless connecting to an address fails, at once or later.
 func (r *rank) expectUnconnected(address string) {
 	r.Helper()
 	a := r.may(connectStep{Address: address, Hello: []byte("anybody?")})
@@ -249,9 +248,8 @@ func (p *pair) expectFlushed() {
 	p.expectReceived(failed(93, verbs.StatusFlushed))
 }
 
-// staleStep accepts a request that its maker has given up, and answers with a
-// failure unless that fails at once or later. A request that was made later has
-// arrived before.
+// staleStep accepts a request that its maker has given up. It responds with a failure unless that fails at once or
+// later. A later request has arrived before.
 type staleStep struct{ Hello []byte }
 
 func (p staleStep) do(s *station) answer {

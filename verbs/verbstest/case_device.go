@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// A device says what it is.
+// A device describes itself.
 var deviceCases = []testCase{
 	{"attributes", func(b *bench) {
 		near := b.near()

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Methods may be called from any goroutine, and the short path is free.
+// Methods may be called from any goroutine, and the short path does not allocate.
 var goroutineCases = []testCase{
 	{"batches of several goroutines stay together", func(b *bench) {
 		const posters, batches, length = 4, 40, 4
@@ -192,8 +192,8 @@ var goroutineCases = []testCase{
 	}},
 }
 
-// useUntilClosed posts and polls from three goroutines until everything is
-// flushed or refused, while a fourth closes something.
+// useUntilClosed posts and polls from three goroutines until everything is flushed or refused, while a fourth closes
+// something.
 func useUntilClosed(b *bench, p *pair, theirs, mine *area, end func() error) {
 	b.Helper()
 	var posted atomic.Int32
@@ -234,8 +234,7 @@ func skipAllocations(b *bench) {
 	b.skipUnless(b.config.Allocates == "", b.config.Allocates)
 }
 
-// allocationFree checks that posting a request and polling its completion
-// allocates nothing on this side.
+// allocationFree checks that posting a request and polling its completion allocates nothing on this side.
 func allocationFree(b *bench, request func(near *pair, theirs, mine *area) work) {
 	b.Helper()
 	skipAllocations(b)
@@ -251,12 +250,12 @@ func allocationFree(b *bench, request func(near *pair, theirs, mine *area) work)
 	})
 }
 
-// completion waits for one completion that is a success. It allocates nothing.
+// completion waits for one completion, and reports whether it is a success. It allocates nothing.
 func (r *rank) completion(queue verbs.CompletionQueue, into []verbs.Completion) bool {
 	return r.station.awaitOne(queue, into) && into[0].Status == verbs.StatusSuccess
 }
 
-// expectNoAllocations runs body, with room for a completion, again and again.
+// expectNoAllocations runs body repeatedly, with room for a completion.
 func expectNoAllocations(b *bench, body func(into []verbs.Completion) bool) {
 	b.Helper()
 	well := true

@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// What does not fit is refused, or fails loudly, and never lost.
+// A request that does not fit is refused, or fails with an error, and is never lost.
 var limitCases = []testCase{
 	{"inline data is the caller's again at once", func(b *bench) {
 		near, far := b.pair(sizes{})
@@ -22,8 +22,7 @@ var limitCases = []testCase{
 				to.writeImmediate(3, 2*most, uint32(n)).inline(data),
 				sendImmediate(4, uint32(n)+1).inline(data),
 			}
-			// post spoils the data as soon as PostSend has returned, and here
-			// the sends have no receive to go to yet.
+			// post overwrites the data as soon as PostSend has returned. Here the sends have no receive yet.
 			near.post(works...)
 			far.receiveAll(slot{1, []segment{to.at(most, 2*most)}}, slot{ID: 2}, slot{3, []segment{to.at(3*most, 4*most)}})
 			far.expectReceived(got(1, n), gotImmediate(2, n, uint32(n)), gotImmediate(3, n, uint32(n)+1))
@@ -228,7 +227,7 @@ var limitCases = []testCase{
 			if err == nil {
 				b.Fatal("the queue pair has failed and does not say why")
 			}
-			// It cannot take the completions of others either.
+			// The full queue cannot take the completions of others either.
 			beside.post(to.write(1, 0, from.at(0, 8)))
 			beside.expectError()
 			q.expectReady()
@@ -273,7 +272,7 @@ var limitCases = []testCase{
 	}},
 }
 
-// expectFull posts works of which n find room.
+// expectFull posts works of which n have room.
 func (p *pair) expectFull(n int, works ...work) {
 	p.Helper()
 	took, err := p.try(works...)
@@ -282,8 +281,8 @@ func (p *pair) expectFull(n int, works ...work) {
 	}
 }
 
-// expectInlineRefusal posts an inline request that the device cannot take: it
-// has to say so at once, because afterwards the data is the caller's.
+// expectInlineRefusal posts an inline request that the device cannot take. The device must refuse it at once, because
+// the data belongs to the caller afterwards.
 func (p *pair) expectInlineRefusal(w work) {
 	p.Helper()
 	if n, err := p.try(w); n != 0 || errors.Is(err, verbs.ErrQueueFull) {

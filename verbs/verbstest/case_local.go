@@ -6,7 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Segments have to lie in the region whose key they carry, with the right.
+// Segments must lie in the region of their key, with the right.
 var localCases = []testCase{
 	{"memory of another region", func(b *bench) {
 		localViolation(b, verbs.OpRDMAWrite, func(mine, other *area) verbs.Segment {
@@ -180,20 +180,20 @@ var localCases = []testCase{
 	{"a message longer than MaxMessage", func(b *bench) {
 		near, far := b.pair(sizes{})
 		attributes := near.device.Attributes()
-		// One area many times is as long as many areas are, and most of it is never touched.
+		// One area many times is as long as many areas, and most of it is never touched.
 		size := attributes.MaxMessage/attributes.MaxSegments + 1
 		mine, to := near.allocate(size, all), far.allocate(size, all)
 		mine.store(0, noise(1, 64))
 		begin := to.register(0, 64, all)
 		long := func(a *area) []segment { return slices.Repeat([]segment{a.every()}, attributes.MaxSegments) }
-		// Where a receive may be that long, the message is refused for its own length only.
+		// If a receive may be that long, the message is refused only for its own length.
 		far.tryReceive(slot{1, long(to)})
 		near.expectRefusal(send(1, long(mine)...))
 		begin.expect(make([]byte, 64), "a message longer than MaxMessage")
 	}},
 }
 
-// constant is memory that may be read only.
+// constant returns memory that may only be read.
 func constant(mine, _ *area) verbs.Segment {
 	part := mine.register(0, 32, 0)
 	return verbs.Segment{Memory: part.memory()[:8], LKey: part.lkey()}

@@ -143,7 +143,7 @@ var mapperCases = []testCase{
 		far.must(freeStep{theirs.handle})
 		next := far.allocate(4096, all)
 		want := next.fill(1)
-		copy(mapped, noise(2, 4096)) // by one who should not
+		copy(mapped, noise(2, 4096)) // by a late user
 		next.expect(want, "writing to a mapping of memory that was freed")
 	}},
 	{"a ring from a neighbor wakes", func(b *bench) {

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Memory is what it says, and regions live as long as they say.
+// Memory is as documented, and regions live as long as documented.
 var memoryCases = []testCase{
 	{"allocated memory is zeroed and aligned", func(b *bench) {
 		near := b.near()
@@ -83,7 +83,7 @@ var memoryCases = []testCase{
 				copy(memory, noise(uint64(i), n))
 				held = append(held, memory)
 			}
-			copy(old, noise(99, n)) // by one who should not
+			copy(old, noise(99, n)) // by a late user
 			for i, memory := range held {
 				if difference := differ(memory, noise(uint64(i), n)); difference != "" {
 					b.Fatalf("writing to freed memory changed allocation %d of %d bytes: %s", i, n, difference)
@@ -206,7 +206,7 @@ var memoryCases = []testCase{
 			}
 			return weak.Make(&memory[0])
 		}()
-		// One collection is enough but while a goroutine of the device looks at the memory.
+		// One collection is enough unless a goroutine of the device is reading the memory.
 		const collections = 20
 		for n := 1; ; n++ {
 			runtime.GC()
@@ -290,8 +290,7 @@ var memoryCases = []testCase{
 	}},
 }
 
-// forgetStep drops all references to an area of the Go heap but its region's,
-// and collects garbage.
+// forgetStep drops all references to an area of the Go heap but its region's, and collects garbage.
 type forgetStep struct{ Area int }
 
 func (p forgetStep) do(s *station) answer {
@@ -299,7 +298,7 @@ func (p forgetStep) do(s *station) answer {
 	for range 3 {
 		runtime.GC()
 	}
-	// What the collector freed would be handed out again and overwritten here.
+	// Memory that the collector freed would be reused and overwritten here.
 	spoil := make([][]byte, 64)
 	for i := range spoil {
 		spoil[i] = noise(uint64(i), 1<<16)

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Requests of one queue pair take effect in the order in which they were
-// posted, and completions say what they should, when they should.
+// Requests of one queue pair take effect in the order in which they were posted, and completions are correct and
+// timely.
 var orderCases = []testCase{
 	{"bytes of a write are there when a later send is received", func(b *bench) {
 		witness(b, func(to *area, round int, from segment) []work {
@@ -30,7 +30,7 @@ var orderCases = []testCase{
 		witness(b, func(to *area, round int, from segment) []work {
 			var works []work
 			middle := (from.From + from.To) / 2
-			// Places of later rounds are written as well, and again in their turn.
+			// Places of later rounds are written as well, and again in their own rounds.
 			for later := round + 1; later < min(round+5, witnessRounds); later++ {
 				works = append(works, to.write(0, witnessOffset(later), from).silent())
 			}
@@ -166,7 +166,7 @@ var orderCases = []testCase{
 			works := []work{
 				to.read(1, 0, mine.at(size, 2*size)).silent(),
 				to.write(2, 0, mine.at(0, size)).fenced(),
-				// What the read brings is what the fenced send carries away.
+				// The fenced send carries what the read brings.
 				to.read(3, 8, mine.at(0, 8)).silent(),
 				send(4, mine.at(0, 8)).fenced(),
 			}
@@ -253,8 +253,8 @@ const (
 
 func witnessOffset(round int) int { return round * witnessStride }
 
-// witness has the near side fill one place a round while the far side looks at
-// that place as soon as it has received the round's number.
+// witness makes the near side fill one place per round. The far side checks that place as soon as it has received the
+// round's number.
 func witness(b *bench, round func(to *area, round int, from segment) []work) {
 	b.Helper()
 	near, far := b.pair(sizes{MaxReceives: witnessRounds})
@@ -294,8 +294,8 @@ func (p witnessStep) do(s *station) answer {
 	return answer{}
 }
 
-// lookStep looks at memory that the peer writes, in each round at the word behind so many bytes,
-// until that has come, and then at the bytes.
+// lookStep polls memory that the peer writes. In each round it waits for the word after Bytes bytes, and then checks
+// the bytes.
 type lookStep struct{ Pair, Area, From, Until, Bytes int }
 
 func (p lookStep) do(s *station) answer {
@@ -307,7 +307,7 @@ func (p lookStep) do(s *station) answer {
 			if looks%1000 != 0 {
 				continue
 			}
-			// A write wakes nobody.
+			// A write wakes no rank.
 			ticket := channel.Prepare()
 			held.receives.Poll(nil)
 			s.config.sleep(s.device, ticket, time.Millisecond)
@@ -324,17 +324,16 @@ func (p lookStep) do(s *station) answer {
 	return answer{}
 }
 
-// messageSize is the length of message i of a stream.
+// messageSize returns the length of message i of a stream.
 func messageSize(i, most int) int { return i * i * 7919 % (most + 1) }
 
-// sendStream sends messages as fast as the queues allow to a far side that takes
-// and checks them at the same time.
+// sendStream sends messages as fast as the queues allow to a far side that takes and checks them at the same time.
 func sendStream(b *bench, count, most int, z sizes) {
 	b.Helper()
 	sendStreamBeside(b, count, most, z, func(*pair) func() { return func() {} })
 }
 
-// sendStreamBeside does, beside what begin begins and its result stops.
+// sendStreamBeside is sendStream while what begin has started runs.
 func sendStreamBeside(b *bench, count, most int, z sizes, begin func(near *pair) (stop func())) {
 	b.Helper()
 	near, far := b.pair(z)

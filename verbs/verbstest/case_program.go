@@ -9,12 +9,12 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// plainPrograms is how many random programs a run of plain size has.
+// plainPrograms is the number of random programs in a run of plain size.
 const plainPrograms = 16
 
-// programs returns cases of random programs. Such a program runs on the device and on a model that is nothing but the
-// contract: four byte slices and two lists of completions a stream. What the
-// device holds and reports must be what the model does.
+// programs returns cases of random programs. Such a program runs on the device and on a model that is only the
+// contract: four byte slices and two lists of completions per stream. The device must hold and report what the model
+// does.
 func programs(first uint64, n int) []testCase {
 	cases := make([]testCase, n)
 	for i := range cases {
@@ -53,7 +53,7 @@ func runProgram(b *bench, seed uint64) {
 	if random.IntN(3) == 0 {
 		return
 	}
-	// One connection fails; both of its streams end there, the others go on.
+	// One connection fails. Both of its streams end there, the others continue.
 	streams[0].fail()
 	for range 20 {
 		streams[2+random.IntN(2)].step()
@@ -69,8 +69,8 @@ const (
 	inboxSize  = 128 << 10
 )
 
-// A stream is the requests of one end of a connection. It has its own memory
-// on both sides, so that streams do not depend on each other's progress.
+// A stream is the requests of one end of a connection. It has its own memory on both sides, so that streams do not
+// depend on each other's progress.
 type stream struct {
 	*rand.Rand
 	verbs.Attributes
@@ -86,7 +86,7 @@ type stream struct {
 
 	batch       []work
 	outstanding int
-	busy        []span // target memory that reads and atomics may still be looking at
+	busy        []span // target memory that reads and atomics may still access
 	results     int    // where in mine the next read goes
 	inboxed     int    // where in inbox the next receive goes
 	waiting     int    // bytes of messages
@@ -215,7 +215,7 @@ func writes(opcode verbs.Opcode) bool {
 	return opcode == verbs.OpRDMAWrite || opcode == verbs.OpRDMAWriteImmediate
 }
 
-// looksAt tells whether an earlier read may still be looking at bytes of here.
+// looksAt reports whether an earlier read may still access bytes of here.
 func (s *stream) looksAt(here span) bool {
 	for _, b := range s.busy {
 		if here.from < b.to && b.from < here.to {
@@ -262,8 +262,7 @@ func (s *stream) settle() {
 	s.inboxed, s.posted = 0, 0
 }
 
-// fail ends the stream by a request that is not allowed, with some requests
-// before it and some behind.
+// fail ends the stream by a request that is not allowed, with some requests before and after it.
 func (s *stream) fail() {
 	s.settle()
 	for range s.IntN(5) {

@@ -2,8 +2,8 @@ package verbstest
 
 import "github.com/onesided/rma/verbs"
 
-// gather lets a request take n bytes of the stream's own memory, or inline
-// ones, and returns them. A fenced request may take what earlier reads brought.
+// gather makes a request take n bytes of the stream's own memory, or inline bytes, and returns them. A fenced request
+// may take what earlier reads brought.
 func (s *stream) gather(w *work, n int) []byte {
 	if n <= s.MaxInline && s.IntN(2) == 0 {
 		data := noise(s.Uint64(), n)
@@ -24,7 +24,7 @@ func (s *stream) gather(w *work, n int) []byte {
 	return data
 }
 
-// cuts splits n bytes into up to four pieces.
+// cuts splits n bytes into at most four pieces.
 func (s *stream) cuts(n int) []int {
 	var out []int
 	for range s.IntN(4) {
@@ -45,8 +45,7 @@ func (s *stream) pieces(pieces ...int) []int {
 	return pieces
 }
 
-// scatter lets a read place data in memory that nothing else touches before
-// the stream settles.
+// scatter makes a read place data in memory that nothing else touches before the stream settles.
 func (s *stream) scatter(w *work, data []byte) {
 	pieces := s.pieces(s.cuts(len(data))...)
 	for _, length := range pieces {
@@ -99,15 +98,13 @@ func (s *stream) match() {
 	}
 }
 
-// receive posts a receive, if there is room, with room for the longest message
-// or for the message that waits for it.
+// receive posts a receive, if there is room, for the longest message or for the message that waits for it.
 func (s *stream) receive() {
 	room := 20_000
 	if len(s.messages) > 0 {
 		room = len(s.messages[0].data) + s.IntN(3)
 	}
-	// The other half of the inbox and of the queue is for messages that wait
-	// when the stream settles.
+	// The other half of the inbox and of the queue is for messages that wait when the stream settles.
 	if s.inboxed+room+40 < inboxSize/2 && s.posted < 50 {
 		s.receiveInto(room)
 	}

@@ -2,7 +2,7 @@ package verbstest
 
 import "github.com/onesided/rma/verbs"
 
-// A Server tells what it has done for its peers, and serves them whether it dwells or not.
+// A Server reports what it has done for its peers, and serves them whether it dwells or not.
 var serverCases = []testCase{
 	{"what is served is heard", func(b *bench) {
 		near, far := b.pair(sizes{})

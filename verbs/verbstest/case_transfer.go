@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Every opcode moves the bytes it should and no others.
+// Every opcode moves the requested bytes and no others.
 var transferCases = []testCase{
 	{"write", func(b *bench) {
 		transferSizes(b, func(near, far *pair, from, to *area, size, offset int, want []byte) {
@@ -329,8 +329,8 @@ var transferCases = []testCase{
 	}},
 }
 
-// messageSizes are lengths around the places where devices change their way. A plain run has one of several MiB only in the
-// case of long writes and reads.
+// messageSizes returns lengths around the sizes at which devices change their protocol. A plain run has several MiB
+// only in the case of long writes and reads.
 func messageSizes(p *pair) []int {
 	most := p.device.Attributes().MaxMessage
 	if testsize.N(1) == 1 {
@@ -348,8 +348,7 @@ func messageSizes(p *pair) []int {
 	return out
 }
 
-// transferSizes runs body for messages of many sizes and compares the target
-// with what body says it should hold.
+// transferSizes runs body for messages of many sizes, and compares the target with the contents that body returns.
 func transferSizes(b *bench, body func(near, far *pair, from, to *area, size, offset int, want []byte)) {
 	b.Helper()
 	near, far := b.pair(sizes{})
@@ -368,8 +367,8 @@ func transferSizes(b *bench, body func(near, far *pair, from, to *area, size, of
 	}
 }
 
-// shape draws a list of segments of an area, none of which overlap, and
-// returns it with the bytes of contents that they cover.
+// shape draws a list of segments of an area that do not overlap, and returns it with the bytes of contents that they
+// cover.
 func shape(random *rand.Rand, p *pair, a *area, contents []byte) ([]segment, []byte) {
 	n := 1 + random.IntN(min(p.device.Attributes().MaxSegments, 12))
 	order := random.Perm(n)

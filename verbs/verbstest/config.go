@@ -13,54 +13,46 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Config tells the suite how to come by devices.
+// Config describes how the suite opens devices and what it runs.
 type Config struct {
-	// Open opens a device. All devices that it opens during one Run can
-	// connect to each other. The suite closes them.
+	// Open opens a device. All devices that it opens during one Run can connect to each other. The suite closes them.
 	Open func(t testing.TB) verbs.Device
 
-	// Peer, if it is not nil, makes the command of a process, such as [Self], that
-	// calls [ServePeer] with its standard input and output, and whose devices and
-	// those of Open can connect to each other. The far side of every case is
+	// Peer, if it is not nil, returns the command of a process, such as [Self], that calls [ServePeer] with its
+	// standard input and output. Its devices and those of Open can connect to each other. The far side of every case is
 	// then in such a process. Some cases kill it.
 	Peer func(t testing.TB) *exec.Cmd
 
-	// Kill, if it is not nil, ends a device of Open as the end of its process would, without a word to
-	// its peers. Otherwise the suite closes the devices of this process that are to die.
+	// Kill, if it is not nil, ends a device of Open as the end of its process would, without notice to its peers.
+	// Otherwise the suite closes the devices of this process that are to die.
 	Kill func(device verbs.Device)
 
-	// Driven tells that a device serves its peers only while somebody polls
-	// its completion queues. Those of every device of a case are then polled
-	// (for no completions) by a goroutine that sleeps on the device's channel
-	// in between.
+	// Driven says that a device serves its peers only while its completion queues are polled. A goroutine then polls
+	// the queues of every device of a case, for no completions, and sleeps on the device's channel in between.
 	Driven bool
 
-	// Allocates, if it is not empty, says why moving messages through the device
-	// allocates. The cases that it must not are then skipped.
+	// Allocates, if it is not empty, says why moving messages through the device allocates. The cases that check for
+	// allocations are then skipped.
 	Allocates string
 
-	// Sleep, if it is not nil, stands in for device.Channel().Sleep wherever
-	// the suite sleeps. One goroutine plays all ranks of most cases, so that a
-	// device in virtual time cannot see that all of them wait: this tells it,
-	// and it may move its clock to the next event, or by limit if there is
-	// none. Where a case has several goroutines each calls Sleep for itself.
+	// Sleep, if it is not nil, replaces device.Channel().Sleep in the suite. One goroutine plays all ranks of most
+	// cases, so a device in virtual time cannot see that all of them wait. Sleep shows it, and may move the clock to
+	// the next event, or by limit if there is none. In a case with several goroutines, each calls Sleep for itself.
 	Sleep func(device verbs.Device, ticket uint32, limit time.Duration)
 
-	// Limit bounds how long a case waits for one thing before it says that
-	// it does not come. Zero is two minutes: Limit is there to end a hang, and a
-	// slow machine must not exceed it.
+	// Limit bounds how long a case waits for one event before it fails. Zero means two minutes. Limit exists to end a
+	// hang, and a slow machine must not exceed it.
 	Limit time.Duration
 
-	// Variant, if it is not nil, says that another Run tests the same device, and
-	// that the devices here differ from it in a part. It names the groups of cases
-	// that the difference can change, such as "Connections", "Transfer". They run whole.
-	// Of the cases of the other groups, Run takes a fifth where RMA_TEST_SIZE is 1,
-	// by turns of RMA_TEST_SEED and of the test's name, and all from a size of 5.
-	// Below that size Run also calls t.Parallel, and skips what counts allocations.
-	// If it is nil, Run takes all cases, but every other one, by the same turns, where the size is below 1.
+	// Variant, if it is not nil, says that another Run tests the same device, and that the devices here differ from it
+	// in a part. It names the groups of cases that the difference can affect, such as "Connections", "Transfer". They
+	// run whole. Of the cases of the other groups, Run takes a fifth if RMA_TEST_SIZE is 1, and all from a size of 5
+	// on. RMA_TEST_SEED and the test's name choose them. Below that size Run also calls t.Parallel, and skips cases
+	// that count allocations. If Variant is nil, Run takes all cases, or every other one, chosen in the same way, if
+	// the size is below 1.
 	Variant []string
 
-	// link is how to reach a new peer; nil if peers are in this process.
+	// link connects to a new peer. It is nil if peers are in this process.
 	link func(t testing.TB) (*link, error)
 }
 
@@ -91,7 +83,7 @@ func Run(t *testing.T, config Config) {
 	}
 }
 
-// A group is a part of the contract, with the cases that state it.
+// A group is a part of the contract, with its cases.
 type group struct {
 	name  string
 	cases []testCase
@@ -103,13 +95,13 @@ type testCase struct {
 }
 
 const (
-	// variantShare is of how many cases a variant runs one at a size of 1.
+	// A variant runs one of variantShare cases at a size of 1.
 	variantShare = 5
-	// shortShare is of how many cases other Runs take one at a size below 1.
+	// Other Runs take one of shortShare cases at a size below 1.
 	shortShare = 2
 )
 
-// chosen returns what Run takes of the suite for the test of a name.
+// chosen returns the part of the suite that Run takes for the test of a name.
 func (c *Config) chosen(all []group, name string, seed uint64) []group {
 	if c.Variant == nil && testsize.Size() >= 1 {
 		return all
@@ -164,7 +156,7 @@ func suite(first uint64, n int) []group {
 	}
 }
 
-// A bench is what one case has at hand.
+// A bench is the environment of one case.
 type bench struct {
 	testing.TB
 	config   Config
@@ -186,7 +178,7 @@ func (b *bench) near() *rank {
 	return b.rank(s, localDriver{s})
 }
 
-// far opens a device where peers are: in this process or in another.
+// far opens a device where the peers are: in this process or in another.
 func (b *bench) far() *rank {
 	b.Helper()
 	if b.config.link == nil {
@@ -201,7 +193,7 @@ func (b *bench) two() (near, far *rank) {
 	return b.near(), b.far()
 }
 
-// skipUnless skips the case, saying why, where the device lacks an ability.
+// skipUnless skips the case with a reason if the device lacks an ability.
 func (b *bench) skipUnless(able bool, reason string) {
 	b.Helper()
 	if !able {

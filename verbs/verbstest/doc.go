@@ -1,5 +1,5 @@
-// Package verbstest states the contract of package verbs as tests. Every device
-// runs it:
+// Package verbstest is the contract of package verbs as tests; it is for those who write a device. Every device runs
+// the suite:
 //
 //	func TestConformance(t *testing.T) {
 //		fabric := card.NewFabric()
@@ -10,12 +10,10 @@
 //
 // # Two sides
 //
-// A case has a near side, a device of this process, and a far side, which is
-// driven by steps: allocate, accept, post, collect. Each case is written once,
-// against steps. Without [Config.Peer] the far side is another device of this
-// process and its steps are calls. With it the far side is a device of a child
-// process that runs [ServePeer] and its steps go through the child's standard
-// input and output. [Self] makes it of the test program:
+// A case has a near side, which is a device of this process, and a far side, which is driven by steps: allocate,
+// accept, post, collect. Each case is written once, in steps. Without [Config.Peer] the far side is another device of
+// this process and its steps are calls. With it the far side is a device of a child process that runs [ServePeer]. Its
+// steps go through the child's standard input and output. [Self] makes the child from the test program:
 //
 //	func TestMain(m *testing.M) {
 //		verbstest.Main(m, func() (verbs.Device, error) { return card.Open() })
@@ -23,19 +21,16 @@
 //
 // # Rules of the suite
 //
-// A case waits only by the recipe of [verbs.CompletionChannel], so that every
-// case is also a test of wake-ups: what comes without waking the sleeper fails
-// the case even if it came. Nothing is timed; [Config.Limit] only bounds how
-// long a broken device can keep a case waiting.
+// A case waits only as documented at [verbs.CompletionChannel], so every case also tests wake-ups: an event that does
+// not wake the sleeper fails the case, even if it arrived. Nothing is timed. [Config.Limit] only bounds how long a
+// broken device can make a case wait.
 //
-// RMA_TEST_SIZE and RMA_TEST_SEED (package internal/testsize) say how many random programs run and from
-// which seed, how often a case repeats itself, and what a [Config.Variant] leaves out.
+// RMA_TEST_SIZE and RMA_TEST_SEED (package internal/testsize) set the number and the first seed of random programs.
+// They also set how often a case repeats itself, and what a [Config.Variant] leaves out.
 //
-// Optional abilities ([verbs.Mapper], [verbs.Watcher], [verbs.Server], coherent
-// atomics, inline data, memory of the program's own) are tested where the device has them, and
-// a case that needs a missing one says so when it skips.
+// Optional abilities ([verbs.Mapper], [verbs.Watcher], [verbs.Server], coherent atomics, inline data, memory of the
+// program) are tested if the device has them. A case that needs a missing one says so when it skips.
 //
-// The suite tests what the contract says and no more. Where the contract leaves
-// a choice (a malformed request may be refused when posted, or complete with an
-// error), a case takes either and checks what both have in common.
+// The suite tests only what the contract says. The contract leaves some choices: a malformed request may be refused
+// when posted, or complete with an error. A case then accepts either and checks what both have in common.
 package verbstest

@@ -12,11 +12,11 @@ var classes = []error{
 	verbs.ErrDisconnected, verbs.ErrRejected, verbs.ErrShortage, errors.ErrUnsupported,
 }
 
-// A fault is what a device said, in a form that can be sent.
+// A fault is an error of a device, in a form that can be sent.
 type fault struct {
 	Text    string
 	Classes []int
-	// Capability tells that it is a *verbs.CapabilityError.
+	// Capability is set for a *verbs.CapabilityError.
 	Capability bool
 	cause      error // only where it was made
 }
@@ -56,8 +56,7 @@ func (f *fault) Is(target error) bool {
 	return false
 }
 
-// isCapability tells whether err says that the device cannot do a thing, in
-// the form that the contract gives that.
+// isCapability reports whether err says that the device lacks a capability, in the form of the contract.
 func isCapability(err error) bool {
 	var f *fault
 	if errors.As(err, &f) && f.cause == nil {

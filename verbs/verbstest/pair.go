@@ -21,14 +21,14 @@ func (r *rank) connect(to *rank, hello string, z sizes) *pair {
 	return &pair{r, a.Handle, a.Number}
 }
 
-// accept waits for the request that says hello and accepts it.
+// accept waits for the request with a hello and accepts it.
 func (r *rank) accept(hello string, z sizes) *pair {
 	r.Helper()
 	a := r.must(acceptStep{Hello: []byte(hello), Sizes: z})
 	return &pair{r, a.Handle, a.Number}
 }
 
-// connected connects two ranks. from is the one that connects.
+// connected connects two ranks. from is the connecting one.
 func connected(from, to *rank, z sizes) (*pair, *pair) {
 	from.Helper()
 	hello := fmt.Sprintf("connection %d", from.nextHello())
@@ -50,10 +50,10 @@ func (b *bench) pair(z sizes) (near, far *pair) {
 	return connected(n, f, z)
 }
 
-// queuePair is the device's own, of a near rank only.
+// queuePair returns the device's own queue pair, of a near rank only.
 func (p *pair) queuePair() verbs.QueuePair { return p.station.pair(p.handle).queuePair }
 
-// try posts works; what the device said is the caller's to judge.
+// try posts works. The caller judges the device's error.
 func (p *pair) try(works ...work) (int, error) {
 	p.Helper()
 	a := p.may(postStep{p.handle, works})
@@ -71,7 +71,7 @@ func (p *pair) post(works ...work) {
 	}
 }
 
-// tryReceive posts receives; what the device said is the caller's to judge.
+// tryReceive posts receives. The caller judges the device's error.
 func (p *pair) tryReceive(slots ...slot) (int, error) {
 	p.Helper()
 	a := p.may(receiveStep{p.handle, slots})
@@ -106,21 +106,19 @@ func (p *pair) received(n int) []verbs.Completion {
 	return p.must(collectStep{Pair: p.handle, Receives: true, Count: n}).Completions
 }
 
-// expectSent waits for completions of the send queue and fails the case unless
-// they are these, in this order.
+// expectSent waits for completions of the send queue and fails the case unless they are these, in this order.
 func (p *pair) expectSent(want ...verbs.Completion) {
 	p.Helper()
 	p.compare("send queue", p.sent(len(want)), want)
 }
 
-// expectReceived does for the receive queue.
+// expectReceived is expectSent for the receive queue.
 func (p *pair) expectReceived(want ...verbs.Completion) {
 	p.Helper()
 	p.compare("receive queue", p.received(len(want)), want)
 }
 
-// compare compares completions. Of those that are errors, only the ID, queue
-// pair and status say anything.
+// compare compares completions. For errors it compares only the ID, queue pair and status.
 func (p *pair) compare(queue string, got, want []verbs.Completion) {
 	p.Helper()
 	for i := range want {
@@ -141,7 +139,7 @@ func (p *pair) compare(queue string, got, want []verbs.Completion) {
 	}
 }
 
-// quiet fails the case if there are completions that nobody waits for.
+// quiet fails the case if there are further completions.
 func (p *pair) quiet() {
 	p.Helper()
 	for _, receives := range []bool{false, true} {
@@ -157,14 +155,14 @@ func (p *pair) await(state verbs.State) {
 	p.may(stateStep{Pair: p.handle, Wait: true, Await: state})
 }
 
-// state returns the state now and the error that goes with it.
+// state returns the current state and its error.
 func (p *pair) state() (verbs.State, error) {
 	p.Helper()
 	a := p.may(stateStep{Pair: p.handle})
 	return a.State, a.Err.error()
 }
 
-// expectReady fails the case unless the queue pair is in order.
+// expectReady fails the case unless the queue pair is ready.
 func (p *pair) expectReady() {
 	p.Helper()
 	if state, err := p.state(); state != verbs.StateReady || err != nil {
@@ -172,7 +170,7 @@ func (p *pair) expectReady() {
 	}
 }
 
-// expectError waits until the queue pair has failed and returns why.
+// expectError waits until the queue pair has failed and returns its error.
 func (p *pair) expectError() error {
 	p.Helper()
 	p.await(verbs.StateError)
@@ -183,8 +181,8 @@ func (p *pair) expectError() error {
 	return err
 }
 
-// expectDisconnected waits until the queue pair has failed. It fails the case unless a side has ended
-// the connection in order.
+// expectDisconnected waits until the queue pair has failed. It fails the case unless a side has ended the connection in
+// order.
 func (p *pair) expectDisconnected() {
 	p.Helper()
 	if err := p.expectError(); !errors.Is(err, verbs.ErrDisconnected) || !errors.Is(err, verbs.ErrPeerGone) {
@@ -192,8 +190,8 @@ func (p *pair) expectDisconnected() {
 	}
 }
 
-// expectGone waits until the queue pair has failed. It fails the case unless the peer is gone and,
-// if it has crashed, did not end the connection in order.
+// expectGone waits until the queue pair has failed. It fails the case unless the peer is gone and, if it has crashed,
+// did not end the connection in order.
 func (p *pair) expectGone(crashed bool) {
 	p.Helper()
 	err := p.expectError()
@@ -202,8 +200,8 @@ func (p *pair) expectGone(crashed bool) {
 	}
 }
 
-// expectEnded waits for the completions of works, all signalled, that were posted before the connection
-// ended. Each has one completion, in order, and after the first error all are flushed.
+// expectEnded waits for the completions of works, all signalled, that were posted before the connection ended. Each has
+// one completion, in order, and after the first error all are flushed.
 func (p *pair) expectEnded(works ...work) {
 	p.Helper()
 	bad := 0
@@ -227,22 +225,22 @@ func (p *pair) close() {
 	p.must(closePairStep{p.handle})
 }
 
-// done is the completion of a signalled work that went well.
+// done returns the completion of a signalled work that succeeded.
 func done(w work) verbs.Completion {
 	return verbs.Completion{ID: w.ID, Opcode: w.Opcode}
 }
 
-// failed is the completion of a work or receive that did not go well.
+// failed returns the completion of a work or receive that failed.
 func failed(id uint64, status verbs.Status) verbs.Completion {
 	return verbs.Completion{ID: id, Status: status}
 }
 
-// got is the completion of a receive.
+// got returns the completion of a receive.
 func got(id uint64, bytes int) verbs.Completion {
 	return verbs.Completion{ID: id, Opcode: verbs.OpReceive, Bytes: uint32(bytes)}
 }
 
-// gotImmediate is the completion of a receive with immediate data.
+// gotImmediate returns the completion of a receive with immediate data.
 func gotImmediate(id uint64, bytes int, immediate uint32) verbs.Completion {
 	return verbs.Completion{ID: id, Opcode: verbs.OpReceiveImmediate, Bytes: uint32(bytes), Immediate: immediate}
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A driver carries out steps on one side of a case.
+// A driver executes steps on one side of a case.
 type driver interface {
 	do(step) answer
-	// kill ends the side's device without asking it, if that is possible, and reports whether it was:
-	// otherwise the device was closed.
+	// kill ends the side's device without asking it, if possible, and reports whether it did. Otherwise it closes the
+	// device.
 	kill() (crashed bool)
 }
 
-// A localDriver's side is in this process.
+// A localDriver drives a side in this process.
 type localDriver struct{ s *station }
 
 func (d localDriver) do(p step) answer { return p.do(d.s) }
@@ -40,8 +40,7 @@ func (d localDriver) kill() (crashed bool) {
 	return true
 }
 
-// A command is what a child reads: a new station for the next case, the end of
-// the station, or a step on it.
+// A command is what a child reads: a new station for the next case, the end of the station, or a step on it.
 type command struct {
 	ID    uint64
 	Open  *stationConfig
@@ -54,9 +53,9 @@ type reply struct {
 	Answer answer
 }
 
-// ServePeer plays the far side of cases, whose steps it reads from in, with
-// devices that it opens with open, one after the other. It returns nil at the
-// end of in, after it has closed the last device. Nothing else may write to out.
+// ServePeer plays the far side of cases. It reads their steps from in, and uses devices that it opens with open, one
+// after the other. It returns nil at the end of in, after it has closed the last device. Only ServePeer may write to
+// out.
 func ServePeer(in io.Reader, out io.Writer, open func() (verbs.Device, error)) error {
 	p := &peer{encoder: gob.NewEncoder(telling{out})}
 	decoder := gob.NewDecoder(hearing{in})
@@ -124,15 +123,14 @@ func (p *peer) leave() error {
 	return s.close()
 }
 
-// children are the processes of one Run. A case takes one for each far side
-// and gives it back.
+// children are the child processes of one Run. A case takes one for each far side and returns it.
 type children struct {
 	config Config
 	mu     sync.Mutex
 	idle   []*child
 }
 
-// driver opens a station in an idle child or in a new one, for this case.
+// driver opens a station for this case in an idle child or in a new one.
 func (c *children) driver(b *bench) driver {
 	b.Helper()
 	c.mu.Lock()
@@ -175,18 +173,17 @@ func (c *children) end(t testing.TB) {
 	}
 }
 
-// A link is a way to somebody who serves steps.
+// A link is a connection to a server of steps.
 type link struct {
 	in  io.WriteCloser
 	out io.Reader
 	// kill ends the other end without asking it.
 	kill func()
-	// wait waits for its end, after out has ended, and tells what was wrong.
+	// wait waits for the other end to end, after out has ended, and returns what was wrong.
 	wait func() error
 }
 
-// What goes over a link orders the steps of one side behind those of the other, and with them
-// what its devices do.
+// Messages over a link order the steps of one side after those of the other, and with them what its devices do.
 type (
 	telling struct{ io.Writer }
 	hearing struct{ io.Reader }
@@ -233,7 +230,7 @@ type child struct {
 	*link
 	limit time.Duration
 	over  bool          // killed, or asked to end
-	ended chan struct{} // closed when it answers no more
+	ended chan struct{} // closed when it responds no more
 
 	mu      sync.Mutex
 	encoder *gob.Encoder
@@ -267,8 +264,8 @@ func (k *child) listen(decoder *gob.Decoder) {
 	}
 }
 
-// ask sends a command and waits for its answer. Every wait inside a step is
-// bounded in the child; the bound here is for a child that hangs in its device.
+// ask sends a command and waits for its answer. Every wait in a step is bounded in the child. The bound here is for a
+// child that hangs in its device.
 func (k *child) ask(c command) answer {
 	waiting := make(chan answer, 1)
 	k.mu.Lock()
@@ -307,8 +304,7 @@ func (k *child) kill() (crashed bool) {
 	return true
 }
 
-// end lets the other side end by itself, or by force if it does not, and
-// returns what was wrong with that.
+// end lets the other side end by itself, or kills it if it does not, and returns what was wrong.
 func (k *child) end() error {
 	if k.over {
 		return nil

@@ -9,7 +9,7 @@ import (
 // A rank is one side of a case.
 type rank struct {
 	*bench
-	// station is nil if the rank may be in another process, device likewise.
+	// station and device are nil if the rank may be in another process.
 	station *station
 	device  verbs.Device
 	driver  driver
@@ -26,7 +26,7 @@ func (b *bench) rank(s *station, d driver) *rank {
 	return r
 }
 
-// may carries a step out; what the device said is the caller's to judge.
+// may executes a step. The caller judges the device's error.
 func (r *rank) may(p step) answer {
 	r.Helper()
 	a := r.driver.do(p)
@@ -36,13 +36,13 @@ func (r *rank) may(p step) answer {
 	return a
 }
 
-// must carries a step out and fails the case if the device refuses.
+// must executes a step and fails the case if the device returns an error.
 func (r *rank) must(p step) answer {
 	r.Helper()
 	return r.well(p, r.driver.do(p))
 }
 
-// well fails the case unless a step was carried out and the device took it.
+// well fails the case unless a step was executed without an error of the device.
 func (r *rank) well(p step, a answer) answer {
 	r.Helper()
 	if a.Failure != "" {
@@ -54,8 +54,7 @@ func (r *rank) well(p step, a answer) answer {
 	return a
 }
 
-// begin carries a step out while the case goes on. The function that it
-// returns waits for it, and fails the case as must does.
+// begin executes a step while the case continues. The returned function waits for it, and fails the case as must does.
 func (r *rank) begin(p step) (wait func() answer) {
 	done := make(chan answer, 1)
 	go func() { done <- r.driver.do(p) }()
@@ -65,8 +64,8 @@ func (r *rank) begin(p step) (wait func() answer) {
 	}
 }
 
-// able is the rank's device as one with an optional ability, such as verbs.Mapper; where
-// it has none the case is skipped.
+// able returns the rank's device with an optional ability, such as verbs.Mapper. It skips the case if the device lacks
+// it.
 func able[T any](r *rank) T {
 	r.Helper()
 	device, ok := r.device.(T)

@@ -6,8 +6,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// refuses posts a work and tells whether the device refuses it. The queue pair is then
-// as good as before.
+// refuses posts a work and reports whether the device refuses it. The queue pair is then unchanged.
 func (p *pair) refuses(w work) bool {
 	p.Helper()
 	if _, err := p.try(w); err == nil {
@@ -18,9 +17,8 @@ func (p *pair) refuses(w work) bool {
 	return true
 }
 
-// expectRefusal posts a work that is malformed on this side. The device may
-// say so when it is posted. Or the work completes with an error that is not
-// StatusFlushed.
+// expectRefusal posts a work that is malformed on this side. The device may refuse it when it is posted, or complete it
+// with an error other than StatusFlushed.
 func (p *pair) expectRefusal(w work) {
 	p.Helper()
 	if !p.refuses(w) {
@@ -40,7 +38,7 @@ func (p *pair) expectProtection(w work) {
 	p.expectSent(failed(w.ID, verbs.StatusFlushed))
 }
 
-// expectReceiveRefusal posts a receive that has to be refused at once.
+// expectReceiveRefusal posts a receive that must be refused at once.
 func (p *pair) expectReceiveRefusal(r slot) {
 	p.Helper()
 	if _, err := p.tryReceive(r); err == nil {
@@ -48,7 +46,7 @@ func (p *pair) expectReceiveRefusal(r slot) {
 	}
 }
 
-// expectFailure fails the case unless a completion names the cause of an error.
+// expectFailure fails the case unless a completion has the cause of an error.
 func (p *pair) expectFailure(c verbs.Completion, id uint64) {
 	p.Helper()
 	if c.ID != id || c.QueuePair != p.number || c.Status == verbs.StatusSuccess || c.Status == verbs.StatusFlushed {
@@ -56,8 +54,8 @@ func (p *pair) expectFailure(c verbs.Completion, id uint64) {
 	}
 }
 
-// expectStatus waits for the completion of a work with one of some statuses,
-// and until the queue pair has failed with it.
+// expectStatus waits for the completion of a work with one of several statuses, and until the queue pair has failed
+// with it.
 func (p *pair) expectStatus(id uint64, statuses ...verbs.Status) {
 	p.Helper()
 	c := p.sent(1)[0]

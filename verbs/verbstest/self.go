@@ -9,14 +9,14 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// selfVariable has Main play the far side.
+// selfVariable makes Main play the far side.
 const selfVariable = "VERBSTEST_SELF"
 
-// hasMain: the package's TestMain calls Main. In one that does not, each peer would run the tests, which start peers.
+// hasMain: the package's TestMain calls Main. Without that, each peer would run the tests, which start peers.
 var hasMain bool
 
-// Main is what TestMain does where Config.Peer is [Self]: it runs the tests, or plays the
-// far side of cases with the devices that it opens with open.
+// Main is the body of TestMain if Config.Peer is [Self]: it runs the tests, or plays the far side of cases with devices
+// that it opens with open.
 func Main(m *testing.M, open func() (verbs.Device, error)) {
 	hasMain = true
 	if os.Getenv(selfVariable) == "" {
@@ -28,7 +28,7 @@ func Main(m *testing.M, open func() (verbs.Device, error)) {
 	}
 }
 
-// Self, as Config.Peer, is this test program again. Its TestMain calls [Main].
+// Self, as Config.Peer, runs this test program again. Its TestMain must call [Main].
 func Self(t testing.TB) *exec.Cmd {
 	t.Helper()
 	if !hasMain {

@@ -18,8 +18,7 @@ type stationConfig struct {
 	kill   func(device verbs.Device)
 }
 
-// A station is a device with what a case made on it, numbered so that a case
-// in another process can name it.
+// A station is a device with what a case made on it, numbered so that a case in another process can name it.
 type station struct {
 	config  stationConfig
 	device  verbs.Device
@@ -61,8 +60,7 @@ func (s *station) close() error {
 	return s.device.Close()
 }
 
-// drive polls the device's queues whenever its channel is rung, and takes
-// nothing out of them, until it is told to stop.
+// drive polls the device's queues, for no completions, whenever its channel is rung, until stop is called.
 func (s *station) drive() (stop func()) {
 	channel := s.device.Channel()
 	var stopping atomic.Bool
@@ -105,7 +103,7 @@ func (s *station) newQueue(capacity int) (verbs.CompletionQueue, error) {
 	s.mu.Lock()
 	s.created = append(s.created, queue)
 	s.mu.Unlock()
-	// The goroutine that drives the device looks at the new queue, too.
+	// The goroutine that drives the device has to poll the new queue too.
 	s.device.Channel().Ring()
 	return queue, nil
 }
@@ -118,8 +116,8 @@ func (s *station) closeQueue(queue verbs.CompletionQueue) error {
 	return queue.Close()
 }
 
-// clock is the device's where that is virtual: there waiting takes no time of
-// ours, and what never comes has not come by any virtual time.
+// clock returns the device's clock if that is virtual: there waiting takes no real time, and an event that never comes
+// has not come by any virtual time.
 func (s *station) clock() time.Duration {
 	if s.device.Attributes().Virtual {
 		return s.device.Now()
@@ -127,9 +125,8 @@ func (s *station) clock() time.Duration {
 	return time.Since(s.opened)
 }
 
-// await returns nil once done says so. Between two looks it sleeps on the
-// device's channel, for as long as the limit allows: whatever makes done true
-// has to wake it.
+// await returns nil once done returns true. Between two checks it sleeps on the device's channel, until the limit.
+// Whatever makes done true has to wake it.
 func (s *station) await(what string, done func() bool) error {
 	channel := s.device.Channel()
 	end := s.clock() + s.config.Limit
@@ -187,14 +184,13 @@ func (s *station) register(memory []byte, access verbs.Access) (int, verbs.Remot
 	return s.holdArea(&heldArea{memory, region}), region.Remote(), nil
 }
 
-// sizes of a queue pair. The zero value is ample for any case that does not
-// ask for less.
+// sizes are the sizes of a queue pair. The zero value suffices for any case that does not need small sizes.
 type sizes struct {
-	// Capacity of its completion queues; zero is 4096.
+	// Capacity is the capacity of its completion queues; zero means 4096.
 	Capacity int
-	// OneQueue takes one completion queue for sends and receives.
+	// OneQueue uses one completion queue for sends and receives.
 	OneQueue bool
-	// Beside is the handle, plus one, of a pair whose queues to use.
+	// Beside is 1 + the handle of a pair whose queues are used.
 	Beside                int
 	MaxSends, MaxReceives int
 }
@@ -237,8 +233,7 @@ func (s *station) connect(address string, hello []byte, z sizes) (int, error) {
 	return s.holdPair(held), nil
 }
 
-// find takes the request to connect that says hello, if it has come. Others
-// that come meanwhile are kept for later calls.
+// find returns the connection request with a hello if it has arrived. It keeps other requests for later calls.
 func (s *station) find(hello []byte) verbs.ConnectionRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,7 +250,7 @@ func (s *station) find(hello []byte) verbs.ConnectionRequest {
 	return nil
 }
 
-// request waits for the request to connect that says hello.
+// request waits for the connection request with a hello.
 func (s *station) request(hello []byte) (verbs.ConnectionRequest, error) {
 	var found verbs.ConnectionRequest
 	err := s.await(fmt.Sprintf("a request to connect that says %q", hello), func() bool {
@@ -294,7 +289,7 @@ func (s *station) awaitState(p *heldPair, state verbs.State) error {
 	return err
 }
 
-// collect waits for n completions, and returns those that came.
+// collect waits for n completions, and returns those that arrived.
 func (s *station) collect(queue verbs.CompletionQueue, n int) ([]verbs.Completion, error) {
 	got := make([]verbs.Completion, 0, n)
 	err := s.await(fmt.Sprintf("completion %d of %d", n, n), func() bool {
@@ -309,8 +304,7 @@ func (s *station) collect(queue verbs.CompletionQueue, n int) ([]verbs.Completio
 	return got, err
 }
 
-// awaitOne waits for one completion without an allocation, and tells whether it
-// came. into has room for it.
+// awaitOne waits for one completion without an allocation, and reports whether it arrived. into has room for it.
 func (s *station) awaitOne(queue verbs.CompletionQueue, into []verbs.Completion) bool {
 	channel := s.device.Channel()
 	end := s.clock() + s.config.Limit
@@ -329,7 +323,7 @@ func (s *station) awaitOne(queue verbs.CompletionQueue, into []verbs.Completion)
 	return true
 }
 
-// drain takes what is in a queue now, without waiting.
+// drain takes the current completions of a queue, without waiting.
 func drain(queue verbs.CompletionQueue) []verbs.Completion {
 	var got []verbs.Completion
 	var into [16]verbs.Completion
@@ -348,8 +342,8 @@ func (s *station) segments(named []segment) []verbs.Segment {
 	return out
 }
 
-// post posts works and spoils what the contract says is the caller's again:
-// the slices of requests and segments, and the data of inline requests.
+// post posts works. Then it overwrites what the contract gives back to the caller: the slices of requests and segments,
+// and the data of inline requests.
 func (s *station) post(p *heldPair, works []work) (int, error) {
 	requests := make([]verbs.SendRequest, len(works))
 	var spoil []verbs.Segment

@@ -8,13 +8,12 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A step is one thing for a side of a case to do. Steps and answers are plain
-// data that can go to another process.
+// A step is one action of a side of a case. Steps and answers are plain data that can be sent to another process.
 type step interface {
 	do(s *station) answer
 }
 
-// An answer is what came of a step; which fields are set depends on the step.
+// An answer is the result of a step. Which fields are set depends on the step.
 type answer struct {
 	Handle      int
 	Number      uint32
@@ -24,10 +23,9 @@ type answer struct {
 	Completions []verbs.Completion
 	Count       int
 	State       verbs.State
-	// Err is what the device said. For some steps that is the answer that
-	// the case hopes for.
+	// Err is the device's error. Some steps of a case expect one.
 	Err *fault
-	// Failure says why the step could not be carried out.
+	// Failure says why the step could not be executed.
 	Failure string
 }
 
@@ -39,11 +37,9 @@ func failure(err error) string {
 }
 
 type (
-	// addressStep asks for the device's address. Its field is there because gob
-	// sends no structure without one.
+	// addressStep returns the device's address. It has a field because gob sends no structure without one.
 	addressStep struct{ Unused bool }
-	// allocateStep allocates Size bytes, of the device or of the Go heap,
-	// and registers them.
+	// allocateStep allocates Size bytes, of the device or of the Go heap, and registers them.
 	allocateStep struct {
 		Size   int
 		Heap   bool
@@ -58,7 +54,7 @@ type (
 	// freeStep frees the memory of an area.
 	freeStep struct{ Area int }
 	loadStep struct{ Of segment }
-	// sumStep asks for a checksum of memory.
+	// sumStep returns a checksum of memory.
 	sumStep struct{ Of segment }
 	// fillStep fills memory with noise of a seed.
 	fillStep struct {
@@ -103,13 +99,12 @@ type (
 		Receives bool
 		Count    int
 	}
-	// pollStep takes what completions there are.
+	// pollStep takes the current completions.
 	pollStep struct {
 		Pair     int
 		Receives bool
 	}
-	// stateStep asks for a pair's state and error, after waiting for Await
-	// if Wait says so.
+	// stateStep returns a pair's state and error, after waiting for Await if Wait is set.
 	stateStep struct {
 		Pair  int
 		Wait  bool
@@ -118,8 +113,8 @@ type (
 	closePairStep   struct{ Pair int }
 	severStep       struct{ Pair int }
 	closeDeviceStep struct{ Unused bool }
-	// echoStep waits, Rounds times, for the first word of an area to become
-	// the round's number, and answers in the second word, ringing Address.
+	// echoStep waits, Rounds times, for the first word of an area to become the round's number. It answers in the
+	// second word and rings Address.
 	echoStep struct {
 		Area    int
 		Address string

@@ -8,12 +8,12 @@ type segment struct {
 	From, To int
 }
 
-// A work is a send request whose segments are named, or carried along.
+// A work is a send request whose segments are named, or whose data comes with it.
 type work struct {
 	verbs.SendRequest // Segments are set on this side only
 	Named             []segment
-	// Data is gathered from memory that no region covers, in Pieces of
-	// these lengths, and overwritten as soon as it is posted: for Inline.
+	// Data is gathered from memory that no region covers, in pieces of the lengths Pieces, and overwritten as soon as
+	// it is posted. It is for Inline.
 	Data   []byte
 	Pieces []int
 }
@@ -29,7 +29,7 @@ func (a *area) target(offset int) verbs.SendRequest {
 	return verbs.SendRequest{RemoteAddress: a.Address + uint64(offset), RKey: a.RKey}
 }
 
-// write, read and the others make works on the area that are signalled.
+// write, read and the others return signalled works on the area.
 
 func (a *area) write(id uint64, offset int, from ...segment) work {
 	return a.work(id, verbs.OpRDMAWrite, offset, from...)
@@ -85,7 +85,7 @@ func (w work) fenced() work {
 	return w
 }
 
-// inline makes a work carry data in pieces of these lengths, one if none is said.
+// inline makes a work carry data in pieces of the given lengths, by default one.
 func (w work) inline(data []byte, pieces ...int) work {
 	w.Flags |= verbs.Inline
 	w.Named, w.Data, w.Pieces = nil, data, pieces

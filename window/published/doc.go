@@ -1,5 +1,5 @@
-// Package published has package expvar tell what Worlds and windows have done: a program that serves HTTP shows it at
-// /debug/vars, where monitoring looks.
+// Package published publishes the statistics of Worlds and windows by package expvar. A program that serves HTTP then
+// shows them at /debug/vars, where monitoring looks.
 //
 //	if err := published.World("rma", w); err != nil {
 //		return err
@@ -8,6 +8,6 @@
 //		return err
 //	}
 //
-// It is a package of its own because expvar brings an HTTP server along. What is published stays: expvar forgets
-// nothing, so a World or a window keeps its counts, and its name, after it has been closed.
+// It is a package of its own because expvar brings an HTTP server along. expvar removes nothing: a World or a window
+// keeps its name and its counts after it has been closed.
 package published

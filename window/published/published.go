@@ -10,17 +10,17 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// ErrTaken is a name under which something is published already.
+// ErrTaken means that something is published under the name already.
 var ErrTaken = errors.New("published: the name is taken")
 
-// publishing is held while a name is looked for and taken.
+// publishing is held while a name is looked up and taken.
 var publishing sync.Mutex
 
-// World publishes what a World tells by Stats. The name must be new in this process, whose ranks, if they are
-// several, take one each.
+// World publishes the Stats of a World under a name, which must be new in this process: otherwise it returns an
+// [ErrTaken]. Ranks that are goroutines of one process take a name each.
 func World(name string, w *world.World) error { return publish(name, func() any { return w.Stats() }) }
 
-// Window publishes what a window tells by Stats, of whatever elements.
+// Window publishes the Stats of a window of any element type, as [World] does.
 func Window(name string, win interface{ Stats() window.Stats }) error {
 	return publish(name, func() any { return win.Stats() })
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx2 writes all functions of the level, which has no least and greatest of
-// 64-bit integers.
+// avx2 writes all functions of the level. AVX2 has no minimum and maximum of 64-bit integers.
 func avx2() {
 	l := level{suffix: "AVX2", width: 32, move: two(VMOVDQU), vector: YMM}
 	for _, f := range []function{
@@ -44,9 +43,8 @@ func avx2() {
 	}
 }
 
-// overlapping writes a function whose last vector, where n is not a whole number
-// of vectors, overlaps the one before. It is combined before anything is stored,
-// so that no element is combined twice.
+// overlapping writes a function whose last vector overlaps the previous one where n is not a whole number of vectors.
+// The last vector is combined before anything is stored, so that no element is combined twice.
 func (l level) overlapping(f function) {
 	a := l.begin(f.name, "32 or more")
 	d, s := l.vector(), l.vector()
@@ -61,9 +59,8 @@ func (l level) overlapping(f function) {
 	end()
 }
 
-// leastFloat: the instruction gives its second operand if either is a NaN or both
-// are zero, and the same number in either order otherwise. So the bits that are set
-// in either order are a NaN if there is one, and -0 if there is one.
+// leastFloat relies on this: the instruction returns its second operand if either is a NaN or both are zero, and
+// otherwise the same number in either order. So the OR of both orders is a NaN if there is one, and -0 if there is one.
 func leastFloat(least, or instruction) combine {
 	return func(d, s reg.VecVirtual) reg.VecVirtual {
 		other := YMM()
@@ -74,8 +71,8 @@ func leastFloat(least, or instruction) combine {
 	}
 }
 
-// greatestFloat: as in leastFloat, but the bits that are set in both orders, which
-// are 0 if there is one. A NaN is made by setting all bits.
+// greatestFloat is like leastFloat with the AND of both orders, which is 0 if there is a 0. A NaN is made by setting
+// all bits.
 func greatestFloat(greatest, and, compare, or instruction) combine {
 	return func(d, s reg.VecVirtual) reg.VecVirtual {
 		nan, other := YMM(), YMM()

@@ -9,7 +9,7 @@ import (
 // unordered is the comparison that finds a NaN in either operand.
 const unordered = operand.U8(3)
 
-// The lesser and the greater of two numbers with their sign, -0 less than 0.
+// The smaller and the larger of two numbers with their sign; -0 is less than 0.
 const (
 	rangeLeast    = operand.U8(0b0100)
 	rangeGreatest = operand.U8(0b0101)
@@ -56,9 +56,8 @@ func avx512() {
 	}
 }
 
-// masked writes a function that does the bytes behind the last whole vector under
-// a mask, outside which memory is neither read nor written. Outside the mask the
-// registers are 0, which no instruction minds.
+// masked writes a function that handles the bytes after the last whole vector under a mask. Memory outside the mask is
+// neither read nor written. Registers are 0 there, which is valid for every instruction.
 func (l level) masked(f function) {
 	a := l.begin(f.name, "any number")
 	l.whole(a, f.combine)
@@ -79,8 +78,8 @@ func (l level) masked(f function) {
 	end()
 }
 
-// rangeFloat: where either is a NaN the instruction may give the other operand, but
-// their sum is a NaN.
+// rangeFloat fixes the result where either operand is a NaN: the instruction may return the other operand, but their
+// sum is a NaN.
 func rangeFloat(which operand.U8, within, compare, add instruction) combine {
 	return func(d, s reg.VecVirtual) reg.VecVirtual {
 		nan, result := K(), ZMM()

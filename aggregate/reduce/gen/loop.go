@@ -6,24 +6,23 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// unroll is how many vectors a turn of the main loop does.
+// unroll is the number of vectors per iteration of the main loop.
 const unroll = 4
 
-// A combine writes the instructions of op(d, s), after which both may be gone, and
-// tells where the result is.
+// A combine writes the instructions of op(d, s) and returns the register of the result. They may overwrite d and s.
 type combine func(d, s reg.VecVirtual) (result reg.VecVirtual)
 
-// An instruction is one that avo can write.
+// An instruction writes one instruction by avo.
 type instruction func(operands ...operand.Op)
 
-// A function is one to be written.
+// A function is a function to be written.
 type function struct {
 	name    string
 	combine combine
 }
 
-// simple is a combine of one instruction, whose first operand is d: avo has
-// operands in the order of Go's assembler, the last first.
+// simple returns a combine of one instruction whose first operand is d. avo has operands in the order of Go's
+// assembler, the destination last.
 func simple(op instruction) combine {
 	return func(d, s reg.VecVirtual) reg.VecVirtual {
 		op(s, d, d)
@@ -31,7 +30,7 @@ func simple(op instruction) combine {
 	}
 }
 
-// two and three are instructions that avo knows with so many operands only.
+// two and three adapt functions of avo with a fixed number of operands.
 func two(op func(a, b operand.Op)) instruction {
 	return func(o ...operand.Op) { op(o[0], o[1]) }
 }
@@ -43,11 +42,11 @@ func three(op func(a, b, c operand.Op)) instruction {
 // level is what the functions of one level have in common.
 type level struct {
 	suffix string
-	// width of a vector in bytes.
+	// width is the length of a vector in bytes.
 	width int
-	// move a vector from or to memory.
+	// move moves a vector from or to memory.
 	move instruction
-	// vector is a new register.
+	// vector returns a new register.
 	vector func() reg.VecVirtual
 }
 
@@ -56,8 +55,8 @@ type arguments struct {
 	dst, src, n reg.GPVirtual
 }
 
-// begin writes the head of a function. The memory is given by bytes, so that one
-// function serves every type whose elements it combines alike.
+// begin writes the head of a function. Lengths are in bytes, so that one function serves every type whose elements it
+// combines alike.
 func (l level) begin(name, allowed string) arguments {
 	TEXT(name+l.suffix, NOSPLIT, "func(dst, src *byte, n int)")
 	Pragma("noescape")
@@ -74,16 +73,15 @@ func end() {
 	RET()
 }
 
-// whole writes the loops over whole vectors, which leave dst and src behind the
-// last of them and in n the bytes that remain.
+// whole writes the loops over whole vectors. They leave dst and src after the last whole vector, and the remaining
+// bytes in n.
 func (l level) whole(a arguments, f combine) {
 	l.loop(a, "four", unroll, f)
 	l.loop(a, "one", 1, f)
 }
 
-// loop writes a loop over steps of some vectors as long as there is a whole step.
-// All of a step is loaded before any of it is stored, so that stores do not hold
-// up the loads behind them.
+// loop writes a loop over steps of several vectors while a whole step remains. It loads all of a step before it stores
+// any of it, so that stores do not delay the loads.
 func (l level) loop(a arguments, label string, vectors int, f combine) {
 	step := operand.U32(vectors * l.width)
 	CMPQ(a.n, step)

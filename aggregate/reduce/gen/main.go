@@ -1,5 +1,4 @@
-// Command gen writes the vector functions of package reduce: the assembly of one
-// level, and its declarations in Go.
+// Command gen writes the vector functions of package reduce: the assembly of one level, and its Go declarations.
 //
 //	go run . -level avx2 -pkg reduce -out ../vectors_avx2_amd64.s -stubs ../vectors_avx2_amd64.go
 package main

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// A Verdict is what a gate says of a cell.
+// A Verdict is the result of a gate for a cell.
 type Verdict int
 
 const (
@@ -20,7 +20,7 @@ const (
 	NewFailed         // the earlier version can be measured, and the later one cannot
 )
 
-// fails reports whether a cell of this verdict makes the gate fail.
+// fails reports whether a cell with this verdict makes the gate fail.
 func (v Verdict) fails() bool { return v == Slower || v == NewFailed }
 
 // A Judgement is a verdict and its reasons. Its figures are factors of cost: 1.1 is 10 % slower, 0.9 is 10 % faster.
@@ -29,17 +29,17 @@ type Judgement struct {
 	Change  float64 // NaN without a round
 	// Lower and Upper bound the change. They have the error rates of Alarm and Miss.
 	Lower, Upper float64
-	// Noise is the change that measuring the same program again makes in the median of the rounds, 1 or more.
+	// Noise is the change in the median of the rounds when the same program is measured again, at least 1.
 	Noise float64
 	// Seen is the smallest change that would have been found slower. It is Inf after too few rounds.
 	Seen float64
 }
 
-// A level is what a look judges by.
+// A level holds the limit and the error rates of a look.
 type level struct{ limit, alarm, miss float64 }
 
 // judge judges a cell by the logarithms of its change in each round, and by those between the copies of the earlier
-// version. last reports that no further round follows.
+// version. last is set if no further round follows.
 func (l level) judge(change, noise []float64, last bool) Judgement {
 	s, own := SignedRank(change), SignedRank(noise)
 	limit := math.Log1p(l.limit)
@@ -51,7 +51,7 @@ func (l level) judge(change, noise []float64, last bool) Judgement {
 	if len(change) == 0 {
 		j.Seen = math.Inf(1)
 	}
-	// The same program is not to differ from itself, which would be an error of the measurement.
+	// If the same program differs from itself, the measurement is wrong.
 	sound := own.Lower(l.alarm) <= limit && own.Upper(l.alarm) >= -limit
 	switch {
 	case lower > limit && sound:
@@ -72,14 +72,14 @@ func (l level) judge(change, noise []float64, last bool) Judgement {
 // judgeExact judges a change without noise.
 func (l level) judgeExact(change float64) Judgement {
 	j := Judgement{Verdict: OK, Change: change, Lower: change, Upper: change, Noise: 1, Seen: 1 + l.limit}
-	// A change that is the limit but for rounding is at the limit.
+	// A change that exceeds the limit only by rounding is at the limit.
 	if change > (1+l.limit)*(1+1e-9) {
 		j.Verdict = Slower
 	}
 	return j
 }
 
-// middleSize is the median of the absolute values, NaN without values.
+// middleSize returns the median of the absolute values, or NaN without values.
 func middleSize(values []float64) float64 {
 	sizes := make([]float64, 0, len(values))
 	for _, v := range values {
@@ -88,10 +88,10 @@ func middleSize(values []float64) float64 {
 	return median(sizes)
 }
 
-// percent is a factor as a change in percent.
+// percent formats a factor as a change in percent.
 func percent(factor float64) string { return fmt.Sprintf("%.1f %%", (factor-1)*100) }
 
-// Says is the verdict in words, for a limit.
+// Says returns the verdict in words, for a limit.
 func (j Judgement) Says(limit float64) string {
 	most := fmt.Sprintf("%g %%", math.Round(limit*1e4)/100)
 	switch j.Verdict {

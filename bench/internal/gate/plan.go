@@ -9,18 +9,19 @@ import (
 	"time"
 )
 
-// A Plan says how long a gate measures and what it takes for slower.
+// A Plan says how long a gate measures and which change counts as slower.
 type Plan struct {
-	// Limit is the change that is still allowed, as a part: 0.05 for 5 %.
+	// Limit is the greatest change that is allowed, as a fraction: 0.05 for 5 %.
 	Limit float64
 	// Rounds bounds the rounds of a cell, and Time the time of all measurements.
 	Rounds int
 	Time   time.Duration
-	// Slice is how long a measurement shall take. All sides of a round have the same loops.
+	// Slice is the intended time of a measurement. All sides of a round have the same number of loops.
 	Slice time.Duration
-	// Alarm is the chance that a gate without a slower cell fails, Miss the chance that a slower cell is OK.
+	// Alarm is the probability that a gate without a slower cell fails. Miss is the probability that a slower cell is
+	// OK.
 	Alarm, Miss float64
-	// Seed decides the orders.
+	// Seed determines the orders.
 	Seed uint64
 }
 
@@ -29,7 +30,7 @@ type Side int
 
 const (
 	Old  Side = iota // the earlier version
-	Copy             // the same again, for the noise
+	Copy             // the earlier version again, for the noise
 	New
 	sides
 )
@@ -39,7 +40,7 @@ func (s Side) String() string { return [...]string{"old", "copy", "new"}[s] }
 // firstLook is the number of rounds after which cells are judged for the first time.
 const firstLook = 8
 
-// looks are the numbers of rounds after which cells are judged.
+// looks returns the numbers of rounds after which cells are judged.
 func (p Plan) looks() []int {
 	var looks []int
 	for n := firstLook; n < p.Rounds; n += n / 2 {
@@ -48,13 +49,13 @@ func (p Plan) looks() []int {
 	return append(looks, p.Rounds)
 }
 
-// errorsAt are the error rates of a bound at one look, for the number of cells in the gate.
+// errorsAt returns the error rates of a bound at one look, for the number of cells in the gate.
 func (p Plan) errorsAt(cells int) (alarm, miss float64) {
 	looks := float64(len(p.looks()))
 	return p.Alarm / looks / float64(max(cells, 1)), p.Miss / looks
 }
 
-// Fewest is the least number of rounds after which one of the given number of cells can be slower.
+// Fewest returns the least number of rounds after which one of cells cells can be slower.
 func (p Plan) Fewest(cells int) int {
 	alarm, _ := p.errorsAt(cells)
 	return enough(alarm)
@@ -78,7 +79,7 @@ var orders = [...][sides]Side{
 	{Old, Copy, New}, {New, Copy, Old}, {Copy, New, Old}, {Old, New, Copy}, {New, Old, Copy}, {Copy, Old, New},
 }
 
-// shuffled are the orders for the next rounds of a cell, each once.
+// shuffled returns the orders for the next rounds of a cell, each once.
 func shuffled(random *rand.Rand) [][sides]Side {
 	drawn := slices.Clone(orders[:])
 	random.Shuffle(len(drawn), func(i, j int) { drawn[i], drawn[j] = drawn[j], drawn[i] })

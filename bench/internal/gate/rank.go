@@ -23,7 +23,7 @@ func SignedRank(values []float64) *Sample {
 	return s
 }
 
-// Shift is the estimate of Hodges and Lehmann: the median of the means. It is NaN without values.
+// Shift returns the estimate of Hodges and Lehmann: the median of the means. It is NaN without values.
 func (s *Sample) Shift() float64 {
 	n := len(s.means)
 	if n == 0 {
@@ -32,8 +32,8 @@ func (s *Sample) Shift() float64 {
 	return s.means[(n-1)/2]/2 + s.means[n/2]/2
 }
 
-// Lower returns a bound that is above the true shift with at most the given probability. It is -Inf if the sample is too
-// small for any other.
+// Lower returns a bound that is above the true shift with at most the given probability. It is -Inf if the sample is
+// too small for any other.
 func (s *Sample) Lower(probability float64) float64 {
 	if k := critical(s.n, probability); k > 0 {
 		return s.means[k-1]
@@ -41,8 +41,8 @@ func (s *Sample) Lower(probability float64) float64 {
 	return math.Inf(-1)
 }
 
-// Upper returns a bound that is below the true shift with at most the given probability. It is Inf if the sample is too
-// small for any other.
+// Upper returns a bound that is below the true shift with at most the given probability. It is Inf if the sample is
+// too small for any other.
 func (s *Sample) Upper(probability float64) float64 {
 	if k := critical(s.n, probability); k > 0 {
 		return s.means[len(s.means)-k]
@@ -50,17 +50,19 @@ func (s *Sample) Upper(probability float64) float64 {
 	return math.Inf(1)
 }
 
-// enough is the least number of values that have bounds of this probability.
+// enough returns the least number of values that have bounds of this probability.
 func enough(probability float64) int {
 	return max(1, int(math.Ceil(-math.Log2(probability))))
 }
 
-// pairs is the number of pairs of n values, with those of a value and itself. It is also the sum of the ranks 1 to n.
+// pairs returns the number of pairs of n values, including those of a value and itself. It is also the sum of the
+// ranks 1 to n.
 func pairs(n int) int { return n * (n + 1) / 2 }
 
-// critical is the largest k for which a sum of signed ranks is below k with at most this probability. The sum is that of the
-// ranks of positive values, each of which is positive with probability 1/2. The k-th of the means is above the shift
-// exactly when fewer than k means are below it or at it, and their number has the distribution of that sum.
+// critical returns the largest k for which a sum of signed ranks is below k with at most this probability. The sum is
+// that of the ranks of positive values, each of which is positive with probability 1/2. The k-th of the means is
+// above the shift exactly when fewer than k means are below it or at it. Their number has the distribution of that
+// sum.
 func critical(n int, probability float64) int {
 	sums := make([]float64, pairs(n)+1)
 	sums[0] = 1

@@ -17,16 +17,16 @@ type Cell struct {
 	Size         int
 	Unit         string
 	MoreIsBetter bool // of the unit
-	// Exact says that the value has no noise, so that one measurement is enough.
+	// Exact is set if the value has no noise, so that one measurement is enough.
 	Exact bool
-	// Loops is how many loops the first measurement has, of which the best counts.
+	// Loops is the number of loops of the first measurement. The best of them counts.
 	Loops int
 }
 
-// String is the cell as a command line names it: device, case and size.
+// String returns the cell as a command line names it: device, case and size.
 func (c Cell) String() string { return fmt.Sprintf("%s %s:%d", c.Device, c.Case, c.Size) }
 
-// cost is the logarithm of a value of the cell as a cost, of which more is worse.
+// cost returns the logarithm of a value of the cell as a cost: more is worse.
 func (c Cell) cost(value float64) float64 {
 	if c.MoreIsBetter {
 		return -math.Log(value)
@@ -37,20 +37,21 @@ func (c Cell) cost(value float64) float64 {
 // ErrLacks is the error of a program that does not know a cell, or measures it in another unit.
 var ErrLacks = errors.New("the program does not have the cell")
 
-// A Runner measures.
+// A Runner measures cells.
 type Runner interface {
-	// Measure measures a cell with the program of a side, and returns the best of loops. Its error is ErrLacks, or why the
-	// measurement failed.
+	// Measure measures a cell with the program of a side, and returns the best of loops loops. The error is ErrLacks,
+	// or why the measurement failed.
 	Measure(ctx context.Context, side Side, c Cell, loops int) (float64, error)
 }
 
-// A Row is what became of a cell.
+// A Row is the result for a cell.
 type Row struct {
 	Cell
 	Judgement Judgement
-	// Values has one value of each round of each side. Copy has none of an exact cell.
+	// Values has one value of each round for each side. An exact cell has none for Copy.
 	Values [sides][]float64
-	// Err is why a side could not be measured. Once is the error of a measurement that did not fail when it was repeated.
+	// Err is the reason why a side could not be measured. Once is the error of a measurement that succeeded when it
+	// was repeated.
 	Err, Once error
 
 	looked int           // looks so far
@@ -59,13 +60,13 @@ type Row struct {
 	orders [][sides]Side // of the next rounds
 }
 
-// Rounds is the number of rounds of the cell.
+// Rounds returns the number of rounds of the cell.
 func (r *Row) Rounds() int { return len(r.Values[New]) }
 
-// Median is the median of the values of a side, NaN without values.
+// Median returns the median of the values of a side, or NaN without values.
 func (r *Row) Median(side Side) float64 { return median(r.Values[side]) }
 
-// logs are the logarithms of the change from Old to a side in each round.
+// logs returns the logarithms of the change from Old to a side in each round.
 func (r *Row) logs(side Side) []float64 {
 	logs := make([]float64, len(r.Values[side]))
 	for i, v := range r.Values[side] {
@@ -74,7 +75,7 @@ func (r *Row) logs(side Side) []float64 {
 	return logs
 }
 
-// A run is a gate at work.
+// A run is the state of a gate.
 type run struct {
 	Plan
 	level
@@ -88,8 +89,9 @@ type run struct {
 // late reports whether the time is used up.
 func (g *run) late() bool { return !g.now().Before(g.end) }
 
-// Run measures cells until each is decided, or the plan has no more rounds or time. It returns an error only if ctx ends. The
-// clock now is asked before each round of a cell. If say is not nil, it gets a line about each one.
+// Run measures cells until each is decided, or the plan has no more rounds or time. It returns an error only if ctx
+// ends. It reads the clock now before each round of a cell. If say is not nil, it is called with a line about each
+// round.
 func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() time.Time, say func(string)) ([]*Row, error) {
 	if say == nil {
 		say = func(string) {}
@@ -137,8 +139,8 @@ func (g *run) exact(ctx context.Context, rows []*Row) error {
 	return nil
 }
 
-// rounds measures undecided cells, each in a round of its own, until there is none or no time. The next one is that with the
-// least time spent, so that cells which take long do not keep the others from being decided.
+// rounds measures undecided cells, each in its own round, until there is none or no time. The next cell is the one on
+// which the least time was spent, so that slow cells do not keep the others from being decided.
 func (g *run) rounds(ctx context.Context, rows []*Row) error {
 	looks := g.looks()
 	for !g.late() {
@@ -168,7 +170,7 @@ func (g *run) rounds(ctx context.Context, rows []*Row) error {
 	return nil
 }
 
-// mostLoops bounds the loops of a measurement, most of whose time may be that of starting ranks.
+// mostLoops bounds the loops of a measurement, which may spend most of its time on starting ranks.
 const mostLoops = 500
 
 // fit returns the next number of loops, from the number and duration of the last measurement.
@@ -182,8 +184,8 @@ func (g *run) fit(loops int, took time.Duration) int {
 	return loops
 }
 
-// measure measures a cell on sides in their order. A side that fails twice decides on the cell. Old counts first then: what
-// the earlier version cannot do either is no failure of the later one.
+// measure measures a cell on sides in their order. A side that fails twice decides on the cell. A failure of Old
+// counts first: a cell that the earlier version cannot measure either is no failure of the later one.
 func (g *run) measure(ctx context.Context, r *Row, order []Side) error {
 	var values [sides]float64
 	var failures [sides]error
@@ -228,7 +230,7 @@ func (g *run) value(ctx context.Context, side Side, r *Row) (float64, error) {
 	return value, err
 }
 
-// Doubtful are the rows that were measured and are neither OK nor Slower. Doubtful also returns how many were measured.
+// Doubtful returns the rows that were measured and are neither OK nor Slower, and the number of measured rows.
 func Doubtful(rows []*Row) (doubtful []*Row, measured int) {
 	for _, r := range rows {
 		switch r.Judgement.Verdict {
@@ -241,12 +243,13 @@ func Doubtful(rows []*Row) (doubtful []*Row, measured int) {
 	return doubtful, measured
 }
 
-// Failed are the rows that make the gate fail.
+// Failed returns the rows that make the gate fail.
 func Failed(rows []*Row) []*Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return !r.Judgement.Verdict.fails() })
 }
 
-// median is the median of values, the mean of the two in the middle if their number is even. It is NaN without values.
+// median returns the median of values. For an even number it is the mean of the two in the middle. It is NaN without
+// values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -7,8 +7,9 @@ import (
 
 const hosts = "hosts"
 
-// forms are those of Run. Of two that follow each other, and of the last and the first, one maps memory and one does not;
-// hosts do both. There are as many under the race detector, so that a seed stands for as many ranks.
+// forms are the forms of Run. Of two consecutive ones, and of the last and the first, one maps memory and one does
+// not; hosts do both. There are equally many under the race detector, so that a seed stands for the same number of
+// ranks.
 var forms = testsize.Either([]jobtest.Form{
 	{Name: "goroutines", Run: jobtest.Goroutines}, {Name: "tcp", Run: jobtest.TCP}, {Name: "processes", Run: jobtest.Processes},
 	{Name: "apart", Run: jobtest.Apart}, {Name: hosts, Run: jobtest.Hosts},

@@ -7,15 +7,16 @@
 //
 //	func TestSums(t *testing.T) { formtest.Run(t, [3]int{1, 2, 5}, sums) }
 //
-// A plain run has two jobs for each body: in one ranks map each other's memory, and in one they do not. Which forms and
-// numbers of ranks those have depends on the body and on the seed, so that the bodies of a package have all of them.
+// A plain run has two jobs for each body: in one the ranks map each other's memory, and in the other they do not. The
+// forms and numbers of ranks depend on the body and on the seed, so that the bodies of a package cover all of them.
 // With an RMA_TEST_SIZE of 3 or more each body has all combinations.
 //
 // # Invariants
 //
 // The number of a job is its seed. Job s has form s modulo 5 and number of ranks s modulo 3, counted from an offset
-// that the name of the body decides. So 2 jobs one after the other have memory that is mapped and memory that is not, 5
-// have all forms, 3 have all numbers, and 15 have all combinations. A job that fails prints the seed with which it is the first one.
+// that depends on the name of the body. So 2 consecutive jobs have mapped memory and memory that is not mapped. 5
+// jobs have all forms, 3 have all numbers, and 15 have all combinations. A job that fails prints the seed with which
+// it is the first one.
 package formtest
 
 import (
@@ -29,16 +30,16 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// seedVariable hands the seed of a job down to its processes.
+// seedVariable passes the seed of a job on to its processes.
 const seedVariable = "RMA_FORMTEST_SEED"
 
 // leastHosts is the smallest number of ranks on two hosts of which some share memory.
 const leastHosts = 3
 
-// plainJobs is how many jobs a plain run has for each body.
+// plainJobs is the number of jobs for each body in a plain run.
 const plainJobs = 2
 
-// jobs is how many jobs a body has: a few in a plain run, and testsize.N(5) in one that is larger.
+// jobs returns the number of jobs of a body: plainJobs in a plain run, and testsize.N(5) in a larger one.
 func jobs() int {
 	if testsize.Size() > 1 {
 		return testsize.N(len(forms))
@@ -46,8 +47,8 @@ func jobs() int {
 	return testsize.N(plainJobs)
 }
 
-// Run runs each body in several jobs, as subtests. Jobs on two hosts have 3 ranks at least. The race detector
-// sees nothing of what goes on between processes: with it the only processes are three on two hosts.
+// Run runs each body in several jobs, as subtests. Jobs on two hosts have at least 3 ranks. The race detector does
+// not see accesses between processes: with it the only processes are three on two hosts.
 func Run(t *testing.T, ranks [3]int, bodies ...string) {
 	t.Helper()
 	for _, body := range bodies {
@@ -57,7 +58,7 @@ func Run(t *testing.T, ranks [3]int, bodies ...string) {
 	}
 }
 
-// Each is Run of one body for a test that does something before and after each job, which run runs.
+// Each is like Run for one body, for a test that does something before and after each job. run runs the job.
 func Each(t *testing.T, ranks [3]int, body string, test func(t *testing.T, run func())) {
 	t.Helper()
 	for seed := testsize.Seed(); seed < testsize.Seed()+uint64(jobs()); seed++ {
@@ -90,7 +91,7 @@ func chosen(body string, seed uint64, ranks [3]int) (jobtest.Form, int) {
 	return f, n
 }
 
-// Seed returns the seed of the job that this rank is in. Outside of Run it is that of package testsize.
+// Seed returns the seed of the job in which this rank is. Outside of Run it is that of package testsize.
 func Seed() uint64 {
 	text := os.Getenv(seedVariable)
 	if text == "" {

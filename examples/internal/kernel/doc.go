@@ -1,5 +1,5 @@
-// Package kernel is what the commands of the field's kernels have in common: flags, joining the job or
-// starting ranks as goroutines, results, and an exit status that tells whether the verification has passed.
+// Package kernel is the common part of the kernel commands: flags, joining the job or starting ranks as goroutines,
+// results, and the exit status, which says whether the verification has passed.
 //
 //	func main() {
 //		updates := 1000
@@ -15,5 +15,5 @@
 //		})
 //	}
 //
-// Rank 0 prints the results, a line each: name, value, unit; on a terminal it shows how far long work is.
+// Rank 0 prints the results, one a line: name, value, unit. On a terminal it shows the progress of long work.
 package kernel

@@ -20,14 +20,14 @@ import (
 
 // A Kernel is a command.
 type Kernel struct {
-	// Name is the command's, About a phrase, More paragraphs for -h.
+	// Name is the name of the command, About a phrase, More paragraphs for -h.
 	Name, About, More string
-	// Flags defines the flags beside -ranks.
+	// Flags defines the flags besides -ranks.
 	Flags func(f *Flags)
-	// Check says what is wrong with them in a job of so many ranks; nil: nothing ever is.
+	// Check returns an error if the flags are wrong in a job of ranks ranks. It may be nil.
 	Check func(ranks int) error
-	// Lacks says what the run needs of rank 0's machine, and has not; nil: nothing ever. Rank 0 alone is asked, and if
-	// something is lacking all ranks end.
+	// Lacks returns an error if rank 0's machine lacks something that the run needs. It may be nil. It is called on
+	// rank 0 only; on an error all ranks end.
 	Lacks func() error
 	// Run is the body of each rank.
 	Run func(ctx context.Context, r *Rank) error
@@ -36,19 +36,19 @@ type Kernel struct {
 // ErrVerification is wrapped by the error of a Run whose results are wrong.
 var ErrVerification = errors.New("verification failed")
 
-// errUsage is about the command line.
+// errUsage is the class of errors of the command line.
 var errUsage = errors.New("wrong usage")
 
-// errLacks is what the other ranks know of what rank 0 lacks.
+// errLacks is the error of the other ranks if rank 0 lacks something.
 var errLacks = errors.New("rank 0 lacks what the run needs")
 
 // mostRanks bounds -ranks.
 const mostRanks = 4096
 
-// Flags are those of a command.
+// Flags are the flags of a command.
 type Flags struct{ *flag.FlagSet }
 
-// Number defines a flag for a number within bounds, whose value before is what it is without the flag.
+// Number defines a flag for a number within bounds. The initial value of *into is the default.
 func (f *Flags) Number(into *int, name string, least, most int, usage string) {
 	f.Func(name, fmt.Sprintf("%s, %d to %d (default %d)", usage, least, most, *into), func(s string) error {
 		n, err := strconv.Atoi(s)
@@ -60,8 +60,8 @@ func (f *Flags) Number(into *int, name string, least, most int, usage string) {
 	})
 }
 
-// Choice defines a flag for one of several names. chosen is the index of its value; before, it is that of the default. The
-// usage names the value in back quotes, as in [flag.PrintDefaults].
+// Choice defines a flag for one of several names. *chosen is set to the index of the value; its initial value is the
+// default. The usage names the value in back quotes, as in [flag.PrintDefaults].
 func (f *Flags) Choice(name, usage string, names []string, chosen *int) {
 	last := len(names) - 1
 	all := strings.Join(names[:last], ", ") + " or " + names[last]
@@ -75,14 +75,14 @@ func (f *Flags) Choice(name, usage string, names []string, chosen *int) {
 	})
 }
 
-// Main carries out the command line of this process, and ends it.
+// Main carries out the command line of this process, and ends the process.
 func Main(k *Kernel) {
 	ctx, _ := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	os.Exit(k.Command(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// Command carries out a command line as a rank of the job that this process was started for, and returns
-// the exit status: 0; 1 if the kernel has failed, or its verification; 2 for wrong usage.
+// Command carries out a command line as a rank of the job for which this process was started. It returns the exit
+// status: 0; 1 if the kernel or its verification has failed; 2 for wrong usage.
 func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io.Writer) int {
 	ranks := 0
 	flags := k.flags(&ranks)
@@ -124,7 +124,7 @@ func (k *Kernel) Command(ctx context.Context, arguments []string, out, errout io
 	return 0
 }
 
-// lacking has all ranks know whether rank 0 lacks something: then that is wrong.
+// lacking returns an error on all ranks if rank 0 lacks something.
 func (k *Kernel) lacking(ctx context.Context, w *world.World) (wrong, err error) {
 	if w.Rank() == 0 {
 		wrong = k.Lacks()
@@ -139,7 +139,7 @@ func (k *Kernel) lacking(ctx context.Context, w *world.World) (wrong, err error)
 	return wrong, nil
 }
 
-// run is one rank. One that has failed leaves the job without an end in order, which tells the others, if there are any.
+// run runs one rank. A rank that has failed does not close its World; that tells the other ranks, if there are any.
 func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer) error {
 	r := Of(w, out)
 	if w.Rank() == 0 {
@@ -153,7 +153,7 @@ func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer)
 	return err
 }
 
-// explain prints help, or what is wrong with the command line, as one rank.
+// explain prints help, or what is wrong with the command line, on one rank.
 func (k *Kernel) explain(wrong error, w *world.World, out, errout io.Writer) int {
 	speaks := w == nil || w.Rank() == 0
 	if w != nil {
@@ -207,12 +207,12 @@ func (k *Kernel) help(to io.Writer) {
 	fmt.Fprint(to, "\nexit status: 0; 1 if the verification failed, or the job; 2 for wrong usage\n")
 }
 
-// A Rank is one of the job.
+// A Rank is a rank of the job.
 type Rank struct {
 	*world.World
-	// Out is where results go, those of rank 0 only.
+	// Out receives the results of rank 0. On other ranks output is dropped.
 	Out io.Writer
-	// bar is nil if nobody looks at the progress.
+	// bar is nil if the progress is not shown.
 	bar *bar
 }
 
@@ -222,7 +222,7 @@ func (r *Rank) erase() {
 	}
 }
 
-// Of is a rank whose results go to out if it is rank 0.
+// Of returns the rank of w. Its results go to out if it is rank 0.
 func Of(w *world.World, out io.Writer) *Rank {
 	if w.Rank() != 0 {
 		out = io.Discard

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// firstShown is after how long progress is shown, and shownEvery how often.
+	// firstShown is the time after which progress is first shown, and shownEvery the interval after that.
 	firstShown = time.Second
 	shownEvery = 200 * time.Millisecond
 	eraseLine  = "\r\x1b[K"
 )
 
-// A bar is a line on a terminal that tells how far the work is.
+// A bar is a line on a terminal that shows the progress of the work.
 type bar struct {
 	to  io.Writer
 	now func() time.Time
-	// begun is when the work began, last when something was shown.
+	// begun is when the work began, last when something was last shown.
 	begun, last time.Time
 	shown       bool
 }
 
-// newBar returns nil unless what is written to "to" appears on a terminal at once.
+// newBar returns nil unless output to "to" appears on a terminal at once.
 func newBar(to io.Writer) *bar {
 	file, ok := to.(*os.File)
 	if !ok || !tty.Shows(file) {
@@ -34,8 +34,9 @@ func newBar(to io.Writer) *bar {
 	return &bar{to: to, now: time.Now}
 }
 
-// Progress tells that so many of all pieces of the work are done. Rank 0 shows that, with how long the rest will
-// take, if it speaks to a terminal and it takes long. It may be called often, but not for each of many short operations.
+// Progress reports that done of all pieces of the work are done. Rank 0 shows that, with an estimate of the remaining
+// time, if its output is a terminal and the work takes long. Progress may be called often, but not for each of many
+// short operations.
 func (r *Rank) Progress(done, all int) {
 	if r.bar != nil {
 		r.bar.show(done, all)
@@ -56,7 +57,7 @@ func (b *bar) show(done, all int) {
 	fmt.Fprintf(b.to, "%s%3d %%, %v left", eraseLine, 100*done/max(all, 1), left)
 }
 
-// erase takes the line away, and begins anew.
+// erase removes the line and begins anew.
 func (b *bar) erase() {
 	if b.shown {
 		fmt.Fprint(b.to, eraseLine)

@@ -10,13 +10,13 @@ import (
 type candidate struct {
 	address netip.Addr
 	on      Interface
-	// routed: a default route leaves from it.
+	// routed is set if a default route leaves from the address.
 	routed bool
 }
 
-// candidates are all addresses of interfaces that are up, the best first: by what they
-// are good for, IPv4 before IPv6, those of a default route before others, then in the
-// order of interfaces' names and within one as the system has them.
+// candidates returns all addresses of interfaces that are up, the best first. It orders them by their use, then IPv4
+// before IPv6, then those of a default route first, then by the names of their interfaces. Addresses of one interface
+// keep the system's order.
 func candidates(interfaces []Interface, routes []netip.Addr) []candidate {
 	var all []candidate
 	for _, i := range interfaces {
@@ -49,7 +49,7 @@ func before(a, b bool) int {
 	return 1
 }
 
-// What an address is good for, from the best.
+// The uses of an address, from the best.
 const (
 	leadsOut = iota
 	leadsToContainers
@@ -71,9 +71,9 @@ func (c candidate) rank() int {
 	return leadsOut
 }
 
-// Choose gives the address to listen at, of a host with these interfaces whose default
-// routes leave from routes. Of a host that has none that leads out it is a loopback
-// address, or none if it has none of these either.
+// Choose returns the address at which a host with these interfaces listens. routes are the addresses from which its
+// default routes leave. If no address leads out of the host, Choose returns a loopback address, or the zero Addr if
+// there is none.
 func Choose(interfaces []Interface, routes ...netip.Addr) netip.Addr {
 	for _, c := range candidates(interfaces, routes) {
 		if r := c.rank(); r == leadsOut || r == leadsNowhere {

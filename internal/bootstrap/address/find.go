@@ -12,13 +12,13 @@ import (
 	"github.com/onesided/rma/internal/loopback"
 )
 
-// ErrAddress: the address that the user wants is not one to listen at here.
+// ErrAddress reports that the address that the user wants cannot be listened at on this host.
 var ErrAddress = errors.New("address: not an address of this host")
 
 const variable = "RMA_ADDRESS"
 
-// Default is the address at which a rank on this host listens for the others: what
-// RMA_ADDRESS says, or else [Choose]'s.
+// Default returns the address at which a rank on this host listens for the others: the one that RMA_ADDRESS names, or
+// else the one of [Choose].
 func Default(ctx context.Context) (netip.Addr, error) {
 	interfaces, err := Interfaces()
 	if err != nil {
@@ -37,7 +37,7 @@ func Default(ctx context.Context) (netip.Addr, error) {
 	return loopback.Address()
 }
 
-// Named is the address of this host that text names, as RMA_ADDRESS would: see [Find].
+// Named returns the address of this host that text names, as RMA_ADDRESS would: see [Find].
 func Named(ctx context.Context, text string) (netip.Addr, error) {
 	interfaces, err := Interfaces()
 	if err != nil {
@@ -50,8 +50,8 @@ func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// Find gives the address that text names, of a host with these interfaces: an address,
-// a range of addresses, an interface, or a host name, for which it asks lookup.
+// Find returns the address that text names on a host with these interfaces. text is an address, a range of addresses,
+// an interface, or a host name, which lookup resolves.
 func Find(ctx context.Context, interfaces []Interface, text string, lookup func(ctx context.Context, host string) ([]netip.Addr, error)) (netip.Addr, error) {
 	f := finder{text: text, interfaces: interfaces, all: candidates(interfaces, nil)}
 	if p, err := netip.ParsePrefix(text); err == nil {
@@ -84,7 +84,7 @@ func Find(ctx context.Context, interfaces []Interface, text string, lookup func(
 	return f.refuse(fmt.Sprintf("is the name of %s", join(named)))
 }
 
-// unbracketed is an address of IPv6 without the brackets that it has before a port.
+// unbracketed removes the brackets that an IPv6 address has before a port.
 func unbracketed(text string) string {
 	if bare, ok := strings.CutSuffix(text, "]"); ok && strings.HasPrefix(bare, "[") && strings.Contains(bare, ":") {
 		return bare[1:]
@@ -92,11 +92,11 @@ func unbracketed(text string) string {
 	return text
 }
 
-// allowed is what RMA_ADDRESS may say.
+// allowed describes the values of RMA_ADDRESS.
 const allowed = "allowed are an IP address, a range of them such as 10.0.0.0/8, the name of an interface, and a host name"
 
-// malformed tells what is wrong with a text that is no interface and that no host can
-// have for a name, so that nobody is asked for it; empty if it may be a name.
+// malformed says what is wrong with a text that is neither an interface nor a possible host name, so that it is not
+// looked up. It returns "" if the text may be a name.
 func malformed(text string) string {
 	if text == "" {
 		return "is empty"
@@ -114,7 +114,7 @@ func malformed(text string) string {
 	if strings.ContainsAny(text, ":[]%") {
 		return "is no IP address"
 	}
-	// A name whose last part is a number would be taken for an address of version 4.
+	// A name whose last part is a number would be taken for an IPv4 address.
 	if last := text[strings.LastIndexByte(text, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" {
 		return "is no IP address"
 	}
@@ -127,8 +127,8 @@ type finder struct {
 	all        []candidate
 }
 
-// first is the best address that is one of those wanted. A link-local address of IPv6
-// is none: it means something only together with this host's name of an interface.
+// first returns the best address among those wanted. Link-local IPv6 addresses are not considered: they have a
+// meaning only together with this host's name of an interface.
 func (f finder) first(otherwise string, wanted func(candidate) bool) (netip.Addr, error) {
 	for _, c := range f.all {
 		if wanted(c) && !(c.address.Is6() && c.address.IsLinkLocalUnicast()) {
@@ -148,7 +148,7 @@ func (f finder) own(a netip.Addr) (netip.Addr, error) {
 			return a, nil
 		}
 	}
-	// The loopback interface has all of its range.
+	// The loopback interface has all addresses of its range.
 	for _, i := range f.interfaces {
 		for _, p := range i.Addresses {
 			if i.Up && a.IsLoopback() && p.Addr().IsLoopback() && p.Contains(a) {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// An Interface is what is known of a network interface.
+// An Interface describes a network interface.
 type Interface struct {
 	Name string
-	// Up: packets go through it.
+	// Up is set if packets pass.
 	Up bool
-	// Loopback: they go no further than this host.
+	// Loopback is set if packets do not leave this host.
 	Loopback bool
-	// Addresses with the length of their network's prefix, the main one first.
+	// Addresses have the length of their network's prefix. The main one is first.
 	Addresses []netip.Prefix
 }
 
-// Interfaces describes those of this host.
+// Interfaces returns the interfaces of this host.
 func Interfaces() ([]Interface, error) {
 	all, err := net.Interfaces()
 	if err != nil {
@@ -42,8 +42,8 @@ func Interfaces() ([]Interface, error) {
 	return interfaces, nil
 }
 
-// bridges are how the names of interfaces begin by which container engines, virtual
-// machines and Kubernetes' networks join what runs on one host.
+// bridges are prefixes of the names of interfaces by which container engines, virtual machines and Kubernetes
+// networks join programs of one host.
 var bridges = []string{
 	"docker", "br-", "virbr", "vmnet", "veth", "podman", "lxc", "lxdbr", "incusbr",
 	"cni", "cbr", "flannel", "cali", "vxlan", "tunl", "cilium", "weave", "antrea", "ovn-", "kube-", "nodelocaldns",
@@ -58,11 +58,11 @@ func (i Interface) isBridge() bool {
 	return false
 }
 
-// documentation addresses lie beyond the default route and belong to nobody.
+// documentation addresses lie beyond the default route and belong to no host.
 var documentation = []string{"203.0.113.1:9", "[2001:db8::1]:9"}
 
-// Routes gives the addresses from which the host's default routes leave, by having the
-// system choose one for packets that are never sent.
+// Routes returns the addresses from which the host's default routes leave. It lets the system choose one for packets
+// that are never sent.
 func Routes() []netip.Addr {
 	var routes []netip.Addr
 	for _, there := range documentation {

@@ -12,32 +12,31 @@ import (
 	"time"
 )
 
-// ErrSettings: the settings make no sense.
+// ErrSettings reports invalid settings.
 var ErrSettings = errors.New("line: invalid settings")
 
-// Settings are those of either side.
+// Settings are the settings of either side.
 type Settings struct {
-	// TLS encrypts, if it is not nil, with at least version 1.3. Who accepts must have a
-	// certificate, which who calls checks for the host that it has called, unless the
-	// configuration says otherwise.
+	// TLS, if not nil, encrypts with at least version 1.3. The accepting side must have a certificate. The calling
+	// side checks it for the host that it has called, unless the configuration says otherwise.
 	TLS *tls.Config
-	// Silence is after how long without an answer the other host is given up, three
-	// seconds at the least. It is DefaultSilence if it is 0.
+	// Silence is the time without an answer after which the other host is given up, at least three seconds. 0 means
+	// DefaultSilence.
 	Silence time.Duration
 }
 
-// Dialer is for calls that take no longer than a limit.
+// Dialer returns a dialer whose calls take no longer than limit.
 func (s *Settings) Dialer(limit time.Duration) *net.Dialer {
 	return &net.Dialer{Timeout: limit, KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
 }
 
-// ListenConfig is for who accepts.
+// ListenConfig returns the configuration of a listener.
 func (s *Settings) ListenConfig() *net.ListenConfig {
 	return &net.ListenConfig{KeepAliveConfig: s.keepAlive(), Control: s.limitSilence}
 }
 
-// Listen listens at a host:port. Of a host with several addresses it takes the first that this one has, those of IPv4
-// before others, such as of localhost.
+// Listen listens at a host:port. If the host has several addresses, it takes the first that this host has, IPv4
+// before others.
 func (s *Settings) Listen(ctx context.Context, address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
@@ -51,11 +50,11 @@ func (s *Settings) Listen(ctx context.Context, address string) (net.Listener, er
 	return s.ListenFirst(ctx, found, port)
 }
 
-// ListenFirst listens at a port of the first of a host's addresses that this one has.
+// ListenFirst listens on a port at the first of a host's addresses that this host has.
 func (s *Settings) ListenFirst(ctx context.Context, addresses []netip.Addr, port string) (net.Listener, error) {
 	var errs []error
 	for _, a := range addresses {
-		// With "tcp" 0.0.0.0 would be all addresses of IPv6, too.
+		// With "tcp", 0.0.0.0 would include all IPv6 addresses.
 		network := "tcp"
 		if a.Unmap().Is4() {
 			network = "tcp4"
@@ -69,7 +68,7 @@ func (s *Settings) ListenFirst(ctx context.Context, addresses []netip.Addr, port
 	return nil, errors.Join(errs...)
 }
 
-// Accept is a connection that was accepted, as what goes over it is written to and read from.
+// Accept returns the connection to use on a connection that was accepted: conn, or TLS over it.
 func (s *Settings) Accept(conn net.Conn) net.Conn {
 	if s.TLS == nil {
 		return conn
@@ -77,7 +76,7 @@ func (s *Settings) Accept(conn net.Conn) net.Conn {
 	return tls.Server(conn, s.atLeast13())
 }
 
-// Call is Accept for a connection to a host.
+// Call is like Accept, for a connection to a host.
 func (s *Settings) Call(conn net.Conn, host string) net.Conn {
 	if s.TLS == nil {
 		return conn
@@ -95,9 +94,8 @@ func (s *Settings) atLeast13() *tls.Config {
 	return config
 }
 
-// Handshake makes TLS ready, if the connection has it. The version is looked at once
-// more, because a configuration of the user's can put another, which allows an older
-// one, in its own place for each connection.
+// Handshake completes the TLS handshake, if the connection has TLS. It checks the version again, because a
+// configuration may substitute another one for each connection, which allows an older version.
 func Handshake(conn net.Conn) error {
 	secure, ok := conn.(*tls.Conn)
 	if !ok {
@@ -112,7 +110,7 @@ func Handshake(conn net.Conn) error {
 	return nil
 }
 
-// Check says what is wrong with the settings of one who calls, or accepts.
+// Check returns an error if the settings are invalid for a caller, or for a listener if accepts is set.
 func (s *Settings) Check(accepts bool) error {
 	switch c := s.TLS; {
 	case s.Silence < 0:

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// DefaultSilence is how long a connection lives whose other host does not answer,
-// unless the settings say so.
+// DefaultSilence is the time for which a connection lives whose other host does not answer, unless the settings say
+// otherwise.
 const DefaultSilence = 10 * time.Second
 
-// longestKeepAlive is the most that Linux takes.
+// longestKeepAlive is the greatest value that Linux accepts.
 const longestKeepAlive = 32767 * time.Second
 
-// shortestSilence is what fits two questions that come to no answer: the system counts in whole seconds. Of one alone
-// the packet may be lost.
+// shortestSilence has room for two probes: the system counts in whole seconds, and the packet of one probe may be
+// lost.
 const shortestSilence = 3 * time.Second
 
-// silence is the settings', or the default.
+// silence returns the silence of the settings, or the default.
 func (s *Settings) silence() time.Duration {
 	if s.Silence == 0 {
 		return DefaultSilence
@@ -24,11 +24,11 @@ func (s *Settings) silence() time.Duration {
 	return max(s.Silence, shortestSilence)
 }
 
-// keepAlive asks on an idle connection whether the other host is there, twice before its silence is over. It also keeps
-// those who translate addresses between the two from forgetting the connection.
+// keepAlive probes an idle connection twice before its silence is over. That also keeps address translators between
+// the hosts from forgetting the connection.
 //
-// While bytes are on their way the system does not ask but sends them again, for many
-// minutes: that is limitSilence's part.
+// While bytes are unacknowledged the system does not probe but resends them, for many minutes. limitSilence bounds
+// that.
 func (s *Settings) keepAlive() net.KeepAliveConfig {
 	const questions = 2
 	seconds := (min(s.silence(), longestKeepAlive) + time.Second - 1) / time.Second

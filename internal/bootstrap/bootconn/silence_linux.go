@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitSilence has the system give up a connection on which bytes were not acknowledged
-// for that long. Connections that are accepted have it from their listener.
+// limitSilence makes the system give up a connection on which bytes were not acknowledged for the time of silence.
+// Accepted connections inherit it from their listener.
 func (s *Settings) limitSilence(_, _ string, socket syscall.RawConn) error {
 	milliseconds := min(s.silence().Milliseconds(), math.MaxInt32)
 	var failed error

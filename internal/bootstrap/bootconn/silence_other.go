@@ -4,6 +4,6 @@ package bootconn
 
 import "syscall"
 
-// limitSilence is for Linux alone; elsewhere a connection with bytes on their way lives
-// as long as the system has it.
+// limitSilence does nothing: without Linux a connection with unacknowledged bytes lives as long as the system
+// decides.
 func (*Settings) limitSilence(_, _ string, _ syscall.RawConn) error { return nil }

@@ -18,23 +18,24 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A Client is a rank's side. Its methods may be called from any goroutine.
+// A Client is a rank's side of the protocol. Its methods may be called from any goroutine.
 type Client struct {
 	rank, size int
 	kvs        string
 
-	// kept: Finalize leaves the connection open, for another Init.
+	// kept is set if Finalize leaves the connection open for another Init.
 	kept bool
-	// blames: the manager takes note of Blame.
+	// blames is set if the manager accepts Blame.
 	blames bool
-	// finalizing is the Finalize for which a FinalizeContext waits, or has waited in vain.
+	// finalizing is the Finalize for which a FinalizeContext waits, or has stopped waiting.
 	finalizing atomic.Pointer[finalizing]
 
 	mu     sync.Mutex
 	conn   conn
 	lines  *bufio.Scanner
 	broken error
-	// asked counts requests, begun the jobs of this connection, and finalized those of them that this rank has finalized.
+	// asked counts requests, begun the jobs of this connection, and finalized those of them that this rank has
+	// finalized.
 	asked, begun, finalized int
 }
 
@@ -46,7 +47,7 @@ type conn interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// answerTime bounds the answer to anything but a barrier.
+// answerTime bounds the time for every answer but that of a barrier.
 const answerTime = 30 * time.Second
 
 func number(name string, least int) (int, error) {
@@ -58,7 +59,7 @@ func number(name string, least int) (int, error) {
 	return n, nil
 }
 
-// fromPort connects as Hydra's -pmi-port wants.
+// fromPort connects as Hydra's -pmi-port requires.
 func fromPort(port string) (*Client, error) {
 	id, err := number("PMI_ID", 0)
 	if err != nil {
@@ -75,7 +76,7 @@ func fromPort(port string) (*Client, error) {
 	return client.begin()
 }
 
-// introduce reads what size and rank the manager has for id.
+// introduce asks the manager for the size and the rank of id.
 func (c *Client) introduce(id int) error {
 	answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
 	if err != nil {
@@ -104,7 +105,7 @@ func (c *Client) introduce(id int) error {
 	return nil
 }
 
-// New starts the protocol on a connection to a manager, for a rank of a job of size.
+// New starts the protocol on a connection to a manager, for a rank of a job of size ranks.
 func New(conn conn, rank, size int) (*Client, error) {
 	return newClient(conn, rank, size).begin()
 }
@@ -121,7 +122,7 @@ func (c *Client) begin() (*Client, error) {
 	return c, nil
 }
 
-// start begins a job on the connection, which is no longer of use where that fails.
+// start begins a job on the connection. After an error the connection cannot be used again.
 func (c *Client) start() (err error) {
 	defer func() {
 		c.mu.Lock()
@@ -146,14 +147,13 @@ func (c *Client) start() (err error) {
 	return nil
 }
 
-// Rank is the rank of this process.
+// Rank returns the rank of this process.
 func (c *Client) Rank() int { return c.rank }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (c *Client) Size() int { return c.size }
 
-// Put gives every rank value under key, after the next Barrier. A rank puts a key
-// once.
+// Put makes value visible to every rank under key after the next Barrier. A rank may put a key once.
 func (c *Client) Put(key, value string) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -188,7 +188,7 @@ func partKey(key string, part int) string {
 	return fmt.Sprintf("%s.%d", key, part)
 }
 
-// Get gives the value of key, ErrNotFound if there is none.
+// Get returns the value of key, or ErrNotFound if there is none.
 func (c *Client) Get(key string) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -222,8 +222,8 @@ func (c *Client) get(key string) (string, error) {
 	return answer["value"], nil
 }
 
-// Barrier returns when every rank has called it. A barrier that ctx ends leaves the
-// client unusable: the protocol has no way to take it back.
+// Barrier returns when every rank has called it. If ctx ends first, the client cannot be used again: the protocol
+// cannot cancel a barrier.
 func (c *Client) Barrier(ctx context.Context) error {
 	answer, err := c.ask(ctx, "cmd=barrier_in", "barrier_out")
 	if err != nil {
@@ -239,8 +239,8 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Finalize tells the manager that this rank may end. It closes the connection, unless that was inherited: [FromEnvironment]
-// then asks the manager whether it serves another job of the same ranks.
+// Finalize tells the manager that this rank may end. It closes the connection, unless the process inherited it. In
+// that case [FromEnvironment] asks the manager whether it serves another job of the same ranks.
 func (c *Client) Finalize() error {
 	_, err := c.ask(context.Background(), "cmd=finalize", "finalize_ack")
 	if err != nil || !c.kept {
@@ -249,8 +249,8 @@ func (c *Client) Finalize() error {
 	return nil
 }
 
-// FinalizeContext is Finalize that waits for the manager only while ctx lasts. If that ends first it returns an error that
-// wraps ctx's; the manager has been told, and another FinalizeContext goes on waiting for its answer.
+// FinalizeContext is like Finalize, and waits for the manager only while ctx lasts. If ctx ends first, the error
+// wraps ctx's. The manager has been told by then, and another FinalizeContext continues to wait for its answer.
 func (c *Client) FinalizeContext(ctx context.Context) error {
 	f := &finalizing{done: make(chan struct{})}
 	if c.finalizing.CompareAndSwap(nil, f) {
@@ -270,7 +270,7 @@ func (c *Client) FinalizeContext(ctx context.Context) error {
 	}
 }
 
-// A finalizing is a Finalize in a goroutine of its own. err is set before done is closed.
+// A finalizing is a Finalize in its own goroutine. err is set before done is closed.
 type finalizing struct {
 	done chan struct{}
 	err  error
@@ -279,12 +279,12 @@ type finalizing struct {
 // Abort asks the manager to end the job with an exit status.
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
-// Blame tells the manager that a rank has failed, or has left while this one needed it: if this rank fails, too, that may be
-// why. What it says last counts. By [Nobody] it says that this rank goes on without the one that it has blamed. It tells only a
-// [Server]: other managers do not know this message.
+// Blame tells the manager that a rank has failed, or has left while this one needed it. That may be the reason if
+// this rank fails, too. The last call counts. With [Nobody] this rank continues without the rank that it has blamed.
+// Blame only reaches a [Server]: other managers do not know the message.
 func (c *Client) Blame(rank int, left bool) error { return c.blame(rank, left, "") }
 
-// NotJoined is the Blame of a rank that could not join its job, because rank has failed: its own rank, or another.
+// NotJoined is the Blame of a rank that could not join its job because rank has failed: this rank itself, or another.
 func (c *Client) NotJoined(rank int) error { return c.blame(rank, false, " "+notJoinedField) }
 
 func (c *Client) blame(rank int, left bool, more string) error {
@@ -294,8 +294,8 @@ func (c *Client) blame(rank int, left bool, more string) error {
 	return c.tell(fmt.Sprintf("cmd=%s rank=%d left=%t%s", blameCommand, rank, left, more))
 }
 
-// tell writes what has no answer. It does not wait for a request that is under way, because a barrier may last for ever.
-// Each line is written whole, whoever writes another meanwhile.
+// tell writes a message that has no answer. It does not wait for a request in progress, because a barrier may last
+// forever. Each line is written whole, whatever other goroutines write.
 func (c *Client) tell(line string) error {
 	err := c.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err == nil {
@@ -307,7 +307,7 @@ func (c *Client) tell(line string) error {
 	return nil
 }
 
-// Close closes the connection without a word, which managers take for a failure.
+// Close closes the connection without Finalize, which managers take for a failure.
 func (c *Client) Close() error {
 	err := c.conn.Close()
 	if errors.Is(err, os.ErrClosed) {
@@ -316,7 +316,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// ask writes a request in one piece and awaits the answer of the name want.
+// ask writes a request in one piece and waits for the answer named want.
 func (c *Client) ask(ctx context.Context, request, want string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package pmi speaks the PMI-1 wire protocol, by which a process manager and the
-// ranks that it starts exchange what the ranks need to find each other: Hydra's
-// mpiexec serves it, and Slurm's srun --mpi=pmi2, and [Server] for one machine.
+// Package pmi speaks the PMI-1 wire protocol. By it a process manager and the ranks that it starts exchange what the
+// ranks need to find each other. Hydra's mpiexec and Slurm's srun --mpi=pmi2 serve it, and so does [Server] for one
+// machine.
 //
 //	client, err := pmi.FromEnvironment()
 //	err = client.Put("address-0", address)
@@ -8,9 +8,8 @@
 //	other, err := client.Get("address-1")
 //	err = client.Finalize()
 //
-// A value is seen after a barrier. Managers cut long values silently or fall out of
-// step over them, so the client splits a value over several keys, writes each
-// request at once and awaits its answer before the next.
+// A value is visible after a barrier. Managers truncate long values silently, or lose synchronization. So the client
+// splits a value over several keys, writes each request at once, and waits for its answer before the next.
 package pmi
 
 import _ "github.com/onesided/rma/internal/platform"

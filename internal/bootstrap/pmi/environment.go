@@ -11,11 +11,12 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// What a process inherits from its manager it takes once: by the time that anybody asks again, the number in PMI_FD may be a
-// file that the program has opened, and a variable still there would have a process that this one starts take itself for
+// A process takes the connection that it inherits from its manager once. Later the number in PMI_FD may be a file
+// that the program has opened. A variable that is left in the environment would make a child process take itself for
 // the same rank.
 var inherited struct {
-	// number and port are what PMI_FD and PMI_PORT were when this process started, and socket what that number was.
+	// number and port are the values of PMI_FD and PMI_PORT when this process started. socket identifies the socket
+	// that had that number.
 	number, port string
 	socket       identity
 
@@ -31,10 +32,10 @@ func init() {
 	}
 }
 
-// identity is what tells a socket from others for as long as it is open.
+// An identity distinguishes a socket from others while it is open.
 type identity struct{ device, file uint64 }
 
-// identify fails if a number is not that of a socket.
+// identify returns an error if fd is not a socket.
 func identify(fd int) (identity, error) {
 	if _, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
 		return identity{}, err
@@ -46,13 +47,12 @@ func identify(fd int) (identity, error) {
 	return identity{uint64(status.Dev), status.Ino}, nil
 }
 
-// FromEnvironment connects to the manager that the environment names: PMI_FD,
-// PMI_RANK and PMI_SIZE, or Hydra's PMI_PORT and PMI_ID. It returns ErrNoManager if the
-// environment names none.
+// FromEnvironment connects to the manager that the environment names: by PMI_FD, PMI_RANK and PMI_SIZE, or by Hydra's
+// PMI_PORT and PMI_ID. It returns ErrNoManager if the environment names none.
 //
-// It takes PMI_FD and PMI_PORT out of the environment, so that no process that this one starts takes itself for the rank.
-// A later call returns ErrTaken, unless the Client of the earlier call was finalized and the manager serves another job of the
-// same ranks on the same connection, as [Server] does.
+// It removes PMI_FD and PMI_PORT from the environment, so that no child process takes itself for the rank. A later
+// call returns ErrTaken. It succeeds if the Client of the earlier call was finalized and the manager serves another
+// job of the same ranks on the same connection, as [Server] does.
 func FromEnvironment() (*Client, error) {
 	inherited.mu.Lock()
 	defer inherited.mu.Unlock()
@@ -84,8 +84,7 @@ func FromEnvironment() (*Client, error) {
 	if rank >= size {
 		return nil, fmt.Errorf("%w: PMI_RANK=%d, with PMI_SIZE=%d %s", ErrEnvironment, rank, size, errtext.Allowed(size-1))
 	}
-	// A number that was inherited by mistake may be any file: nothing is written
-	// to what is not a socket.
+	// A number that was inherited by mistake may be any file. Only a socket is written to.
 	socket, err := identify(fd)
 	if err != nil {
 		return nil, fmt.Errorf("%w: PMI_FD=%d is not a connection to a manager: %w", ErrEnvironment, fd, err)
@@ -94,8 +93,7 @@ func FromEnvironment() (*Client, error) {
 		return nil, fmt.Errorf("%w: PMI_FD=%d is not what it was when this process started: the program has closed the connection to the manager, and the number is another file's now", ErrEnvironment, fd)
 	}
 	syscall.CloseOnExec(fd)
-	// Without this the runtime's poller, and with it deadlines, leaves the
-	// descriptor alone.
+	// Otherwise the runtime's poller, and with it deadlines, ignores the descriptor.
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("%w: PMI_FD=%d: %w", ErrEnvironment, fd, err)
 	}
@@ -107,7 +105,7 @@ func FromEnvironment() (*Client, error) {
 	return c.begin()
 }
 
-// take notes a connection that was inherited, and removes the variable that names it.
+// take records an inherited connection and removes the variable that names it.
 func (c *Client) take(variable string, wasInherited bool) (*Client, error) {
 	if wasInherited {
 		inherited.client = c

@@ -9,29 +9,28 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// Limits that every manager keeps.
+// Limits that every manager observes.
 const (
-	// MaxKey is the longest key that Put takes, in bytes.
+	// MaxKey is the length of the longest key that Put accepts, in bytes.
 	MaxKey = longestKey - partSuffix
-	// longestKey is what managers keep whole, and partSuffix how much of it the number of
-	// a part may take.
+	// longestKey is the length that managers keep whole. partSuffix is the length of the suffix with the number of a
+	// part.
 	longestKey = 63
 	partSuffix = 5
-	// longestValue is what the Server takes in one request.
+	// longestValue is the length of the longest value that the Server accepts in one request.
 	longestValue = 1024
-	// maxPart is the longest value in one request, so that the request stays
-	// within Slurm's 1024 bytes.
+	// maxPart is the length of the longest value in one request. It keeps the request within Slurm's 1024 bytes.
 	maxPart = 800
-	// MaxValue is the longest value that Put splits, in bytes.
+	// MaxValue is the length of the longest value that Put splits, in bytes.
 	MaxValue = 64 << 10
 	maxLine  = 4096
 )
 
-// Nobody is the rank that a rank blames when it takes back what it has said of another.
+// Nobody is the rank to blame in order to take back an earlier blame.
 const Nobody = -1
 
-// A Server says in its answer to init that it takes note of a blame, which is no part of PMI, and by the version that a rank may
-// take it back, and may blame itself.
+// In its answer to init a Server says that it accepts blames, which are not part of PMI. The version says that a rank
+// may take a blame back, and may blame itself.
 const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"
@@ -41,35 +40,34 @@ const (
 )
 
 var (
-	// ErrNoManager: no process manager has started this process.
+	// ErrNoManager reports that no process manager has started this process.
 	ErrNoManager = errors.New("pmi: not started by a process manager")
-	// ErrEnvironment: the manager's environment makes no sense.
+	// ErrEnvironment reports that the manager's environment is invalid.
 	ErrEnvironment = errors.New("pmi: invalid environment")
-	// ErrTaken: the connection to the manager was taken before.
+	// ErrTaken reports that the connection to the manager was taken before.
 	ErrTaken = errors.New("pmi: the connection to the process manager was used before in this process")
-	// ErrNotFound: no rank has put the key before the last barrier.
+	// ErrNotFound reports that no rank has put the key before the last barrier.
 	ErrNotFound = errors.New("pmi: key not found")
-	// ErrProtocol: the other side does not speak the protocol.
+	// ErrProtocol reports that the other side does not speak the protocol.
 	ErrProtocol = errors.New("pmi: protocol error")
-	// ErrRefused: the manager answered that it failed.
+	// ErrRefused reports that the manager answered with a failure.
 	ErrRefused = errors.New("pmi: refused by the manager")
-	// ErrArgument: a key or value that managers do not take.
+	// ErrArgument reports a key or value that managers do not accept.
 	ErrArgument = errors.New("pmi: invalid argument")
 )
 
-// cause is an error within another of this package, whose text names the package once.
+// cause wraps another error of this package, so that the text names the package once.
 type cause struct{ error }
 
 func (c cause) Error() string { return strings.TrimPrefix(c.error.Error(), "pmi: ") }
 
 func (c cause) Unwrap() error { return c.error }
 
-// message is one line: fields name=value, the first of which is cmd.
+// A message is one line: fields name=value, the first of which is cmd.
 type message map[string]string
 
-// parse reads the fields of a line, in any order. The value of msg, and of value,
-// which comes last, may hold spaces in some managers' answers; no field that is
-// looked at does.
+// parse reads the fields of a line, in any order. The values of msg, and of value, which comes last, may have spaces
+// in some managers' answers. No field that is used has any.
 func parse(line string) (message, error) {
 	m := make(message)
 	for _, field := range strings.Fields(line) {
@@ -91,7 +89,7 @@ func parse(line string) (message, error) {
 	return m, nil
 }
 
-// ok tells whether an answer is a success: rc is 0 or absent.
+// ok reports whether an answer is a success: rc is 0 or absent.
 func (m message) ok() bool { return m["rc"] == "" || m["rc"] == "0" }
 
 // newReader reads lines of at most maxLine bytes.
@@ -101,7 +99,7 @@ func newReader(r interface{ Read([]byte) (int, error) }) *bufio.Scanner {
 	return s
 }
 
-// checkKey refuses what a manager would cut or misread.
+// checkKey rejects a key that a manager would truncate or misread.
 func checkKey(key string) error {
 	if key == "" || len(key) > MaxKey {
 		return fmt.Errorf("%w: key %.80q has %s, allowed are 1 to %d", ErrArgument, key, errtext.Count(len(key), "byte"), MaxKey)

@@ -17,66 +17,62 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A Server is the manager of a job on one machine. For each rank it makes a
-// connection whose other end a child process inherits. A rank that has finalized may
-// begin another job of the same ranks on its connection.
+// A Server is the manager of a job on one machine. For each rank it makes a connection, one end of which a child
+// process inherits. A rank that has finalized may begin another job of the same ranks on its connection.
 type Server struct {
 	size int
-	// gone is told of each rank whose connection ended before it finalized.
+	// gone is called for each rank whose connection ended before it finalized.
 	gone func(rank int)
-	// abort is told of a rank's wish to end the job.
+	// abort is called when a rank asks to end the job.
 	abort func(rank, status int)
-	// blame is called with what a rank says of another: see Events.
+	// blame is called when a rank blames another: see Events.
 	blame     func(rank, blamed int, left bool)
 	notJoined func(rank int)
 
 	serving sync.WaitGroup
 
 	mu sync.Mutex
-	// jobs are those that a rank has begun and not all have finalized, by their number; incomplete is the first that not all
-	// ranks can begin, for the reason why.
+	// jobs holds the jobs, by number, that a rank has begun and not all ranks have finalized. incomplete is the first
+	// number that not all ranks can begin, and why is the reason.
 	jobs       map[int]*job
 	incomplete int
 	why        string
 	open       map[*session]struct{}
 }
 
-// A job is a key-value space, and the barrier of its ranks.
+// A job is a key-value space and the barrier of its ranks.
 type job struct {
 	name   string
 	values map[string]string
 	// pending are puts that the next barrier makes visible.
 	pending map[string]string
 	inside  map[int]*session
-	// ended tells of the first rank that finalized or was lost, also before it began:
-	// no barrier can be complete any more. It is empty while there is none.
+	// ended describes the first rank that finalized or was lost, even before it began: no later barrier can complete.
+	// It is empty while there is none.
 	ended string
 	// finalized counts ranks.
 	finalized int
 }
 
-// Events is what the owner of a Server wants to know. Functions may be nil. They are
-// called from the server's goroutines.
+// Events are callbacks of a Server. Functions may be nil. They are called from the server's goroutines.
 type Events struct {
-	// Gone: the connection of a rank that had started the protocol ended before
-	// the rank finalized.
+	// Gone is called when the connection of a rank that had started the protocol ended before the rank finalized.
 	Gone func(rank int)
-	// Abort: a rank asks for the end of the job with an exit status. It is called once
-	// a rank.
+	// Abort is called when a rank asks for the end of the job with an exit status, once a rank.
 	Abort func(rank, status int)
-	// Blame: a rank says that another has failed, or has left while it was needed. If the rank fails, too, that may be why.
-	// What it says last counts. blamed is [Nobody] when the rank goes on without the one that it has blamed, or has begun
-	// another job.
+	// Blame is called when a rank reports that another has failed, or has left while it was needed. That may be the
+	// reason if the rank fails, too. The last call counts. blamed is [Nobody] when the rank continues without the
+	// rank that it has blamed, or has begun another job.
 	Blame func(rank, blamed int, left bool)
-	// NotJoined: a rank could not join its job. Blame follows, with another rank if that is why, or with the rank itself.
+	// NotJoined is called when a rank could not join its job. Blame follows with the rank that is the reason: another
+	// rank, or the rank itself.
 	NotJoined func(rank int)
 }
 
-// MaxValues bounds what each rank of a job may put, in keys: one for each 800 bytes of a
-// value.
+// MaxValues is the number of keys that each rank of a job may put. A value takes one key for each 800 bytes.
 const MaxValues = 1024
 
-// NewServer serves a job of size ranks.
+// NewServer returns a server for a job of size ranks.
 func NewServer(size int, events Events) *Server {
 	s := &Server{size: size, gone: events.Gone, abort: events.Abort, blame: events.Blame, notJoined: events.NotJoined, incomplete: math.MaxInt, jobs: make(map[int]*job), open: make(map[*session]struct{})}
 	if s.gone == nil {
@@ -94,7 +90,7 @@ func NewServer(size int, events Events) *Server {
 	return s
 }
 
-// job returns the n-th job. It is called with the mutex.
+// job returns the n-th job. The caller holds the mutex.
 func (s *Server) job(n int) *job {
 	j, ok := s.jobs[n]
 	if !ok {
@@ -108,8 +104,8 @@ func (s *Server) job(n int) *job {
 	return j
 }
 
-// lose ends barriers that cannot be complete, because a rank does not begin the n-th job or has left it. It is called with the
-// mutex.
+// lose ends barriers that cannot complete because a rank does not begin the n-th job or has left it. The caller holds
+// the mutex.
 func (s *Server) lose(n int, why string) {
 	if n < s.incomplete {
 		s.incomplete, s.why = n, why
@@ -121,14 +117,13 @@ func (s *Server) lose(n int, why string) {
 	}
 }
 
-// Child makes the connection of a rank: the file that its process inherits as
-// descriptor fd, and the environment that tells it so. The caller closes the file
-// when the process has started.
+// Child makes the connection of a rank. It returns the file that the rank's process inherits as descriptor fd, and
+// the environment variables that say so. The caller closes the file when the process has started.
 func (s *Server) Child(rank, fd int) (file *os.File, environment []string, err error) {
 	if rank < 0 || rank >= s.size {
 		return nil, nil, fmt.Errorf("%w: rank %d, %s", ErrArgument, rank, errtext.Allowed(s.size-1))
 	}
-	// The lock keeps a process that is started meanwhile from inheriting both.
+	// The lock keeps a process that is started meanwhile from inheriting both ends.
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -162,7 +157,7 @@ func (s *Server) Serve(conn net.Conn, rank int) {
 // Wait returns when the connections of all ranks have ended.
 func (s *Server) Wait() { s.serving.Wait() }
 
-// Close ends every connection and returns when nothing of the server runs.
+// Close ends every connection and returns when no goroutine of the server runs.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	for c := range s.open {
@@ -173,15 +168,15 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// session is the connection of one rank.
+// A session is the connection of one rank.
 type session struct {
 	server *Server
 	rank   int
 	conn   net.Conn
-	// begun counts the jobs that the rank has begun. job is the last of them, nil once the rank has finalized it.
+	// begun counts the jobs that the rank has begun. job is the last of them, or nil once the rank has finalized it.
 	begun int
 	job   *job
-	// aborted and blames: the rank has asked for the end of the job, and blames another.
+	// aborted is set if the rank has asked for the end of the job, blames if it blames another.
 	aborted, blames bool
 	puts            int
 }
@@ -207,7 +202,7 @@ func (c *session) run() {
 	}
 }
 
-// serve answers one line and reports whether to go on.
+// serve answers one line and reports whether to continue.
 func (c *session) serve(lines *bufio.Scanner) bool {
 	m, err := parse(lines.Text())
 	if err != nil {
@@ -261,7 +256,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	return false
 }
 
-// note takes note of whom the rank blames, and reports whether that can be.
+// note records the rank that this rank blames, and reports whether it is valid.
 func (c *session) note(m message) bool {
 	blamed, err := strconv.Atoi(m["rank"])
 	left, e := strconv.ParseBool(m["left"])
@@ -280,7 +275,7 @@ func (c *session) blame(blamed int, left bool) {
 	c.server.blame(c.rank, blamed, left)
 }
 
-// begin has the rank in the next job.
+// begin puts the rank into the next job.
 func (c *session) begin() {
 	if c.blames {
 		c.blame(Nobody, false)
@@ -292,8 +287,8 @@ func (c *session) begin() {
 	c.puts = 0
 }
 
-// enter has the rank in its job's barrier, where it is once at most, and answers if that ends it. The answer comes before
-// those to what the rank asks next.
+// enter puts the rank into its job's barrier, and answers if that completes it. A rank can be in the barrier once.
+// The answer precedes those to the rank's next requests.
 func (c *session) enter() bool {
 	s, j := c.server, c.job
 	s.mu.Lock()
@@ -314,7 +309,7 @@ func (c *session) enter() bool {
 	return !twice && (how == "" || c.answer("cmd=barrier_out %s", how))
 }
 
-// finalize has the rank leave its job.
+// finalize removes the rank from its job.
 func (c *session) finalize() {
 	s := c.server
 	s.mu.Lock()
@@ -338,15 +333,15 @@ func (c *session) put(m message) bool {
 	return c.answer("cmd=put_result rc=0 msg=success")
 }
 
-// The methods of a job are called with the server's mutex.
+// The callers of a job's methods hold the server's mutex.
 
-// publish makes what was put visible.
+// publish makes pending puts visible.
 func (j *job) publish() {
 	maps.Copy(j.values, j.pending)
 	clear(j.pending)
 }
 
-// end ends a barrier that cannot be complete.
+// end ends a barrier that cannot complete.
 func (j *job) end(why string) {
 	if j.ended == "" {
 		j.ended = why
@@ -354,7 +349,7 @@ func (j *job) end(why string) {
 	j.release("rc=-1 msg=" + j.ended)
 }
 
-// release answers those who are in the barrier. One that does not read its answers holds up no other.
+// release answers the ranks in the barrier.
 func (j *job) release(how string) {
 	for rank, c := range j.inside {
 		c.server.serving.Go(func() { c.answer("cmd=barrier_out %s", how) })
@@ -363,7 +358,7 @@ func (j *job) release(how string) {
 }
 
 func (c *session) answer(format string, args ...any) bool {
-	// A rank that does not read its answers must not hold up the others.
+	// A rank that does not read its answers must not delay the others.
 	_ = c.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	_, err := io.WriteString(c.conn, fmt.Sprintf(format, args...)+"\n")
 	return err == nil

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Share is what a launcher adds to the environment of each of so many ranks that it starts on this machine, in
-// order that those that are Go programs have the processors once: GOMAXPROCS is the rank's part of those that this process may
-// use, but 1 at least. It is nothing where the environment says how many already.
+// Share returns the variables that a launcher adds to the environment of each of ranks ranks on this machine, so that
+// Go programs share the processors. GOMAXPROCS is the rank's part of the processors that this process may use, at
+// least 1. Share returns nothing if the environment has GOMAXPROCS already.
 func Share(ranks int) []string {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// AwaitLoss returns true when the manager has closed the connection before this rank finalized its job, and false when this
-// rank finalizes or closes the connection. It reads nothing: the manager's answers are left for the calls that ask, which may
-// be made meanwhile. It also returns false when the manager sends what no call has asked for.
+// AwaitLoss returns true when the manager has closed the connection before this rank finalized its job. It returns
+// false when this rank finalizes or closes the connection, or the manager sends what no call has asked for. AwaitLoss
+// reads nothing, so other calls may be made at the same time.
 func (c *Client) AwaitLoss() bool {
 	conn, ok := c.conn.(syscall.Conn)
 	if !ok {
@@ -29,7 +29,7 @@ func (c *Client) AwaitLoss() bool {
 		asked := c.asked
 		c.mu.Unlock()
 		lost, err := awaitInput(raw)
-		// A request that is in progress holds the mutex until it has read its answer.
+		// A request in progress holds the mutex until it has read its answer.
 		c.mu.Lock()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):

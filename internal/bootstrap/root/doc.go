@@ -1,6 +1,5 @@
-// Package root lets the ranks of a job find each other where no process manager has
-// started them: a Kubernetes StatefulSet, a shell on each host. Four variables in the
-// environment of every rank are enough:
+// Package root lets the ranks of a job find each other without a process manager: in a Kubernetes StatefulSet, or
+// started by a shell on each host. Each rank needs four environment variables:
 //
 //	RMA_ROOT      host:port where rank 0 listens, the same for all
 //	RMA_RANK      the rank's number, from 0
@@ -17,35 +16,29 @@
 //	settings, err := root.FromEnvironment(nil)
 //	member, err := root.Join(ctx, settings, time.Minute)
 //
-// and has in the [Member] the same PMI-1 client as under a manager. Rank 0 is the
-// manager: it listens on RMA_ROOT, and serves as long as the job lives.
+// The [Member] is the same PMI-1 client as under a manager. Rank 0 is the manager: it listens on RMA_ROOT, and serves
+// as long as the job lives.
 //
-// What holds:
+// Guarantees:
 //
-//   - Ranks start in any order, each within the patience of the others. Join returns
-//     when all are there; when they are not in time, the root says which are missing
-//     and whom it has turned away. A host name that is not known, and a root that does
-//     not answer, may do better later; [Settings.Logger] is told of them meanwhile.
-//   - Before a connection has proved the key nothing of it is parsed, and it is closed
-//     if it has not within some seconds, or sooner when there are many and others wait.
-//   - Ranks that hold the key but were told another size of the job, or other
-//     [Settings.Terms], end it at once for all, for it can never be whole:
-//     [ErrDisagreement]. Who does not hold the key can end nothing.
-//   - A number belongs to the first that claims it. A rank that ends before the job
-//     has begun gives its number back, so that it can be started again; a root that
-//     ends by then can be started again as well.
-//   - When the job has begun, a connection that breaks is a matter of that rank alone:
-//     the others' go on, except that no barrier of the exchange can be complete any
-//     more. A host that answers no more is given up after [Settings.Silence].
-//     That a rank has died is otherwise for the connections of the library to notice.
-//   - Ranks that have left a job may join the next, at the same root. One that comes while
-//     others still need the last job's root, which it tells by [Settings.After], waits
-//     until that has ended.
+//   - Ranks start in any order, each within the patience of the others. Join returns when all have joined. If some do
+//     not join in time, the root reports which are missing and which callers it has rejected. An unknown host name,
+//     or a root that does not answer, may be temporary: the rank retries, and [Settings.Logger] reports it.
+//   - Before a connection has proved the key, nothing else from it is parsed. It is closed if it has not proved the
+//     key within some seconds, or sooner when there are many and others wait.
+//   - Ranks that hold the key but have another size of the job, or other [Settings.Terms], end the job at once for
+//     all ranks: [ErrDisagreement]. A process without the key can end nothing.
+//   - A rank number belongs to the first process that claims it. A rank that ends before the job has begun releases
+//     its number, so that it can be started again. So can a root that ends by then.
+//   - When the job has begun, a connection that breaks concerns that rank alone. The other connections continue, but
+//     no later barrier of the exchange can complete. A host that does not answer is given up after
+//     [Settings.Silence]. Otherwise the library's own connections detect the death of a rank.
+//   - Ranks that have left a job may join the next one at the same root. A rank whose [Settings.After] names the
+//     previous job waits until that job's root has ended, as long as other ranks need it.
 //
-// The exchange is readable on its way unless [Settings] have a TLS configuration; the
-// proof of the key is then inside of it.
+// The exchange can be read on the network unless [Settings] have a TLS configuration. With TLS the proof of the key
+// is encrypted, too.
 //
-// Rank 0 listens on the address to which the host of RMA_ROOT resolves there. Where the
-// system's file of hosts maps a host's own name to 127.0.1.1, ranks on other hosts
-// cannot reach it under that name: RMA_ROOT then needs the address.
+// Rank 0 listens on the address to which the host of RMA_ROOT resolves there. If the system's hosts file maps the
+// host's own name to 127.0.1.1, ranks on other hosts cannot reach it by that name: RMA_ROOT then needs the address.
 package root

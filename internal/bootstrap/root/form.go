@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// lingering is how long a root whose ranks disagree stays to tell them. A rank that
-// runs calls more often, whatever it has met so far; one that starts later finds no
-// root.
+// lingering is how long a root whose ranks disagree stays to tell them. A rank that runs calls more often than that.
+// A rank that starts later finds no root.
 const lingering = 3 * longestPause
 
-// form returns when all ranks are there, or when it is certain that they never will be.
+// form returns when all ranks are present, or when it is certain that they never will be.
 func (h *host) form(ctx context.Context) error {
 	wait := firstNotice
 	remind := time.NewTimer(wait)
@@ -33,7 +32,7 @@ func (h *host) form(ctx context.Context) error {
 	}
 }
 
-// remind tells whom the root waits for.
+// remind logs for which ranks the root waits.
 func (h *host) remind() {
 	h.mu.Lock()
 	missing, away := h.missing(), h.refusals.String()
@@ -48,8 +47,7 @@ func (h *host) remind() {
 	}
 }
 
-// breakOff ends the forming because of a rank that can be none of this job, while rank 0
-// is. It is called with the mutex.
+// breakOff ends the forming because of a rank that cannot belong to the job of rank 0. The caller holds the mutex.
 func (h *host) breakOff(v verdict) {
 	h.phase = disagreed
 	h.farewell = v
@@ -57,8 +55,7 @@ func (h *host) breakOff(v verdict) {
 	h.callAway()
 }
 
-// farewellTo waits until all ranks know of the disagreement that has ended the job, or
-// until none comes any more.
+// farewellTo waits until all ranks know of the disagreement that has ended the job, or until no more call.
 func (h *host) farewellTo(ctx context.Context) error {
 	timer := time.NewTimer(lingering)
 	defer timer.Stop()
@@ -72,12 +69,12 @@ func (h *host) farewellTo(ctx context.Context) error {
 	return h.disagreement()
 }
 
-// disagreement is why the job has ended. It is called with the mutex.
+// disagreement returns the error that has ended the job. The caller holds the mutex.
 func (h *host) disagreement() error {
 	return fmt.Errorf("%w: %s", ErrDisagreement, h.farewell.text)
 }
 
-// noteTold notes that a rank knows of the disagreement.
+// noteTold records that a rank knows of the disagreement.
 func (h *host) noteTold(rank uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +87,7 @@ func (h *host) noteTold(rank uint32) {
 	}
 }
 
-// giveUp ends the forming, and is nil if the job has begun meanwhile.
+// giveUp ends the forming. It returns nil if the job has begun meanwhile.
 func (h *host) giveUp(cause error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +107,7 @@ func (h *host) giveUp(cause error) error {
 	return fmt.Errorf("%w: %s: %w", ErrIncomplete, text.String(), cause)
 }
 
-// missing names the ranks that have no seat. It is called with the mutex.
+// missing lists the ranks that have no seat. The caller holds the mutex.
 func (h *host) missing() string {
 	var ranks []int
 	for rank := 1; rank < h.size; rank++ {
@@ -121,7 +118,7 @@ func (h *host) missing() string {
 	return list(ranks)
 }
 
-// list names the first of the ranks.
+// list lists the first of the ranks.
 func list(ranks []int) string {
 	const most = 16
 	text := strings.Trim(fmt.Sprint(ranks[:min(len(ranks), most)]), "[]")

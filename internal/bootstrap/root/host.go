@@ -15,19 +15,19 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// maxUnproven bounds the connections that have not proved the key. When others wait
-// the oldest of them has to go.
+// maxUnproven is the greatest number of connections that have not proved the key. When others wait, the oldest of
+// them is closed.
 const maxUnproven = 128
 
 type phase int
 
 const (
-	// forming: ranks come, and those who end give their number back.
+	// forming: ranks join, and a rank that ends releases its number.
 	forming phase = iota
-	// begun: all are there, and each connection belongs to the PMI-1 server.
+	// begun: all ranks are present, and each connection belongs to the PMI-1 server.
 	begun
-	// disagreed: ranks that hold the key are not of one job, so that all of it will
-	// never be there. Those who come are told so.
+	// disagreed: ranks that hold the key are not of one job, so it can never be complete. Ranks that call are told
+	// so.
 	disagreed
 	// over: the root has given up or is closed.
 	over
@@ -35,39 +35,38 @@ const (
 
 // A host is the root's side of a job, in rank 0.
 //
-// A connection has one goroutine at a time: that of welcome, until the verdict, then
-// the server's. A rank that waits for the verdict has nothing to say, so welcome reads
-// to see whether it ends; a read deadline in the past calls it away from that when the
-// phase changes.
+// A connection has one goroutine at a time: that of welcome until the verdict, then the server's. A rank that waits
+// for the verdict sends nothing, so welcome reads to detect the end of the connection. When the phase changes, a read
+// deadline in the past interrupts that.
 type host struct {
 	settings *Settings
 	size     int
-	// job is a number of this job alone, not 0. The ranks hear it when the job begins.
+	// job is a number of this job alone, not 0. The ranks receive it when the job begins.
 	job      uint64
 	listener net.Listener
 	server   *pmi.Server
 	running  sync.WaitGroup
-	// unproven has the connections that have not proved the key.
+	// unproven holds the connections that have not proved the key.
 	unproven *proof.Room
-	// complete is closed when the phase becomes begun, broken when it becomes disagreed,
-	// closing when it becomes over.
+	// complete is closed when the phase becomes begun, broken when it becomes disagreed, closing when it becomes
+	// over.
 	complete, broken, closing chan struct{}
 	// allTold is closed when all ranks know of the disagreement.
 	allTold chan struct{}
-	// left is closed when no rank but 0 has a connection any more, after begun.
+	// left is closed when, after begun, no rank but 0 has a connection any more.
 	left chan struct{}
 
 	mu    sync.Mutex
 	phase phase
-	// open are connections that welcome has, each with what carries it. To close that
-	// never waits; TLS would say goodbye first.
+	// open maps the connections of welcome to the connections that carry them. Closing the carrier never waits;
+	// closing TLS sends an alert first.
 	open map[net.Conn]net.Conn
-	// seats are the connections of the ranks that claimed theirs; rank 0 has none.
+	// seats are the connections of the ranks that have claimed theirs. Rank 0 has none.
 	seats map[int]net.Conn
-	// farewell is for those who wait in their seats when the phase becomes disagreed or
-	// over, and for those who come while it is disagreed.
+	// farewell is the verdict for ranks that wait in their seats when the phase becomes disagreed or over, and for
+	// ranks that call while it is disagreed.
 	farewell verdict
-	// told are the ranks that know of the disagreement.
+	// told holds the ranks that know of the disagreement.
 	told     map[uint32]bool
 	refusals refusals
 }
@@ -103,7 +102,7 @@ func newHost(s *Settings, listener net.Listener) *host {
 	return h
 }
 
-// own is rank 0's own connection to the server.
+// own returns rank 0's own connection to the server.
 func (h *host) own() (*pmi.Client, error) {
 	file, _, err := h.server.Child(0, 0)
 	if err != nil {
@@ -120,7 +119,7 @@ func (h *host) own() (*pmi.Client, error) {
 	return client, nil
 }
 
-// beginIfComplete is called with the mutex.
+// beginIfComplete begins the job if all ranks have seats. The caller holds the mutex.
 func (h *host) beginIfComplete() {
 	if len(h.seats) < h.size-1 {
 		return
@@ -133,14 +132,14 @@ func (h *host) beginIfComplete() {
 	h.callAway()
 }
 
-// callAway interrupts those who wait in their seats. It is called with the mutex.
+// callAway interrupts the goroutines of ranks that wait in their seats. The caller holds the mutex.
 func (h *host) callAway() {
 	for _, conn := range h.seats {
 		_ = conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-// hasLeft notes that a rank's connection to the server has ended.
+// hasLeft records that a rank's connection to the server has ended.
 func (h *host) hasLeft(rank int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +149,7 @@ func (h *host) hasLeft(rank int) {
 	}
 }
 
-// served is a connection whose end the host wants to know.
+// served is a connection that reports its end to the host.
 type served struct {
 	net.Conn
 	ended func()
@@ -161,8 +160,7 @@ func (c *served) Close() error {
 	return c.Conn.Close()
 }
 
-// end makes the phase over and says why to those who wait in their seats. It is called
-// with the mutex.
+// end makes the phase over and tells the reason to the ranks in their seats. The caller holds the mutex.
 func (h *host) end(why string) {
 	if h.phase == over {
 		return
@@ -188,7 +186,8 @@ func (h *host) end(why string) {
 	}
 }
 
-// finish closes the host when all ranks have left, or after patience. When ctx ends before that the host serves on.
+// finish closes the host when all ranks have left, or after patience. If ctx ends before that, the host continues to
+// serve.
 func (h *host) finish(ctx context.Context, patience time.Duration) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -210,7 +209,7 @@ func (h *host) finish(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// unfinished are the ranks that have a connection.
+// unfinished returns the ranks that have a connection.
 func (h *host) unfinished() (ranks []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -222,7 +221,7 @@ func (h *host) unfinished() (ranks []int) {
 	return ranks
 }
 
-// dismiss hangs up on a rank.
+// dismiss closes the connection of a rank.
 func (h *host) dismiss(rank int) {
 	h.mu.Lock()
 	conn := h.seats[rank]
@@ -232,7 +231,7 @@ func (h *host) dismiss(rank int) {
 	}
 }
 
-// close ends everything, and returns when nothing of the host runs.
+// close ends everything, and returns when no goroutine of the host runs.
 func (h *host) close() {
 	h.mu.Lock()
 	h.end("the root was closed")

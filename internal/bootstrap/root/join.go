@@ -17,32 +17,30 @@ import (
 )
 
 const (
-	// proofTime bounds the proof and the claim, on either side, and one attempt to
-	// connect.
+	// proofTime bounds the proof and the claim, on either side, and one attempt to connect.
 	proofTime = 5 * time.Second
-	// A rank calls the root again after firstPause, twice that, and so on.
+	// A rank calls the root again after firstPause, then after twice that, and so on until longestPause.
 	firstPause   = 10 * time.Millisecond
 	longestPause = time.Second
 )
 
-// A Member is a rank of a job that is complete.
+// A Member is a rank of a complete job.
 type Member struct {
 	*pmi.Client
 
 	job      uint64
 	key      []byte
 	patience time.Duration
-	// finalized: the root knows that this rank needs it no more, and told is what has become of telling it.
+	// finalized is set when the root knows that this rank needs it no more. told is the result of telling it.
 	finalized bool
 	told      error
-	// host is nil but in rank 0, logs is closed but there.
+	// host is nil except in rank 0. logs is closed except there.
 	host *host
 	logs *logqueue.Queue
 }
 
-// Join makes this process the rank that the settings say, and returns when all ranks
-// have joined. Rank 0 serves them; the others call it until it is there. All of it
-// takes no longer than patience, which every rank counts from its own call.
+// Join makes this process the rank of the settings, and returns when all ranks have joined. Rank 0 serves them; the
+// others call it until it answers. Join takes no longer than patience, which every rank counts from its own call.
 func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Member, error) {
 	if err := settings.check(); err != nil {
 		return nil, err
@@ -78,27 +76,26 @@ type overdue struct{ time.Duration }
 
 func (e overdue) Error() string { return fmt.Sprintf("root: patience of %v is over", e.Duration) }
 
-// Timeout marks the error as one, for those who ask as they ask package net's.
+// Timeout makes the error a timeout in the sense of package net.
 func (overdue) Timeout() bool { return true }
 
 func (overdue) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Job is a number that all ranks of this job have in common, and no other job has. It is for
-// the [Settings.After] with which this process joins the next.
+// Job returns a number that all ranks of this job have in common, and no other job has. It is the [Settings.After]
+// with which this process joins the next job.
 func (m *Member) Job() uint64 { return m.job }
 
-// Key is the job's.
+// Key returns the job's key.
 func (m *Member) Key() []byte { return m.key }
 
-// Finalize tells the root that this rank needs it no more. In rank 0 it returns when
-// all ranks have finalized or lost their connection, or after the patience with which
-// the rank joined; then the root is closed, and it is ErrUnfinished if ranks still
-// needed it.
+// Finalize tells the root that this rank needs it no more. In rank 0 it returns when all ranks have finalized or lost
+// their connection, or after the patience with which the rank joined. The root is then closed. The error is
+// ErrUnfinished if ranks still needed it.
 func (m *Member) Finalize() error { return m.FinalizeContext(context.Background()) }
 
-// FinalizeContext is Finalize that waits only while ctx lasts. If that ends first it returns an error that wraps ctx's and,
-// in rank 0, names the ranks that still need the root. That serves on then, and another FinalizeContext goes on where this
-// one stopped, with the whole patience again. It is for one goroutine at a time.
+// FinalizeContext is like Finalize, and waits only while ctx lasts. If ctx ends first, the error wraps ctx's and, in
+// rank 0, names the ranks that still need the root. The root then continues to serve, and another FinalizeContext
+// continues where this one stopped, with the whole patience again. It may be called by one goroutine at a time.
 func (m *Member) FinalizeContext(ctx context.Context) error {
 	if !m.finalized {
 		err := m.Client.FinalizeContext(ctx)
@@ -118,17 +115,15 @@ func (m *Member) FinalizeContext(ctx context.Context) error {
 	return errors.Join(m.told, err)
 }
 
-// Dismiss ends the connection of a rank that is known to have failed although it does
-// not say so, a process that is stopped for one: Finalize does not wait for it. Only
-// rank 0 has connections with others.
+// Dismiss ends the connection of a rank that has failed without closing it, such as a stopped process. Finalize does
+// not wait for that rank. Only rank 0 has connections with others.
 func (m *Member) Dismiss(rank int) {
 	if m.host != nil {
 		m.host.dismiss(rank)
 	}
 }
 
-// Close leaves the job without a word. In rank 0 it closes the root, which ends the
-// exchange for all.
+// Close leaves the job without Finalize. In rank 0 it closes the root, which ends the exchange for all.
 func (m *Member) Close() error {
 	err := m.Client.Close()
 	if m.host != nil {
@@ -138,7 +133,7 @@ func (m *Member) Close() error {
 	return err
 }
 
-// follow joins as a rank that is not 0.
+// follow joins as a rank other than 0.
 func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ error) {
 	c := caller{Settings: s}
 	notice := newNotice(time.Now())
@@ -150,8 +145,7 @@ func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ erro
 		if ctx.Err() == nil && final(err) {
 			return nil, 0, fmt.Errorf("root: rank %d at %s: %w", s.Rank, s.Root, err)
 		}
-		// What the end of the time does to an attempt says less than why those
-		// before it failed.
+		// The reasons of earlier attempts say more than the end of the time.
 		if !timeIsOver(ctx) {
 			c.last = err
 		}
@@ -161,20 +155,20 @@ func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ erro
 		select {
 		case <-ctx.Done():
 			return nil, 0, c.vain(ctx)
-		// Ranks that were started at once do not call again at once.
+		// The jitter spreads the calls of ranks that were started at once.
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }
 
-// timeIsOver tells whether the time of a context is over, which it need not say yet: an attempt has
-// a timer of its own for it.
+// timeIsOver reports whether the deadline of a context has passed. The context may not have ended yet: an attempt has
+// its own timer for the deadline.
 func timeIsOver(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// final tells whether to call again is no use.
+// final reports whether calling again is useless.
 func final(err error) bool {
 	var (
 		untrusted *tls.CertificateVerificationError
@@ -194,17 +188,17 @@ func final(err error) bool {
 
 type caller struct {
 	*Settings
-	// seated: the claim was made and not refused.
+	// seated is set when the claim was made and not rejected.
 	seated bool
-	// connected: the last attempt got as far as a connection.
+	// connected is set if the last attempt had a connection.
 	connected bool
-	// job is the number of that which has begun.
+	// job is the number of the job that has begun.
 	job uint64
-	// last is why an attempt has failed that the end of the time did not cut short.
+	// last is the error of the last attempt that was not cut short by the end of the time.
 	last error
 }
 
-// vain is the error when the time is over.
+// vain returns the error at the end of the time.
 func (c *caller) vain(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if c.seated {
@@ -221,7 +215,7 @@ func (c *caller) vain(ctx context.Context) error {
 	return fmt.Errorf("%w: rank %d got no answer at %s: %w; %w", ErrUnreachable, c.Rank, c.Root, why, cause)
 }
 
-// What is known of a root of which the first attempt was cut short.
+// What is known of a root when the first attempt was cut short.
 var (
 	errSilent = errors.New("it accepts the connection and says nothing")
 	errClosed = errors.New("it accepts no connection")
@@ -244,7 +238,7 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 		return nil, err
 	}
 	conn := c.line().Call(raw, host)
-	// Whatever waits on a closed connection returns, whichever deadline it has.
+	// Every call that waits on a closed connection returns, whatever its deadline.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer func() {
 		if !stop() && err == nil {
@@ -286,8 +280,8 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 	return pmi.New(&begunConn{Conn: conn, root: c.Root}, c.Rank, c.Size)
 }
 
-// A begunConn is a connection with the root of a job that has begun. That it breaks is
-// the end of rank 0, who is no manager that a user knows of.
+// A begunConn is a connection with the root of a job that has begun. If it breaks, rank 0 has ended. The error must
+// say so, because users do not know rank 0 as a manager.
 type begunConn struct {
 	net.Conn
 	root string
@@ -304,7 +298,7 @@ func (c *begunConn) Write(b []byte) (int, error) {
 }
 
 func (c *begunConn) explain(err error) error {
-	// This side's own end, and its deadlines, are no news of the other.
+	// The end of this side, and its deadlines, say nothing of the other side.
 	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}

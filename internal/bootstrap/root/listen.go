@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// listen listens where the root has to be. It waits for the host's name to be known,
-// for Kubernetes publishes that of a pod only some time after its start; that an
-// address is in use, or not this host's, is an error at once.
+// listen listens on RMA_ROOT. It waits until the host's name is known: Kubernetes publishes the name of a pod some
+// time after its start. It returns an error at once if an address is in use or is not this host's.
 func listen(ctx context.Context, s *Settings) (net.Listener, error) {
 	root := s.Root
 	host, port, err := net.SplitHostPort(root)
@@ -32,7 +31,7 @@ func listen(ctx context.Context, s *Settings) (net.Listener, error) {
 	return l, nil
 }
 
-// advice is what most likely has to be changed.
+// advice says what most likely must be changed.
 func advice(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -43,7 +42,7 @@ func advice(err error) string {
 	return ""
 }
 
-// resolve finds the addresses of host, those first that other hosts can reach.
+// resolve returns the addresses of host, those first that other hosts can reach.
 func (s *Settings) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	notice := newNotice(time.Now())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {

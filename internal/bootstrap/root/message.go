@@ -9,14 +9,15 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// purpose of the proof: a connection to the root is none between ranks. It stays as long as claims and verdicts do, so that
-// ranks of different versions of all else hear from each other's terms that they are.
+// purpose is the purpose of the proof: a connection to the root is none between ranks. It changes only when claims or
+// verdicts change. So ranks whose versions differ otherwise can compare their terms.
 const purpose = "rma root 3"
 
-// A claim is what a rank says once it has proved the key: its rank and the size of
-// the job as it knows it, both as big-endian 32-bit numbers, the job that it has left, or
-// 0, as a big-endian 64-bit number, and its terms, printable, of at most maxTerms bytes
-// and preceded by their length as a big-endian 16-bit number.
+// A claim is the first message of a rank after the proof. Its fields are
+//
+//   - the rank and the size of the job, as big-endian 32-bit numbers,
+//   - the job that the rank has left, or 0, as a big-endian 64-bit number,
+//   - its terms, printable, of at most maxTerms bytes, after their length as a big-endian 16-bit number.
 type claim struct {
 	rank, size uint32
 	after      uint64
@@ -61,19 +62,18 @@ func printable(text string) bool {
 type outcome byte
 
 const (
-	// begin: all are there, the PMI-1 dialogue follows.
+	// begin: all ranks are present; the PMI-1 dialogue follows.
 	begin outcome = 1 + iota
-	// refused: the claim is not granted.
+	// refused: the claim is rejected.
 	refused
-	// incomplete: the root has given up on those who are missing.
+	// incomplete: the root has given up waiting for missing ranks.
 	incomplete
 	// disagreement: the ranks are not of one job, which has ended before it began.
 	disagreement
 )
 
-// A verdict is the root's answer to a claim: the outcome, the job that begins, or 0 if none
-// does, as a big-endian 64-bit number, and a text of at most maxText bytes preceded by its
-// length as a big-endian 16-bit number.
+// A verdict is the root's response to a claim. Its fields are the outcome, the job that begins or 0, as a big-endian
+// 64-bit number, and a text of at most maxText bytes after its length as a big-endian 16-bit number.
 type verdict struct {
 	outcome outcome
 	job     uint64
@@ -112,7 +112,7 @@ func readVerdict(r io.Reader) (verdict, error) {
 	return v, nil
 }
 
-// err is what a verdict means for the rank that gets it.
+// err returns the error that a verdict means for the rank.
 func (v verdict) err() error {
 	text := legible(v.text)
 	switch v.outcome {

@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// firstNotice is after how long a rank that waits in vain tells so.
+// firstNotice is the time after which a waiting rank first logs what it waits for.
 const firstNotice = 3 * time.Second
 
-// A notice decides when a rank tells what it waits for: seldom, and the more so the
-// longer it lasts. That rank 0 starts some seconds after the others is as it may be; a
-// name that nobody knows is most likely a wrong one, and told at once.
+// A notice decides when a rank logs what it waits for: less often the longer it waits. A delay of rank 0 of some
+// seconds is normal. An unknown name is most likely wrong, and is logged at once.
 type notice struct {
 	began time.Time
-	// after is when the next is due, since began.
+	// after is when the next log is due, since began.
 	after time.Duration
-	// unknown: that the name is not known has been told.
+	// unknown is set when an unknown name has been logged.
 	unknown bool
 }
 
 func newNotice(now time.Time) *notice { return &notice{began: now, after: firstNotice} }
 
-// due tells whether to tell that an attempt has failed by err.
+// due reports whether to log that an attempt has failed with err.
 func (n *notice) due(now time.Time, err error) bool {
 	if !n.unknown && isUnknown(err) {
 		n.unknown = true
@@ -35,8 +34,8 @@ func (n *notice) due(now time.Time, err error) bool {
 	return true
 }
 
-// isUnknown tells that a host name is not known. In Kubernetes that of a pod becomes
-// known only some time after the pod has started.
+// isUnknown reports whether a host name is not known. In Kubernetes the name of a pod becomes known some time after
+// the pod has started.
 func isUnknown(err error) bool {
 	var name *net.DNSError
 	return errors.As(err, &name) && name.IsNotFound

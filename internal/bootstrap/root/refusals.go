@@ -10,25 +10,24 @@ import (
 )
 
 const (
-	// mostRefusals bounds what is kept of strangers, who may be anyone, and what is of
-	// ranks.
+	// mostRefusals is the number of rejections that are kept of unproven callers, and again of ranks.
 	mostRefusals = 8
-	// mostWords bounds what is kept of a reason, in bytes.
+	// mostWords is the length of a reason that is kept, in bytes.
 	mostWords = 300
 )
 
-// A rankError is why one who holds the key, and has claimed a rank, is not there.
+// A rankError is the reason why a process with the key that has claimed a rank is not present.
 type rankError string
 
 func (e rankError) Error() string { return string(e) }
 
-// refusals are those who came to the root and are not there.
+// refusals are the callers of the root that were rejected or have gone.
 type refusals struct {
 	count int
-	// kept are the first that differ. Strangers differ in host and class: the text of an
-	// error may have bytes in it that they chose.
+	// kept holds the first that differ. Unproven callers differ by host and class only: they may have chosen bytes of
+	// an error's text.
 	kept []refusal
-	// crowded: one for whom there was no room has been told of.
+	// crowded is set when a caller for which there was no room has been logged.
 	crowded bool
 }
 
@@ -39,8 +38,8 @@ type refusal struct {
 	times       int
 }
 
-// note takes one, and tells whether it is the first of this kind from this host. Of
-// those for which there is no room one is the first.
+// note records a caller, and reports whether it is the first of its kind from its host. All callers for which there
+// is no room are one kind.
 func (r *refusals) note(from net.Addr, err error) (first bool) {
 	r.count++
 	host, _, splitErr := net.SplitHostPort(from.String())
@@ -67,13 +66,13 @@ func (r *refusals) note(from net.Addr, err error) (first bool) {
 		first, r.crowded = !r.crowded, true
 		return first
 	}
-	// The caller's port is another each time.
+	// The caller's port differs each time.
 	why := legible(strings.ReplaceAll(err.Error(), "->"+from.String(), ""))
 	r.kept = append(r.kept, refusal{host: host, class: class, rank: rank, why: why[:min(len(why), mostWords)], times: 1})
 	return true
 }
 
-// String names them.
+// String lists the rejections.
 func (r *refusals) String() string {
 	var texts []string
 	kept := 0
@@ -91,7 +90,7 @@ func (r *refusals) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// legible is a text that may have a peer's words in it, which must not write over a
+// legible replaces unprintable characters by spaces in a text that may come from a peer, so that it cannot overwrite a
 // terminal.
 func legible(text string) string {
 	return strings.Map(func(r rune) rune {

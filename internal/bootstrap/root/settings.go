@@ -15,36 +15,34 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// MaxSize bounds the number of ranks.
+// MaxSize is the greatest number of ranks.
 const MaxSize = 1 << 16
 
 // Settings say which rank of which job this process is.
 type Settings struct {
 	// Root is the host and port where rank 0 listens.
 	Root string
-	// Rank of this process, of Size.
+	// Rank is the rank of this process, and Size the number of ranks.
 	Rank, Size int
-	// Key of the job.
+	// Key is the key of the job.
 	Key []byte
-	// TLS encrypts the exchange, if it is not nil, with at least version 1.3. It must
-	// have a certificate in rank 0. The others check it for the host of Root, unless
-	// the configuration says otherwise.
+	// TLS, if not nil, encrypts the exchange with at least version 1.3. In rank 0 it must have a certificate. The
+	// other ranks check it for the host of Root, unless the configuration says otherwise.
 	TLS *tls.Config
-	// Terms are what all ranks must have in common beside the size.
+	// Terms are the properties besides the size that all ranks must have in common.
 	Terms Terms
-	// After is the [Member.Job] that this process has left last, 0 if it has been in none.
-	// While others still need that job's root, which may be at the same address, Join waits
-	// for it to end.
+	// After is the [Member.Job] that this process has left last, or 0. While other ranks still need that job's root,
+	// which may be at the same address, Join waits for it to end.
 	After uint64
-	// Silence is after how long without an answer the other host is given up, three
-	// seconds at the least. It is 10 s if it is 0.
+	// Silence is the time without an answer after which the other host is given up, at least three seconds. 0 means
+	// 10 s.
 	Silence time.Duration
-	// Logger is told at once what is waited for, and who is turned away and why. One
-	// that blocks holds up nothing. Nil tells nobody.
+	// Logger receives at once what is waited for, and which callers are rejected and why. A logger that blocks delays
+	// nothing. With nil nothing is logged.
 	Logger *slog.Logger
 }
 
-// log is where to tell.
+// log returns the logger.
 func (s *Settings) log() *slog.Logger {
 	if s.Logger == nil {
 		return slog.New(slog.DiscardHandler)
@@ -52,7 +50,7 @@ func (s *Settings) log() *slog.Logger {
 	return s.Logger
 }
 
-// line is how a rank and the root are connected.
+// line returns the settings of the connections.
 func (s *Settings) line() *bootconn.Settings {
 	return &bootconn.Settings{TLS: s.TLS, Silence: s.Silence}
 }
@@ -65,8 +63,8 @@ const (
 )
 
 // FromEnvironment reads the settings from the environment. It returns ErrNoRoot if none of root, rank and size is
-// set. An empty variable counts as not set. If key is nil, the key is that of the file that RMA_KEY_FILE names; otherwise that file is
-// not read.
+// set. An empty variable counts as not set. If key is nil, the key is that of the file that RMA_KEY_FILE names;
+// otherwise that file is not read.
 func FromEnvironment(key []byte) (*Settings, error) {
 	set := 0
 	for _, name := range []string{rootVariable, rankVariable, sizeVariable} {
@@ -136,7 +134,7 @@ func checkRoot(root string) error {
 	return nil
 }
 
-// check is for settings that a program has put together.
+// check checks settings that a program has made.
 func (s *Settings) check() error {
 	if s == nil {
 		return fmt.Errorf("%w: none", ErrSettings)

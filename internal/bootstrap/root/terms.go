@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// Terms are the properties that all ranks of a job must have in common, each as it is said of a rank that has it, such as
-// "byte order little-endian". They are printable, of at most 256 bytes, in the same order on all ranks, and separated by
-// semicolons.
+// Terms are the properties that all ranks of a job must have in common. Each is worded as a property of a rank, such
+// as "byte order little-endian". They are printable, of at most 256 bytes, in the same order on all ranks, and
+// separated by semicolons.
 type Terms string
 
-// Differ returns the first property in which two ranks differ, as each of them has it. Both are empty if there is none.
+// Differ returns the first property in which two ranks differ, as each of them has it. Both results are empty if
+// there is none.
 func (t Terms) Differ(other Terms) (mine, theirs string) {
 	for t != other {
 		var rest, otherRest string

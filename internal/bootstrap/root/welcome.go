@@ -17,7 +17,7 @@ func (h *host) accept() {
 	for {
 		carrier, err := h.listener.Accept()
 		if err != nil {
-			// Accept fails for what may pass, such as too many open files.
+			// Accept may fail for a temporary reason, such as too many open files.
 			h.unproven.MakeRoom()
 			select {
 			case <-h.closing:
@@ -42,7 +42,7 @@ func (h *host) accept() {
 	}
 }
 
-// turnAway tells of one for whom there was no seat.
+// turnAway logs a caller for which there was no room.
 func (h *host) turnAway(conn net.Conn) {
 	select {
 	case <-h.closing:
@@ -51,8 +51,8 @@ func (h *host) turnAway(conn net.Conn) {
 	}
 }
 
-// keep notes a connection, so that close can end it. It is false, and the connection
-// closed, if it is too late.
+// keep records a connection, so that close can end it. It returns false, and closes the connection, if the host is
+// over.
 func (h *host) keep(conn, carrier net.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,12 +64,10 @@ func (h *host) keep(conn, carrier net.Conn) bool {
 	return true
 }
 
-// welcome has a connection, which has made a claim unless there is an error, until the
-// server gets it or it is closed.
+// welcome owns a connection, which has made a claim unless err is set, until the server takes it or it is closed.
 func (h *host) welcome(conn net.Conn, c claim, err error) {
 	if err == nil && c.after == h.job {
-		// The rank has left this job. It waits for the end of this root, after which it
-		// calls that of the next job.
+		// The rank has left this job. It waits for the end of this root, and then calls that of the next job.
 		_ = awaitEnd(conn)
 		h.drop(conn)
 		return
@@ -97,7 +95,7 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 			_ = conn.SetReadDeadline(time.Time{})
 			h.say(conn, verdict{outcome: begin, job: h.job})
 		} else {
-			// It ended just then. The server hears of it as of any that ends.
+			// The connection has just ended. The server notices that as for any other.
 			_ = conn.Close()
 		}
 		h.release(conn)
@@ -105,15 +103,15 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 	}
 }
 
-// awaitEnd returns when the other side, which has nothing to say, ends the connection or talks
-// out of turn, or this side ends it or calls its goroutine away.
+// awaitEnd returns when the other side ends the connection or sends something out of turn, or when this side ends it
+// or interrupts the read.
 func awaitEnd(conn net.Conn) error {
 	var stray [1]byte
 	_, err := conn.Read(stray[:])
 	return err
 }
 
-// hear has the other side prove the key and takes its claim.
+// hear makes the other side prove the key, and reads its claim.
 func (h *host) hear(conn, carrier net.Conn) (claim, error) {
 	secure := func() (io.ReadWriter, error) {
 		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
@@ -131,7 +129,7 @@ func (h *host) hear(conn, carrier net.Conn) (claim, error) {
 	return c, conn.SetDeadline(time.Time{})
 }
 
-// seat gives the rank that is claimed to the connection, or says why not.
+// seat gives the claimed rank to the connection, or returns the reason why not.
 func (h *host) seat(conn net.Conn, c claim) error {
 	h.mu.Lock()
 	v := h.judge(c)
@@ -156,8 +154,8 @@ func (h *host) seat(conn net.Conn, c claim) error {
 	return rankError(v.text)
 }
 
-// judge says begin to a claim that is granted as soon as all ranks are there. It is
-// called with the mutex.
+// judge returns the verdict for a claim; begin means that it is granted when all ranks are present. The caller holds
+// the mutex.
 func (h *host) judge(c claim) verdict {
 	refuse := func(format string, a ...any) verdict {
 		return verdict{outcome: refused, text: fmt.Sprintf(format, a...)}
@@ -187,8 +185,7 @@ func (h *host) judge(c claim) verdict {
 	return verdict{outcome: begin}
 }
 
-// differs tells in what a rank and this one were told different things, if they were.
-// Nobody can know which of the two was told wrong.
+// differs says in which setting a rank and this one differ, if they do. It cannot be known which of the two is wrong.
 func (h *host) differs(c claim) string {
 	if int64(c.size) != int64(h.size) {
 		return fmt.Sprintf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
@@ -199,7 +196,7 @@ func (h *host) differs(c claim) string {
 	return ""
 }
 
-// leaveSeat tells in which phase the connection of a rank waits no longer.
+// leaveSeat returns the phase in which the connection of a rank stops waiting.
 func (h *host) leaveSeat(rank int) phase {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,7 +212,7 @@ func (h *host) say(conn net.Conn, v verdict) {
 	_ = conn.SetWriteDeadline(time.Time{})
 }
 
-// note tells of one who was turned away or has gone, though not of each in a crowd.
+// note logs a caller that was rejected or has gone, but not each of many.
 func (h *host) note(conn net.Conn, err error) {
 	h.mu.Lock()
 	first := h.refusals.note(conn.RemoteAddr(), err)
@@ -230,7 +227,7 @@ func (h *host) drop(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// release takes back what keep noted.
+// release undoes keep.
 func (h *host) release(conn net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

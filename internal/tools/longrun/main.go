@@ -1,12 +1,12 @@
-// Command longrun runs what is too long for every change: random programs and faults of new seeds, large samples,
-// fuzzing, the race detector over everything, every benchmark case, the papers' figures on an emulated processor, the
-// virtual machine's whole suite, and the gate for speed. See docs/testing.md.
+// Command longrun runs what takes too long for every change: random programs and faults with new seeds, large
+// samples, fuzzing, the race detector over everything, every benchmark case, the papers' figures on an emulated
+// processor, the virtual machine's whole suite, and the gate for speed. See docs/testing.md.
 //
 //	.ci/long [-minutes N] [-seed S] [-against REV] [-part REGEXP]
 //
-// Without -minutes each part runs once to its end. With it, the parts share the time, and one that is not through by
-// then is cut. The seed decides the order of what a part runs, and the samples that the tests draw; a failure prints
-// the command that repeats it. The last lines are a summary, a line a part.
+// Without -minutes each part runs once to its end. With it the parts share the time, and a part that is not finished
+// by then is cut. The seed determines the order within a part, and the samples that the tests draw. A failure prints
+// the command that repeats it. The last lines are a summary, one line a part.
 package main
 
 import (
@@ -124,7 +124,7 @@ func long(ctx context.Context, o options) (failed bool, err error) {
 	return failed, context.Cause(ctx)
 }
 
-// command is one that does the same again.
+// command returns the command line that repeats this run.
 func (o options) command() string {
 	words := []string{".ci/long", "-seed", fmt.Sprint(o.seed), "-against", o.against}
 	if o.minutes > 0 {

@@ -18,15 +18,15 @@ type unit struct {
 	name        string
 	environment []string
 	command     []string
-	// passes reports whether a run that ended with an error has passed all the same. Nil is for none.
+	// passes reports whether a run that ended with an error has passed nevertheless. It may be nil.
 	passes func(output string) bool
-	// cut reports whether a run that ended with an error had too little time, and failed for nothing else. Nil is for none.
+	// cut reports whether a run that ended with an error failed only for lack of time. It may be nil.
 	cut func(output string) bool
-	// shown: what it prints is of interest also when it passes.
+	// shown is set if the output is of interest even when the unit passes.
 	shown bool
 }
 
-// replay is the command line that repeats a unit.
+// replay returns the command line that repeats a unit.
 func (u unit) replay() string {
 	words := append([]string(nil), u.environment...)
 	for _, word := range u.command {
@@ -38,25 +38,25 @@ func (u unit) replay() string {
 	return strings.Join(words, " ")
 }
 
-// A part is what one line of the summary is about.
+// A part is the subject of one line of the summary.
 type part struct {
 	name string
-	// weight is its share of the time, against those of the others.
+	// weight is the part's share of the time, relative to the others.
 	weight float64
-	// round returns what to run; of a part that repeats, the next round has other seeds.
+	// round returns the units of a round. In a part that repeats, each round has other seeds.
 	round   func(r round) []unit
 	repeats bool
 }
 
-// A round is one of a part, numbered from 0.
+// A round is a round of a part, numbered from 0.
 type round struct {
 	number int
-	// slice is the part's time, 0 for as long as it takes.
+	// slice is the part's time. 0 means no limit.
 	slice time.Duration
 }
 
-// size is how much more the tests try than in a plain run. Where the time is short, the first round is a plain run of
-// other seeds, since what does not end says little; the next ones try more and more.
+// size returns how much more the tests try than in a plain run. If the time is limited, the first round is a plain
+// run with other seeds, because an unfinished run says little. Later rounds try more and more.
 func (r round) size() int {
 	if r.slice == 0 {
 		return largeSize
@@ -67,7 +67,7 @@ func (r round) size() int {
 // A target is a fuzz test.
 type target struct{ pkg, name string }
 
-// A project is what the plan has to know of the module.
+// A project is the part of the module that the plan depends on.
 type project struct {
 	packages []string
 	targets  []target
@@ -104,28 +104,29 @@ func inspect(ctx context.Context) (p project, err error) {
 const (
 	// largeSize is the largest size of a round.
 	largeSize = 20
-	// apart keeps the samples of one round from those of the next. It is a prime number, so that what takes turns by the
-	// seed tries others in each round.
+	// apart separates the samples of one round from those of the next. It is a prime number, so that cases which the
+	// seed selects in turn differ in each round.
 	apart = 1_000_003
-	// mostSeed is the largest seed: those that follow it are seeds, too.
+	// mostSeed is the largest seed. It leaves room for the seeds that follow it.
 	mostSeed = 1 << 62
-	// fuzzTime is what each fuzz test has in a round.
+	// fuzzTime is the time of each fuzz test in a round.
 	fuzzTime = "10s"
-	// testTimeout ends a package that hangs. It is no limit for one that is slow.
+	// testTimeout ends a package that hangs. It is not meant for slow packages.
 	testTimeout = "60m"
 )
 
 // speedAgainst begins the name of the part that compares with another revision.
 const speedAgainst = "speed against "
 
-// goTest is a test of one package, which prints as it goes: a failure counts although the run is cut later.
+// goTest returns a test command for packages that prints as it goes. So a failure counts even if the run is cut
+// later.
 func goTest(arguments ...string) []string {
 	return append([]string{"go", "test", "-v", "-count=1", "-timeout", testTimeout}, arguments...)
 }
 
-// plan returns the parts, which depend on nothing but the arguments.
+// plan returns the parts, which depend on the arguments only.
 func plan(p project, seed uint64, against string) []part {
-	// shuffled returns units in an order that the seed and the round decide.
+	// shuffled returns units in an order that depends on the seed and the round.
 	shuffled := func(n int, units []unit) []unit {
 		random := rand.New(rand.NewPCG(seed, uint64(n)))
 		random.Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
@@ -199,7 +200,7 @@ func plan(p project, seed uint64, against string) []part {
 		{name: speedAgainst + against, weight: 10, round: func(r round) []unit {
 			command := []string{"go", "run", "./bench", "gate", "-against", against}
 			if r.slice > 0 {
-				// The rest is for building both. A few cells that are decided say more than many that are not.
+				// The rest of the time is for building both. A few decided cells say more than many undecided ones.
 				minutes := 0.7 * r.slice.Minutes()
 				command = append(command, "-minutes", fmt.Sprintf("%.1f", minutes),
 					"-some", strconv.Itoa(max(1, int(minutes/gateMinutesOfCell))), "-seed", strconv.FormatUint(seed, 10))
@@ -209,15 +210,15 @@ func plan(p project, seed uint64, against string) []part {
 	}
 }
 
-// gateMinutesOfCell decide most cells of the gate beside other work.
+// gateMinutesOfCell is enough to decide most cells of the gate beside other work.
 const gateMinutesOfCell = 0.7
 
-// undecided reports whether a gate failed because most of its cells stayed undecided, and for nothing else.
+// undecided reports whether a gate failed only because most of its cells stayed undecided.
 func undecided(output string) bool {
 	return strings.Contains(output, "bench: gate: nothing can be said:")
 }
 
-// cutShort reports whether a fuzz test failed for the end of its time alone, as happens when the end comes while it
+// cutShort reports whether a fuzz test failed only because its time ended. That happens when the end comes while it
 // minimizes an input that does not fail.
 func cutShort(output string) bool {
 	return strings.Contains(output, "context deadline exceeded") && !regexp.MustCompile(`Failing input|panic|DATA RACE`).MatchString(output)

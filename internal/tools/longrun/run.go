@@ -17,13 +17,13 @@ import (
 // skipStatus is the exit status of a command that cannot run on this machine.
 const skipStatus = 77
 
-// A verdict is how a unit went.
+// A verdict is the result of a unit.
 type verdict int
 
 const (
 	passed verdict = iota
 	failed
-	// cut: the part's time was over before the unit was.
+	// cut: the part's time was over before the unit ended.
 	cut
 	skipped
 )
@@ -33,7 +33,7 @@ func (v verdict) String() string { return [...]string{"ok", "FAIL", "cut", "skip
 // A runner runs parts and reports on them.
 type runner struct {
 	out io.Writer
-	// execute runs a unit until it ends or the context does, and returns what it printed.
+	// execute runs a unit until it ends or the context does, and returns its output.
 	execute func(ctx context.Context, u unit) (verdict, string)
 	now     func() time.Time
 }
@@ -44,11 +44,12 @@ type result struct {
 	counts [4]int
 	rounds int
 	took   time.Duration
-	// reason is why units were skipped.
+	// reason is the reason why units were skipped.
 	reason string
 }
 
-// run runs the parts one after the other. Where all is not 0, they share it: what one leaves is for the others.
+// run runs the parts one after the other. If all is not 0, they share that time, and the others get what a part
+// leaves.
 func (r *runner) run(ctx context.Context, parts []part, all time.Duration) (hasFailed bool) {
 	begin := r.now()
 	weights := 0.0
@@ -74,7 +75,7 @@ func (r *runner) run(ctx context.Context, parts []part, all time.Duration) (hasF
 	return hasFailed
 }
 
-// part runs a part: once to its end if slice is 0, else for as long as that.
+// part runs a part: once to its end if slice is 0, otherwise for that time.
 func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 	s := result{part: p}
 	begin := r.now()
@@ -133,10 +134,10 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// grace is what a command has to end what it has started, once it is to end.
+// grace is the time in which a command must end what it has started, once it is to end.
 const grace = 10 * time.Second
 
-// execute runs a unit as a process group of its own, which ends with ctx.
+// execute runs a unit as a separate process group, which ends with ctx.
 func execute(ctx context.Context, u unit) (verdict, string) {
 	var output bytes.Buffer
 	c := exec.CommandContext(ctx, u.command[0], u.command[1:]...)
@@ -147,16 +148,16 @@ func execute(ctx context.Context, u unit) (verdict, string) {
 	c.WaitDelay = grace
 	err := c.Run()
 	if c.Process != nil && ctx.Err() != nil {
-		// What has outlived the signal is of no use any more.
+		// Processes that have outlived the signal are no longer needed.
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 	}
 	return judge(ctx, u, err, output.String())
 }
 
 var (
-	// unremarkable are lines of go test -v that say nothing of a failure.
+	// unremarkable matches lines of go test -v that say nothing of a failure.
 	unremarkable = regexp.MustCompile(`(?m)^ *(=== (RUN|PAUSE|CONT|NAME)|--- (PASS|SKIP):) .*\n`)
-	// hasFailed is in the output of a go test that fails, as soon as it does.
+	// hasFailed matches the output of a failing go test as soon as it fails.
 	hasFailed = regexp.MustCompile(`(?m)^( *--- FAIL: |panic: |fatal error: |WARNING: DATA RACE)`)
 )
 

@@ -1,15 +1,15 @@
-// Command testreport runs go test, or reads its JSON, and reports on it: go test's own line for each package as it
-// comes, everything that failing packages print, and at the end which tests were skipped and why, and which were
-// slowest and whether they compute or wait.
+// Command testreport runs go test, or reads its JSON, and reports on it. It prints go test's own line for each
+// package as it arrives, and all output of failing packages. At the end it lists the skipped tests with their
+// reasons, and the slowest tests, with whether they compute or wait.
 //
 //	testreport run [-n 50] [-record FILE] -- go test ./...
 //	go test -json ./... | testreport
 //	testreport skip FILE STEP REASON
 //	testreport tables FILE
 //
-// With run, the processor time of each test is known, its own and that of the processes that it starts. With -record,
-// the report is appended to a file, of which tables prints the tables for all runs together; skip adds a step of a
-// script to it that was skipped. The exit status is that of go test; of JSON on standard input it is 1 if a test failed.
+// With run, the processor time of each test is known, its own and that of its child processes. With -record the
+// report is appended to a file. tables prints the tables for all runs in a file together. skip adds a skipped step of
+// a script to it. The exit status is that of go test. For JSON on standard input it is 1 if a test failed.
 package main
 
 import (
@@ -52,7 +52,7 @@ func main() {
 	n := flag.Int("n", 50, "how many of the slowest tests to list")
 	record := flag.String("record", "", "append the report to this `file` in place of printing tables")
 	flag.Usage = usage
-	// It ends the program on an error.
+	// Parse ends the program on an error.
 	_ = flag.CommandLine.Parse(arguments)
 	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status, err := report(ctx, mode, flag.Args(), *record, *n)
@@ -64,7 +64,7 @@ func main() {
 	os.Exit(status)
 }
 
-// script stands for the package where a step of a script was skipped.
+// script stands for the package of a skipped step of a script.
 const script = "script:"
 
 var errUsage = errors.New("wrong arguments; -h tells the right ones")
@@ -99,7 +99,7 @@ func report(ctx context.Context, mode string, arguments []string, record string,
 	return status, tables(os.Stdout, outcomes, n)
 }
 
-// patience is how long go test has to end after an interrupt.
+// patience is the time in which go test must end after an interrupt.
 const patience = 10 * time.Second
 
 // run runs a go test command with the flags that this program needs. When ctx ends, it interrupts the command and
@@ -114,7 +114,7 @@ func run(ctx context.Context, out io.Writer, command []string) (outcomes []outco
 		return nil, 0, err
 	}
 	defer os.RemoveAll(dir)
-	// Go splits the value at spaces, but not within quotes.
+	// Go splits the value at spaces, except within quotes.
 	wrapper := fmt.Sprintf("-exec='%s' %s '%s'", self, execMode, dir)
 	c := exec.CommandContext(ctx, command[0], append([]string{"test", "-json", wrapper}, command[2:]...)...)
 	c.Stderr, c.WaitDelay = os.Stderr, patience

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interruptible has the end of a command's context interrupt the command, and all processes that it has started.
+// interruptible makes the end of a command's context interrupt the command and all processes that it has started.
 func interruptible(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error {
@@ -19,7 +19,8 @@ func interruptible(c *exec.Cmd) {
 	}
 }
 
-// endWithParents has this process be killed when its parent ends, and a command when the thread ends that starts it.
+// endWithParents makes the kernel kill this process when its parent ends, and a command when the thread that starts
+// it ends.
 func endWithParents(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// Without it the process ends with its command.

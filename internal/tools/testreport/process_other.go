@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// interruptible has the end of a command's context interrupt the command.
+// interruptible makes the end of a command's context interrupt the command.
 func interruptible(c *exec.Cmd) {
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 }
 
-// endWithParents does nothing: a process can be made to end with its parent on Linux only.
+// endWithParents does nothing: only Linux can end a process with its parent.
 func endWithParents(*exec.Cmd) {}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// tick is the unit of processor times in /proc, which Linux has for all processors that Go runs on.
+// tick is the unit of processor times in /proc. Linux has it on all processors that Go supports.
 const tick = 10 * time.Millisecond
 
-// processorTime returns the processor time that a process has used, and that of all that it has started, those
-// included that have ended.
+// processorTime returns the processor time of a process, and that of all processes that it has started, including
+// ended ones.
 func processorTime(pid int) (own, others time.Duration, ok bool) {
 	own, others, ok = timesOf(pid)
 	for _, child := range children(pid) {
@@ -24,7 +24,7 @@ func processorTime(pid int) (own, others time.Duration, ok bool) {
 	return own, others, ok
 }
 
-// The fields of /proc/PID/stat after the program's name, which may have spaces.
+// The fields of /proc/PID/stat after the program's name, which may contain spaces.
 const (
 	userField = 11 + iota
 	systemField
@@ -49,7 +49,7 @@ func timesOf(pid int) (own, ended time.Duration, ok bool) {
 	return ticks(userField) + ticks(systemField), ticks(childUserField) + ticks(childSystemField), true
 }
 
-// children are the processes that any thread of a process has started.
+// children returns the processes that any thread of a process has started.
 func children(pid int) (all []int) {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {

@@ -23,18 +23,17 @@ type event struct {
 	Key, Value string
 }
 
-// An outcome is how a test without subtests, or a test with all of them, went.
+// An outcome is the result of a test without subtests, or of a test with all of them.
 type outcome struct {
 	Package string
 	Test    string `json:",omitempty"`
 	// Action is pass, fail or skip.
 	Action string
-	// Seconds is the time that the test ran, without the time in which it waited for its turn to run in parallel, be it in
-	// t.Parallel or for a limit of its own (see package jobtest).
+	// Seconds is the time that the test ran. It excludes waits for a turn to run in parallel, in t.Parallel or for a
+	// limit of its own (see package jobtest).
 	Seconds float64
-	// Processor is the processor time of the package's test binary while the test ran, and Others that of the
-	// processes that the binary has started. Tests that run in parallel share both. They are negative where
-	// nobody measured.
+	// Processor is the processor time of the package's test binary while the test ran, and Others that of its child
+	// processes. Tests that run in parallel share both. They are negative if they were not measured.
 	Processor, Others float64
 	// Reason is why the test was skipped.
 	Reason string `json:",omitempty"`
@@ -43,11 +42,11 @@ type outcome struct {
 // A span is a time in which a test ran.
 type span struct{ from, to time.Time }
 
-// A test is one that has begun.
+// A test is a test that has begun.
 type test struct {
 	spans   []span
 	running bool
-	// output is what the test has printed.
+	// output is the output of the test.
 	output []string
 }
 
@@ -57,7 +56,7 @@ type reader struct {
 	// failed reports whether a test or a build has failed.
 	failed bool
 	tests  map[[2]string]*test
-	// printed is what a package and its failing tests have printed, until the package ends.
+	// printed has the output of a package and its failing tests, until the package ends.
 	printed map[string]*strings.Builder
 	ended   []outcome
 	spans   map[[2]string][]span
@@ -67,11 +66,11 @@ func newReader(out io.Writer) *reader {
 	return &reader{out: out, tests: make(map[[2]string]*test), printed: make(map[string]*strings.Builder), spans: make(map[[2]string][]span)}
 }
 
-// read reads events to the end. Lines that are no events are shown as they are.
+// read reads events to the end. Lines that are no events are shown unchanged.
 func (r *reader) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
-		// A line has no bound: it can have the stacks of many goroutines, and go test waits until it is read.
+		// A line has no bound: it may have the stacks of many goroutines, and go test waits until it is read.
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
@@ -138,7 +137,7 @@ func (r *reader) take(e event) {
 	}
 }
 
-// takePackage takes an event of a package as a whole: its line, or its end.
+// takePackage handles an event of a package as a whole: its line, or its end.
 func (r *reader) takePackage(e event) {
 	switch e.Action {
 	case "output":
@@ -158,7 +157,7 @@ func (r *reader) takePackage(e event) {
 	}
 }
 
-// isSummary reports whether a line is go test's own about a package: a word, the package, and how it went.
+// isSummary reports whether a line is go test's own about a package: a word, the package, and the result.
 func isSummary(line, name string) bool {
 	word, rest, _ := strings.Cut(line, "\t")
 	rest, ok := strings.CutPrefix(rest, name)
@@ -177,8 +176,8 @@ func (r *reader) print(name string, lines []string) {
 	}
 }
 
-// show prints what failing tests of a package, and those that have not ended, have printed, if the package failed. It
-// forgets all of it.
+// show prints the output of a package's failing and unfinished tests if the package failed. It then forgets all of
+// it.
 func (r *reader) show(name string, failed bool) {
 	if failed {
 		for key, t := range r.tests {
@@ -213,8 +212,8 @@ func total(spans []span) (sum time.Duration) {
 	return sum
 }
 
-// reason finds in a test's lines why it was skipped: the text after the last "file.go:12: ", and the lines that follow it at
-// a deeper indent.
+// reason finds the reason for which a test was skipped: the text after the last "file.go:12: ", and the following
+// lines with a deeper indent.
 func reason(lines []string) (why string) {
 	var deeper string
 	for _, line := range lines {
@@ -232,7 +231,7 @@ func reason(lines []string) (why string) {
 	return why
 }
 
-// outcomes returns how all went, with processor times where there are samples.
+// outcomes returns all outcomes, with processor times if there are samples.
 func (r *reader) outcomes(samples map[string][]sample) []outcome {
 	for i := range r.ended {
 		o := &r.ended[i]

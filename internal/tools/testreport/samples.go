@@ -16,19 +16,19 @@ import (
 	"github.com/onesided/rma/internal/interrupt"
 )
 
-// execMode is the word by which this program is the one that go test runs test binaries with.
+// execMode is the argument by which go test uses this program to run test binaries.
 const execMode = "exec"
 
 // interval is the time between two samples.
 const interval = 50 * time.Millisecond
 
-// A sample is the processor time that a test binary has used by a time, and that of the processes it started.
+// A sample is the processor time that a test binary and the processes that it started have used by a time.
 type sample struct {
 	at          time.Time
 	own, others time.Duration
 }
 
-// execute runs a test binary and writes samples of it to a file of a directory. It returns the exit status.
+// execute runs a test binary and writes samples to a file in a directory. It returns the exit status.
 func execute(arguments []string) int {
 	if len(arguments) < 2 {
 		fmt.Fprintln(os.Stderr, "testreport: exec needs a directory and a command")
@@ -36,7 +36,7 @@ func execute(arguments []string) int {
 	}
 	c := exec.Command(arguments[1], arguments[2:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// The binary ends with the thread that starts it, which is to live as long as this process.
+	// The binary ends with the thread that starts it, so this thread must live as long as the process.
 	runtime.LockOSThread()
 	endWithParents(c)
 	signals := make(chan os.Signal, 1)
@@ -59,13 +59,13 @@ func execute(arguments []string) int {
 	return 2
 }
 
-// follow writes samples until the process has ended, and hands signals on to it.
+// follow writes samples until the process has ended, and passes signals on to it.
 func follow(process *os.Process, dir string, signals <-chan os.Signal, ended <-chan error) error {
 	working, err := os.Getwd()
 	if err != nil {
 		working = ""
 	}
-	// Without the file the tests run all the same, without processor times.
+	// Without the file the tests run nevertheless, without processor times.
 	file, _ := os.CreateTemp(dir, "*.samples")
 	if file != nil {
 		defer file.Close()
@@ -125,7 +125,7 @@ func packages() (map[string]string, error) {
 	return names, nil
 }
 
-// parseSamples reads a file of samples. A last line that is cut short is left out.
+// parseSamples reads a file of samples. It ignores an incomplete last line.
 func parseSamples(text string) (dir string, samples []sample) {
 	lines := bufio.NewScanner(strings.NewReader(text))
 	if !lines.Scan() {
@@ -141,7 +141,7 @@ func parseSamples(text string) (dir string, samples []sample) {
 	return dir, samples
 }
 
-// at returns the processor times at a moment, on the line between the samples around it.
+// at returns the processor times at a moment, interpolated between the samples around it.
 func at(samples []sample, moment time.Time) sample {
 	i, _ := slices.BinarySearchFunc(samples, moment, func(s sample, m time.Time) int { return s.at.Compare(m) })
 	switch {

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// save appends outcomes to a file, each on a line.
+// save appends outcomes to a file, one a line.
 func save(path string, outcomes []outcome) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -51,7 +51,7 @@ func load(path string) (outcomes []outcome, err error) {
 	return outcomes, nil
 }
 
-// tables prints the tests that were skipped, by reason, and the n slowest.
+// tables prints the skipped tests, by reason, and the n slowest tests.
 func tables(out io.Writer, outcomes []outcome, n int) error {
 	buffered := bufio.NewWriter(out)
 	skipped(buffered, outcomes)
@@ -59,7 +59,7 @@ func tables(out io.Writer, outcomes []outcome, n int) error {
 	return buffered.Flush()
 }
 
-// skipped prints each reason once, with the tests that it skipped and how many subtests these were.
+// skipped prints each reason once, with the tests that were skipped for it and their numbers of subtests.
 func skipped(out io.Writer, outcomes []outcome) {
 	by := make(map[string]map[string]int)
 	for _, o := range outcomes {
@@ -96,7 +96,7 @@ func skipped(out io.Writer, outcomes []outcome) {
 	}
 }
 
-// slowest prints the n slowest tests that have no subtests above them.
+// slowest prints the n slowest top-level tests.
 func slowest(out io.Writer, outcomes []outcome, n int) {
 	var whole []outcome
 	sum := 0.0
@@ -125,7 +125,7 @@ func slowest(out io.Writer, outcomes []outcome, n int) {
 	_ = table.Flush()
 }
 
-// waiting is the part of a test's time below which a processor that works for it leaves it waiting.
+// waiting is the ratio of processor time to time below which a test counts as waiting.
 const waiting = 0.3
 
 // verdict says what takes a test's time.
@@ -141,7 +141,7 @@ func verdict(o outcome) string {
 	return "computes"
 }
 
-// shortName is a package's path within the module.
+// shortName returns a package's path within the module.
 func shortName(name string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(name, "github.com/onesided/rma"), "/")
 }

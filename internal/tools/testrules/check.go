@@ -23,19 +23,19 @@ const (
 	expires  = "expires"
 )
 
-// exception finds the word of a comment that makes one.
+// exception matches a comment that makes an exception.
 var exception = regexp.MustCompile(`^// (` + computes + `|` + expires + `)\b`)
 
-// shortest is what a limit must be at least.
+// shortest is the least allowed limit.
 const shortest = time.Minute
 
-// timed are the functions that wait for a time or have something done after it, as types.Func.FullName has them.
+// timed are the functions that wait for a time or schedule an action after it, as types.Func.FullName names them.
 var timed = map[string]bool{
 	"time.Sleep": true, "time.After": true, "time.AfterFunc": true, "time.Tick": true, "time.NewTimer": true, "time.NewTicker": true,
 }
 
-// A parameter says which parameter of a function is its limit, and which is the time that it compares with the limit, or
-// none.
+// A parameter is the index of a function's parameter that is a limit, and of the one that is the time compared with
+// it, or none.
 type parameter struct{ limit, elapsed int }
 
 const none = -1
@@ -69,7 +69,8 @@ type checker struct {
 	breaches []breach
 }
 
-// check type-checks a package and returns the breaches in some of its files. With lax, what cannot be resolved is left out.
+// check type-checks a package and returns the breaches in some of its files. With lax it ignores what cannot be
+// resolved.
 func check(set *token.FileSet, path string, files, checked []*ast.File, from types.Importer, lax bool) ([]breach, error) {
 	config := types.Config{Importer: from, FakeImportC: true}
 	if lax {
@@ -106,7 +107,7 @@ func (c *checker) comments(file *ast.File) {
 	}
 }
 
-// breach notes a breach, unless its line has one of the words that excuse it.
+// breach records a breach, unless its line has one of the words that excuse it.
 func (c *checker) breach(at token.Pos, text string, excuses ...string) {
 	if where := c.set.Position(at); !c.excused(at, excuses...) {
 		c.breaches = append(c.breaches, breach{where.Filename, where.Line, text})
@@ -180,12 +181,12 @@ func (c *checker) call(call *ast.CallExpr, name *ast.Ident) {
 	}
 }
 
-// comparison checks a limit that a time is compared with.
+// comparison checks a limit with which a time is compared.
 func (c *checker) comparison(operator *ast.BinaryExpr, elapsed, limit ast.Expr) {
 	if c.comes(elapsed, c.elapsed) {
 		c.limit(operator.OpPos, "time.Since", limit, expires, computes)
 	}
 }
 
-// short is the name of a function with the last part of its package's path.
+// short returns the name of a function with the last part of its package's path.
 func short(f *types.Func) string { return f.Pkg().Name() + "." + f.Name() }

@@ -11,7 +11,7 @@ import (
 type flows struct {
 	info *types.Info
 	into map[*types.Var][]ast.Expr
-	// leaveOut reports whether a value counts for nothing.
+	// leaveOut reports whether to ignore a value.
 	leaveOut func(token.Pos) bool
 }
 
@@ -26,7 +26,7 @@ func newFlows(leaveOut func(token.Pos) bool) *flows {
 	}
 }
 
-// identifier is the name that an expression ends in: that of a variable, a function, a field or a method.
+// identifier returns the last name of an expression: that of a variable, a function, a field or a method.
 func identifier(e ast.Expr) *ast.Ident {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -39,7 +39,7 @@ func identifier(e ast.Expr) *ast.Ident {
 	return nil
 }
 
-// variable is what an expression names, nil if that is no variable.
+// variable returns the variable that an expression names, or nil.
 func (f *flows) variable(e ast.Expr) *types.Var {
 	name := identifier(e)
 	if name == nil {
@@ -58,7 +58,7 @@ func (f *flows) add(v *types.Var, value ast.Expr) {
 	}
 }
 
-// collect adds what a file assigns.
+// collect adds the assignments of a file.
 func (f *flows) collect(file *ast.File) {
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch n := node.(type) {
@@ -92,7 +92,7 @@ func (f *flows) collect(file *ast.File) {
 	})
 }
 
-// literal adds what a literal assigns to fields.
+// literal adds the assignments of a literal to fields.
 func (f *flows) literal(literal *ast.CompositeLit) {
 	of := f.info.TypeOf(literal)
 	if of == nil {
@@ -114,7 +114,7 @@ func (f *flows) literal(literal *ast.CompositeLit) {
 	}
 }
 
-// call adds what a call assigns to parameters.
+// call adds the assignments of a call to parameters.
 func (f *flows) call(call *ast.CallExpr) {
 	of := f.info.TypeOf(call.Fun)
 	if of == nil {
@@ -140,7 +140,8 @@ func (f *flows) least(e ast.Expr) (int64, bool) {
 	return constant.Int64Val(constant.ToInt(value))
 }
 
-// value is the least constant, or nil. It follows no variable of seen, which assignments to itself would have it do.
+// value returns the least constant, or nil. It does not follow variables in seen, so that assignments to a variable
+// from itself end.
 func (f *flows) value(e ast.Expr, seen map[*types.Var]bool) (least constant.Value) {
 	known := f.info.Types[e]
 	if known.Value != nil {
@@ -203,10 +204,10 @@ func (f *flows) comes(e ast.Expr, kind func(*ast.CallExpr) bool) bool {
 	return from(e)
 }
 
-// addition is the method that makes a deadline of a time.
+// addition is the method that makes a deadline from a time.
 const addition = "(time.Time).Add"
 
-// called is the full name of what a call calls, if that is a function.
+// called returns the full name of the function of a call, or "".
 func (f *flows) called(call *ast.CallExpr) string {
 	if name := identifier(call.Fun); name != nil {
 		if function, ok := f.info.Uses[name].(*types.Func); ok {
@@ -219,7 +220,7 @@ func (f *flows) called(call *ast.CallExpr) string {
 // now reports whether a call returns the present time.
 func (f *flows) now(call *ast.CallExpr) bool { return f.called(call) == "time.Now" }
 
-// elapsed reports whether a call returns how long it is until now, or was until a time that was now.
+// elapsed reports whether a call returns the time until now, or until a time that was now.
 func (f *flows) elapsed(call *ast.CallExpr) bool {
 	switch f.called(call) {
 	case "time.Since":

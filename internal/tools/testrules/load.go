@@ -20,7 +20,7 @@ import (
 	"strings"
 )
 
-// A listed package is what go list -test prints of a package, or of a variant of it for the tests of a package.
+// A listed is the output of go list -test for a package, or for a variant of it for the tests of a package.
 type listed struct {
 	ImportPath, ForTest, Dir, Export string
 	DepOnly                          bool
@@ -30,13 +30,13 @@ type listed struct {
 	ImportMap                          map[string]string
 }
 
-// path is the import path without the variant.
+// path returns the import path without the variant.
 func (p *listed) path() string {
 	path, _, _ := strings.Cut(p.ImportPath, " ")
 	return path
 }
 
-// A module is a Go module, and a directory of it that is checked.
+// A module is a Go module, with the directory that is checked.
 type module struct {
 	root     string // as the caller names it
 	absolute string
@@ -44,7 +44,7 @@ type module struct {
 	exports  map[string]string // files of export data, by import path and variant
 	tests    map[string]bool   // import paths of test packages
 	set      *token.FileSet
-	// importers are those of variants, each for the tests of one package.
+	// importers are the importers of variants, each for the tests of one package.
 	importers map[string]types.Importer
 }
 
@@ -55,7 +55,7 @@ func load(root string) (*module, error) {
 	if m.absolute, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
-	// What go list calls a directory.
+	// go list resolves symbolic links in directories.
 	if m.absolute, err = filepath.EvalSymlinks(m.absolute); err != nil {
 		return nil, err
 	}
@@ -122,13 +122,14 @@ func testPackages(packages []*listed) map[string]bool {
 	return tests
 }
 
-// holds reports whether the rules hold in a file of a package. Package await is where waiting is done.
+// holds reports whether the rules apply to a file of a package. They do not apply to package await, which does the
+// waiting.
 func (m *module) holds(p *listed, file string) bool {
 	path := strings.TrimSuffix(p.path(), "_test")
 	return filepath.Base(path) != "await" && (strings.HasSuffix(file, "_test.go") || m.tests[path])
 }
 
-// below reports whether a package's directory is one that is checked.
+// below reports whether a package's directory is within the one that is checked.
 func (m *module) below(p *listed) bool {
 	inside, err := filepath.Rel(m.absolute, p.Dir)
 	return err == nil && filepath.IsLocal(inside)
@@ -163,7 +164,7 @@ func (m *module) check() ([]string, error) {
 	return lines, nil
 }
 
-// variant checks a variant of a package. Files that are left out of a build are checked one by one beside its others.
+// variant checks a variant of a package. Files that a build leaves out are checked one by one beside the others.
 func (m *module) variant(p *listed, found map[breach]bool) error {
 	built := slices.Concat(p.GoFiles, p.CgoFiles)
 	held := func(names []string) []string {
@@ -219,7 +220,7 @@ func (m *module) variant(p *listed, found map[breach]bool) error {
 	return nil
 }
 
-// importer returns the importer of a variant. Variants for the tests of one package share it, since they import the
+// importer returns the importer of a variant. Variants for the tests of one package share it, because they import the
 // same variants of others.
 func (m *module) importer(p *listed) types.Importer {
 	key := p.ForTest

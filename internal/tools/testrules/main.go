@@ -1,16 +1,16 @@
-// Command testrules holds the rules of docs/testing.md that a program can check, in every test file and test package
+// Command testrules checks the rules of docs/testing.md that a program can check, in every test file and test package
 // below a directory. It prints a line for each breach, and then exits with status 1.
 //
-//   - No test waits for a time: time.Sleep, time.After, time.AfterFunc, time.Tick, time.NewTimer and time.NewTicker are
-//     for package await alone. A line that stands for a program's own computing says so: "// computes".
+//   - No test waits for a time: only package await may use time.Sleep, time.After, time.AfterFunc, time.Tick,
+//     time.NewTimer and time.NewTicker. A line that stands for a program's own computing says so: "// computes".
 //   - No limit is under a minute: one that ends a hang must not end a slow run. Limits are those of contexts, of
-//     Eventually, of time.Now().Add, and those that time.Since is compared with. What is meant to end during the test
-//     says so: "// expires".
+//     Eventually, of time.Now().Add, and those with which time.Since is compared. A limit that is meant to expire
+//     during the test says so: "// expires".
 //
-// A test package is one that imports package testing, or is imported by tests and test packages alone. Packages are
-// type-checked: a function is known by any name, and a constant by its value. A variable, a field or a parameter has
-// each constant that its package assigns to it, but where the line of the assignment says "// expires". Files that this platform does not build are checked as far as their
-// types are known.
+// A test package imports package testing, or is imported by tests and test packages only. Packages are type-checked:
+// a function is recognized by any name, and a constant by its value. A variable, a field or a parameter has each
+// constant that its package assigns to it, except on lines that say "// expires". Files that this platform does not
+// build are checked as far as their types are known.
 package main
 
 import (
@@ -48,7 +48,8 @@ func main() {
 	}
 }
 
-// run checks all packages of a module whose directory is root or below it, and returns how many breaches it printed.
+// run checks all packages of a module whose directory is root or below it, and returns the number of breaches that it
+// printed.
 func run(out io.Writer, root string) (n int, err error) {
 	m, err := load(root)
 	if err != nil {

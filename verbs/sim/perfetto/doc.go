@@ -1,5 +1,5 @@
-// Package perfetto writes what simulated cards do, and what programs do meanwhile, as a file
-// that ui.perfetto.dev and chrome://tracing open: JSON in the Trace Event Format.
+// Package perfetto writes what simulated cards and programs do as a file that ui.perfetto.dev and chrome://tracing
+// open: JSON in the Trace Event Format.
 //
 //	trace := perfetto.NewWriter(file)
 //	s.Trace(trace.Event) // s is a *sim.Simulator
@@ -10,14 +10,14 @@
 // Each rank is a process with these lanes:
 //
 //   - program: the calls of the library that the program is in, and its own spans.
-//   - processor: what tasks had the rank's processor do, and where they slept. Where tasks
-//     of a rank do so at one time there are as many lanes as it takes.
-//   - link out, link in: what passes each direction of the rank's link, with its bytes and
-//     the rank at the other end. What a card had to wait for is a gap.
+//   - processor: what tasks had the rank's processor do, and where they slept. There are several lanes if tasks of a
+//     rank overlap.
+//   - link out, link in: what passes each direction of the rank's link, with its bytes and the rank at the other end. A
+//     gap is time in which a card had to wait.
 //
-// Moments, as when bytes are placed, are marks on a lane: those of requests and completions
-// on link in and processor, with the ends of queue pairs that are closed; faults and failures across all of a rank's lanes.
+// Moments, such as the placement of bytes, are marks: those of requests and completions on the lanes link in and
+// processor, with the ends of closed queue pairs; faults and failures across all lanes of a rank.
 //
-// Everything is written as it comes, in an order that is not that of time, which neither
-// viewer minds; nothing is kept of it. The same events are the same bytes.
+// Events are written as they come, and not in the order of time, which both viewers accept. Nothing is kept of them.
+// The same events give the same bytes.
 package perfetto

@@ -10,17 +10,17 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// A Writer writes one trace. Its methods are not to be called at once by several
-// goroutines; tasks of a simulator are no such.
+// A Writer writes one trace. Its methods must not be called by several goroutines at once. Tasks of a simulator never
+// run at once.
 type Writer struct {
 	out   *timeline.Writer
 	ranks map[int]*rank
 }
 
-// A rank is known by what lanes it has.
+// A rank is a rank's lanes that have names.
 type rank struct {
 	named [processors]bool
-	// busy is until when each of its processor lanes is taken.
+	// busy is the time until which each of its processor lanes is taken.
 	busy []time.Duration
 }
 
@@ -29,26 +29,26 @@ const (
 	program = iota
 	linkOut
 	linkIn
-	// processors is the first of them.
+	// processors is the first processor lane.
 	processors
 )
 
-// Where the lanes stand, from above.
+// The positions of the lanes, from above.
 var positions = [processors]int{program: 0, linkOut: 1 << 20, linkIn: 1<<20 + 1}
 
 var laneNames = [processors]string{program: "program", linkOut: "link out", linkIn: "link in"}
 
-// NewWriter begins a trace.
+// NewWriter returns a Writer of a new trace.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{out: timeline.NewWriter(w), ranks: make(map[int]*rank)}
 }
 
-// Close ends the trace, and returns the first error that there was. It does not close what
-// it was written to. What comes later is dropped.
+// Close ends the trace and returns the first error of the Writer. It does not close the underlying writer. Later output
+// is dropped.
 func (t *Writer) Close() error { return t.out.Close() }
 
-// Span adds what the program of a rank did from one time to another of its device's Now.
-// Spans of a rank lie apart, or one in the other, in any order.
+// Span adds a span of a rank's program, between two times of its device's Now. Two spans of a rank must be disjoint or
+// nested; their order does not matter.
 func (t *Writer) Span(rank int, name string, from, until time.Duration) {
 	t.lane(rank, program)
 	t.out.Span(rank, program, from, until)
@@ -56,7 +56,7 @@ func (t *Writer) Span(rank int, name string, from, until time.Duration) {
 	t.out.End()
 }
 
-// Event adds what a simulated card does; it is for sim.Simulator.Trace.
+// Event adds an event of a simulated card. It is the function for [sim.Simulator.Trace].
 func (t *Writer) Event(e sim.Event) {
 	switch e.Kind {
 	case sim.Sent, sim.Received:
@@ -131,7 +131,7 @@ func (t *Writer) mark(e *sim.Event, lane int) {
 	t.out.End()
 }
 
-// arguments are what a viewer shows of an event that is selected.
+// arguments writes what a viewer shows for a selected event.
 func (t *Writer) arguments(e *sim.Event) {
 	t.out.Argument("bytes", int64(e.Bytes))
 	if e.Kind == sim.Sent || e.Kind == sim.Received {
@@ -149,7 +149,7 @@ func (t *Writer) arguments(e *sim.Event) {
 	}
 }
 
-// processor gives a lane of the rank's that is free from a time on, and takes it.
+// processor returns a lane of the rank's processor that is free from a time on, and takes it.
 func (t *Writer) processor(of int, from, until time.Duration) (lane int) {
 	r := t.rank(of)
 	for i := range r.busy {
@@ -161,7 +161,7 @@ func (t *Writer) processor(of int, from, until time.Duration) (lane int) {
 	return t.another(of, until)
 }
 
-// another begins a further processor lane of a rank, which is taken until a time.
+// another adds a processor lane of a rank, which is taken until a time.
 func (t *Writer) another(of int, until time.Duration) (lane int) {
 	r := t.rank(of)
 	r.busy = append(r.busy, until)
@@ -174,7 +174,7 @@ func (t *Writer) another(of int, until time.Duration) (lane int) {
 	return lane
 }
 
-// lane writes what a lane is called, once.
+// lane writes the name of a lane, once.
 func (t *Writer) lane(of, lane int) {
 	r := t.rank(of)
 	if lane == processors && len(r.busy) == 0 {
@@ -187,7 +187,7 @@ func (t *Writer) lane(of, lane int) {
 	t.out.Lane(of, lane, laneNames[lane], positions[lane])
 }
 
-// rank writes what a rank is called, once.
+// rank writes the name of a rank, once.
 func (t *Writer) rank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
@@ -198,7 +198,7 @@ func (t *Writer) rank(number int) *rank {
 	return r
 }
 
-// verb is what a processor does in an event.
+// verb returns what a processor does in an event.
 func verb(k sim.EventKind) string {
 	switch k {
 	case sim.Posted:

@@ -1,4 +1,4 @@
-// Print prints the number of its rank, and its arguments.
+// Print prints the number of its rank and its arguments.
 package main
 
 import "os"

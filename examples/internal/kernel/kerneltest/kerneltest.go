@@ -1,4 +1,4 @@
-// Package kerneltest runs kernels on the ranks of jobs of all kinds.
+// Package kerneltest runs kernels in jobs of every form.
 //
 //	var small = kerneltest.Register("small", func(ctx context.Context, r *kernel.Rank) error { … })
 //
@@ -18,15 +18,15 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Register names the body of a kernel, whose results nobody reads, as jobtest.Register names bodies.
+// Register registers the body of a kernel, as jobtest.Register does. The results of the kernel are dropped.
 func Register(name string, run func(ctx context.Context, r *kernel.Rank) error) string {
 	return jobtest.Register(name, func(ctx context.Context, w *world.World) error {
 		return run(ctx, kernel.Of(w, io.Discard))
 	})
 }
 
-// Run runs bodies among 1, 2 and 3 ranks: goroutines, with and without memory of each other, and processes, which
-// share memory, talk over TCP, or both. A plain run has some of these combinations for each body (see formtest).
+// Run runs bodies on 1, 2 and 3 ranks: on goroutines, with and without mapped memory, and on processes that use
+// shared memory, TCP, or both. A plain run has some of these combinations for each body (see formtest).
 func Run(t *testing.T, names ...string) {
 	t.Helper()
 	formtest.Run(t, [3]int{1, 2, 3}, names...)

@@ -9,10 +9,10 @@ import (
 	"github.com/onesided/rma/verbs/ibv"
 )
 
-// train is how many requests are posted together at most.
+// train is the maximum number of requests posted together.
 const train = 64
 
-// bare is two cards of this process, which are the same one, and a connection between them.
+// bare is two devices on one card in this process, and a connection between them.
 type bare struct {
 	devices  [2]verbs.Device
 	queues   [2]verbs.CompletionQueue
@@ -73,7 +73,7 @@ func (b *bare) close() (err error) {
 	return err
 }
 
-// ready has turn post what a figure is of.
+// ready prepares the requests of a figure for turn.
 func (b *bare) ready(f *figure) {
 	mine, remote := b.regions[0], b.regions[1].Remote()
 	b.requests = b.requests[:0]

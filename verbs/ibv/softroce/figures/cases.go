@@ -8,19 +8,18 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// A figure is a kind of operation and what to hold it against.
+// A figure is a kind of operation and what it is compared with.
 type figure struct {
 	name, about string
-	// count operations of so many bytes are followed by a flush, turns times.
+	// count operations of bytes bytes are followed by a flush, turns times.
 	bytes, count, turns int
 	operate             func(win *window.Window[int64], buffer []int64, at int) error
-	// byCard is in a window made with CardAtomics.
+	// byCard uses a window made with CardAtomics.
 	byCard bool
-	// opcode is what the card is asked for each of them; it is not asked for a message that
-	// carries several.
+	// opcode is what the card executes for each operation. It is unused for a message that carries several.
 	opcode verbs.Opcode
-	// program is perftest's, messages how many it sends, and times how many of its there are in
-	// one of ours.
+	// program is perftest's program, messages the number that it sends, and times the number of its messages per
+	// operation of ours.
 	program  string
 	options  []string
 	messages int
@@ -29,19 +28,19 @@ type figure struct {
 	goal     float64
 }
 
-// A kind of figure tells how it is had and read.
+// kind is how a figure is measured and read.
 type kind uint8
 
 const (
 	latency   kind = iota // the median of turns, in us; less is better
-	single                // the same, against the inverse of a rate of messages of which one is on its way at once
-	bandwidth             // in MB (10^6 bytes) a second; more is better
-	rate                  // in millions of operations a second; more is better
+	single                // as latency, compared with the inverse of a rate of messages of which one is outstanding at a time
+	bandwidth             // in MB (10^6 bytes) per second; more is better
+	rate                  // in millions of operations per second; more is better
 )
 
 var units = [...]string{latency: "us", single: "us", bandwidth: "MB/s", rate: "Mop/s"}
 
-// column is perftest's.
+// column returns perftest's column.
 func (k kind) column() int {
 	switch k {
 	case latency:
@@ -52,7 +51,7 @@ func (k kind) column() int {
 	return rateColumn
 }
 
-// in makes a value of that column one in the unit of the kind.
+// in converts a value of that column to the unit of the kind.
 func (k kind) in(value float64) float64 {
 	switch k {
 	case single:
@@ -65,7 +64,7 @@ func (k kind) in(value float64) float64 {
 
 func (k kind) lessIsBetter() bool { return k == latency || k == single }
 
-// reached tells whether a ratio is at least as good as a goal.
+// reached reports whether a ratio is at least as good as a goal.
 func (k kind) reached(ratio, goal float64) bool {
 	if k.lessIsBetter() {
 		return ratio <= goal
@@ -81,7 +80,7 @@ const (
 func put(win *window.Window[int64], buffer []int64, at int) error { return win.Put(buffer, 1, at) }
 func get(win *window.Window[int64], buffer []int64, at int) error { return win.Get(buffer, 1, at) }
 
-// scatter puts where the one before was not.
+// scatter puts to scattered places.
 func scatter(win *window.Window[int64], buffer []int64, at int) error {
 	return win.Put(buffer, 1, at*7919%words)
 }
@@ -113,7 +112,7 @@ func figures() []*figure {
 	}
 }
 
-// turn is one of ours.
+// turn is one turn of ours.
 func (f *figure) turn(ctx context.Context, win *window.Window[int64], buffer []int64) error {
 	n := f.bytes / 8
 	for i := range f.count {

@@ -111,7 +111,7 @@ func measure(ctx context.Context, w *world.World, o *options) error {
 
 // measurement is what rank 0 measures with.
 type measurement struct {
-	// counters are words that cards count in.
+	// counters has the words for the card's atomics.
 	win, counters *window.Window[int64]
 	buffer        []int64
 	peer          perftest
@@ -147,7 +147,7 @@ func (m *measurement) rounds(ctx context.Context, o *options) (err error) {
 	return nil
 }
 
-// round measures a figure once in each way.
+// round measures a figure once in each of the three ways.
 func (m *measurement) round(ctx context.Context, r *row) error {
 	f := r.figure
 	theirs, err := m.peer.run(ctx, f)
@@ -174,7 +174,7 @@ func (m *measurement) round(ctx context.Context, r *row) error {
 	return nil
 }
 
-// loop takes turns, after some that warm up, and gives what they are a figure of.
+// loop runs turns, after some warm-up turns, and returns the value of the figure.
 func (m *measurement) loop(f *figure, turn func() error) (float64, error) {
 	for range f.turns/10 + 1 {
 		if err := turn(); err != nil {

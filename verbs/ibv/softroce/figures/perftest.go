@@ -12,25 +12,25 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// perftest runs a program of perftest with itself on this host.
+// perftest runs a program of perftest against itself on this host.
 type perftest struct {
 	card string
 	gid  int
-	// port is that of the next run.
+	// port is the port of the next run.
 	port int
 }
 
-// The columns of its output that count.
+// The relevant columns of its output.
 const (
 	typicalColumn = 4 // of a latency, in us
-	averageColumn = 3 // of a bandwidth, in units of 2 to the 20 bytes a second
-	rateColumn    = 4 // in millions of messages a second
+	averageColumn = 3 // of a bandwidth, in MiB per second
+	rateColumn    = 4 // in millions of messages per second
 )
 
 // connects is how often the client is started until the server listens.
 const connects = 50
 
-// run gives what a figure's program says.
+// run returns the result of a figure's program.
 func (p *perftest) run(ctx context.Context, f *figure) (float64, error) {
 	p.port++
 	program := f.program
@@ -62,7 +62,7 @@ func (p *perftest) run(ctx context.Context, f *figure) (float64, error) {
 	return parse(string(output), f.kind.column())
 }
 
-// parse finds a column in the line behind the headings.
+// parse returns a column of the line after the headings.
 func parse(output string, column int) (float64, error) {
 	_, behind, ok := strings.Cut(output, "#bytes")
 	lines := strings.Split(behind, "\n")

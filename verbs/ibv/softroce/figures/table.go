@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// A row is what the rounds have measured of a figure.
+// A row is the results of all rounds for a figure.
 type row struct {
 	figure             *figure
 	ours, bare, theirs []float64
@@ -17,7 +17,7 @@ func (r *row) add(ours, bare, theirs float64) {
 	r.ours, r.bare, r.theirs = append(r.ours, ours), append(r.bare, bare), append(r.theirs, theirs)
 }
 
-// ratios are those of the rounds, in order.
+// ratios returns the ratios of the rounds, in order.
 func ratios(of, to []float64) []float64 {
 	var all []float64
 	for i := range of {
@@ -33,7 +33,7 @@ func median(values []float64) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// table tells the medians of the rounds, and whether goals are reached.
+// table returns the medians of the rounds, and whether goals are reached.
 func table(rows []*row) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -2,7 +2,7 @@ package main
 
 import "unsafe"
 
-// wordsOf is memory as words. Sound because what a device allocates begins at a page.
+// wordsOf returns memory as words. It is sound because memory of a device begins at a page boundary.
 func wordsOf(memory []byte) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/8)
 }
