@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -85,6 +86,76 @@ var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	code = regexp.MustCompile("`[^`\n]*`")
 )
+
+var (
+	dotted   = regexp.MustCompile(`(?:^|[^\w.])(\w+)\.([A-Z]\w*)`)
+	recorded = regexp.MustCompile(`(?m)^(?:const|var|func|type|method) (\w+)(?:\.(\w+)|.* has (\w+))?`)
+	// inCall is the call of a rank as the library logs it: a method with the name of its package.
+	inCall = regexp.MustCompile(`\bin \w+\.[A-Z]\w*`)
+	// variables are names under which the documents have values, with the types of these.
+	variables = map[string]string{
+		"win": "window.Window", "request": "window.Request", "server": "window.Server",
+		"w": "world.World", "session": "world.World", "listener": "world.Listener", "table": "hashtable.Table",
+	}
+)
+
+// Every name of a public package and every method of its values that code of the documents has is in testdata/api, which TestAPI
+// compares with the packages.
+func TestNames(t *testing.T) {
+	known := recordedNames(t)
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		codes := map[string]string{} // by where it is
+		for i, line := range slices.Collect(strings.Lines(string(text))) {
+			codes[fmt.Sprintf("%s:%d", file, i+1)] = strings.Join(code.FindAllString(line, -1), " ")
+		}
+		for _, b := range doctest.Blocks(t, file) {
+			for i := range strings.Count(b.Text, "\n") {
+				delete(codes, fmt.Sprintf("%s:%d", file, b.Line+i))
+			}
+			if b.Language == "go" {
+				codes[b.String()] = b.Text
+			}
+		}
+		for where, text := range codes {
+			for _, found := range dotted.FindAllStringSubmatch(inCall.ReplaceAllString(text, ""), -1) {
+				of, name := found[1], found[2]
+				if owner, ok := variables[of]; ok {
+					of = owner
+				}
+				if names, ok := known[of]; ok && !slices.Contains(names, name) {
+					t.Errorf("%s: %s.%s: %s has no %s", where, found[1], name, of, name)
+				}
+			}
+		}
+	}
+}
+
+// recordedNames returns what testdata/api has: the names of each package by its name, and the methods and fields of each type by
+// the names of the package and the type.
+func recordedNames(t *testing.T) map[string][]string {
+	t.Helper()
+	known := map[string][]string{}
+	require.NoError(t, filepath.WalkDir(apiDirectory, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		of := strings.TrimSuffix(entry.Name(), ".txt")
+		for _, found := range recorded.FindAllStringSubmatch(string(text), -1) {
+			of, name := of, found[1]
+			if member := found[2] + found[3]; member != "" {
+				of, name = of+"."+name, member
+			}
+			known[of] = append(known[of], name)
+		}
+		return err
+	}))
+	require.Greater(t, len(known["window"]), 50)
+	require.Greater(t, len(known["window.Window"]), 30)
+	return known
+}
 
 // Every link to a file or a heading of this module leads somewhere.
 func TestLinks(t *testing.T) {
