@@ -30,10 +30,10 @@ var rewrite = flag.Bool("rewrite", false, "rewrite misuse.md")
 
 const misuseHead = `# Every wrong call and its error
 
-A call that a rank can see to be wrong is an error at the call, and changes nothing. A section says what is open when its
-calls are made. The job has two ranks; rank 0 makes the calls, and every rank those of the sections that say so.
+This page is for readers who look up an error text. A call that a rank can see to be wrong is an error at the call, and changes nothing.
 
-` + "`go test ./docs -rewrite`" + ` prints this file.
+Each section says what is open when its calls are made. The job has two ranks. Rank 0 makes the calls; in sections titled "by every
+rank" both ranks do. ` + "`go test ./docs -rewrite`" + ` rewrites this file.
 `
 
 // A section is wrong calls that are made in one state.
@@ -355,7 +355,7 @@ func collectives(t *testing.T) (calls []call) {
 
 func disagreements() []call {
 	return []call{
-		{"world.Broadcast(ctx, w, 0, ints) of one element and of two", onEvery(func(ctx context.Context, w *world.World) error {
+		{"world.Broadcast(ctx, w, 0, ints) of one element and of two, then w.Barrier(ctx)", onEvery(func(ctx context.Context, w *world.World) error {
 			return errors.Join(world.Broadcast(ctx, w, 0, make([]int, 1+w.Rank())), w.Barrier(ctx))
 		})},
 		{"w.Barrier(ctx), and the other rank world.Broadcast", onEvery(func(ctx context.Context, w *world.World) error {
