@@ -14,12 +14,13 @@
 //
 // # 2. Choosing a synchronization (examples Fence, Groups, Locks, Notify, Tickets)
 //
-//	the program                                      calls
-//	all ranks exchange data in steps                 Fence
-//	each rank exchanges with few neighbors in steps  Post, Start, Complete, Wait
-//	accesses cannot be predicted                     LockAll, once; then Flush
-//	several elements must change together            Lock(Exclusive) and Unlock
-//	one rank waits for data of another               PutNotify and WaitNotify
+//	need                                      calls                             who calls
+//	all ranks exchange in steps               Fence                             all ranks
+//	a few neighbors exchange in steps         Post, Start, Complete, Wait       the ranks that exchange
+//	several elements change together          Lock(Exclusive), Unlock           the origin
+//	any rank works on any memory at any time  LockAll once, then Flush          the origin
+//	the target must learn that data arrived   PutNotify, WaitNotify             origin and target
+//	one operation must complete               RPut, RGet, Wait of the request   the origin
 //
 // Fence is the simplest call and waits for all ranks. Groups wait for the ranks that they name. A rank that both
 // posts and starts must post first. LockAll(NoCheck) takes no locks and costs nothing; Flush then completes what was
@@ -59,59 +60,8 @@
 //
 // # 6. Coming from MPI or OpenSHMEM (example FromMPI)
 //
-//	MPI                                       here
-//	MPI_Init, MPI_Comm_rank, MPI_Comm_size    world.Main or world.Init, w.Rank, w.Size
-//	MPI_Finalize                              the end of the body of world.Main; w.Close after world.Init
-//	MPI_Wtime                                 w.Now
-//	MPI_Comm_split                            w.Split
-//	MPI_Barrier, MPI_Bcast, MPI_Gather …      w.Barrier, world.Broadcast, world.Gather …
-//	MPI_Reduce, MPI_Allreduce with MPI_SUM    world.ReduceOp, world.AllReduceOp with world.Sum
-//	… with MPI_Op_create                      world.Reduce, world.AllReduce with a function
-//	MPI_Win_allocate, MPI_Win_create          window.Allocate, window.Create
-//	MPI_Win_free                              win.Close
-//	MPI_Win_shared_query                      win.Mapped
-//	MPI_Put, MPI_Get, MPI_Accumulate          win.Put, win.Get, win.Accumulate
-//	MPI_Get_accumulate, MPI_Fetch_and_op      win.GetAccumulate, win.FetchAndOp
-//	MPI_Compare_and_swap                      win.CompareAndSwap
-//	MPI_Rput, MPI_Wait, MPI_Test              win.RPut, request.Wait, request.Test
-//	MPI_Accumulate of single elements         win.AccumulateEach
-//	MPI_Type_vector, MPI_Type_indexed         window.Strided, window.Indexed with win.PutLayout …
-//	MPI_Win_fence with MPI_MODE_NOSUCCEED …   win.Fence with window.NoSucceed …
-//	MPI_Win_start, _complete, _post, _wait    win.Start, win.Complete, win.Post, win.Wait
-//	MPI_Win_test                              win.Test
-//	MPI_Win_lock with MPI_LOCK_SHARED …       win.Lock with window.Shared …
-//	MPI_Win_lock_all with MPI_MODE_NOCHECK    win.LockAll with window.NoCheck
-//	MPI_Win_flush, _flush_local, _all         win.Flush, win.FlushLocal, win.FlushAll …
-//	MPI_Win_sync                              win.Sync
-//	accumulate_ops=same_op_no_op              window.SameOp
-//	accumulate_ordering=none                  window.Unordered
-//	MPI_Comm_accept, MPI_Comm_connect         window.Serve, world.Dial with window.Attach
-//	MPI_Abort, error handlers                 errors that calls return
-//	MPIX_Comm_shrink                          w.Shrink
-//
-//	OpenSHMEM                                 here
-//	shmem_init, shmem_my_pe, shmem_n_pes      world.Main or world.Init, w.Rank, w.Size
-//	shmem_finalize                            as MPI_Finalize
-//	shmem_malloc                              window.Allocate and LockAll with NoCheck
-//	shmem_put_nbi, shmem_get_nbi              win.Put, win.Get
-//	shmem_put, shmem_get, shmem_p, shmem_g    the same and win.FlushLocal
-//	shmem_iput, shmem_iget                    win.PutLayout, win.GetLayout with window.Strided
-//	shmem_quiet                               win.FlushAll
-//	shmem_fence                               win.Flush of the target
-//	shmem_ptr                                 win.Mapped
-//	shmem_atomic_fetch_add, _swap …           win.FetchAndOp with window.Sum, window.Replace …
-//	shmem_atomic_compare_swap                 win.CompareAndSwap
-//	shmem_put_signal, shmem_signal_wait_until win.PutNotify, win.WaitNotify
-//	shmem_set_lock, shmem_clear_lock          win.Lock with window.Exclusive, win.Unlock
-//	shmem_barrier_all                         win.FlushAll and w.Barrier
-//	shmem_broadcast, shmem_alltoall …         world.Broadcast, world.AllToAll …
-//	shmem_team_split_strided                  w.Split
-//
-//	not here                                  instead
-//	MPI_Send, MPI_Recv                        win.PutNotify by the sender, win.WaitNotify by the receiver
-//	MPI_Scan, MPI_Exscan                      world.AllGather, and a loop over the values of lower ranks
-//	MPI_Win_create_dynamic, MPI_Win_attach    window.Create by all ranks for each further piece of memory
-//	shmem_wait_until                          win.WaitNotify, and PutNotify by the writer
+// docs/guide/porting.md has the names of MPI and OpenSHMEM and what they are here. Example FromMPI is a program of MPI
+// in this library.
 //
 // Displacements count elements, from 0, and not bytes. The memory model is MPI's unified one; there is no other. A
 // window is typed; [window.View] returns it with elements of another type.
