@@ -88,7 +88,7 @@
 // With -trace the events of the cards and the times of the timed loops go to a file for ui.perfetto.dev or
 // chrome://tracing. For example go run ./bench -device sim:pcie-2005 -trace t.json pattern16_bw:65536 shows that
 // reads and writes alternate on both directions of the link. -trace works with -device tcp or ibv, too: each rank
-// records its own requests (verbs/traced), the last 65536 of them. Recording adds to the measured time.
+// records its own requests (internal/traced), the last 65536 of them. Recording adds to the measured time.
 //
 // # Peers
 //

@@ -9,8 +9,11 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,12 +30,22 @@ var mostNames = map[string]int{"world.txt": 90, "window.txt": 150}
 
 const mostPackages = 24
 
+// internalTypes are the exported types that are made in an internal package on purpose.
+var internalTypes = []string{
+	"type PeerError = job.PeerError",
+	"type RankError = job.RankError",
+	"type RejectionError = job.RejectionError",
+}
+
 // A public package is one that programs outside of this module can import. Its exported names and their signatures change
-// only together with their file in testdata/api, so that each change of them is a decision.
+// only together with their file in testdata/api, so that each change of them is a decision. No signature has a type of an
+// internal package, which programs could not name.
 func TestAPI(t *testing.T) {
 	files := map[string]string{}
 	for directory, sources := range publicPackages(t, "..") {
-		files[filepath.FromSlash(directory)+".txt"] = exportedNames(sources)
+		names := exportedNames(sources)
+		files[filepath.FromSlash(directory)+".txt"] = names
+		require.Empty(t, withInternalTypes(sources, names), "%s exports types that programs cannot name", directory)
 	}
 	require.LessOrEqual(t, len(files), mostPackages)
 	for name, most := range mostNames {
@@ -142,6 +155,30 @@ func exportedNames(files []*ast.File) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "\n") + "\n"
+}
+
+// withInternalTypes returns the lines of exportedNames that name a type of an internal package, without internalTypes.
+func withInternalTypes(files []*ast.File, names string) (lines []string) {
+	for _, file := range files {
+		for _, spec := range file.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if !strings.Contains(imported, "/internal/") {
+				continue
+			}
+			name := path.Base(imported)
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			uses := regexp.MustCompile(`(^|[^.\w]|\.\.\.)` + regexp.QuoteMeta(name) + `\.`)
+			for line := range strings.Lines(names) {
+				if line = strings.TrimSuffix(line, "\n"); uses.MatchString(line) && !slices.Contains(internalTypes, line) {
+					lines = append(lines, line)
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }
 
 // countNames counts the exported names among lines of exportedNames: constants, variables, functions, types and methods of these.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/onesided/rma/internal/traced"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/traced"
 )
 
 // lines are the queue pairs that this rank has with ranks that it does not map. A rank

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/timeline"
+	"github.com/onesided/rma/internal/traced"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/traced"
 )
 
 // WithTrace is that of package world.

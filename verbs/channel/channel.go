@@ -12,10 +12,10 @@ import (
 // A Channel is one end of a connection. It holds the state to write messages into the peer's ring, and to take messages
 // from this side's ring. It calls no device.
 //
-// Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark, Completed, LendPipe, SendOnPipe)
-// is for one goroutine at a time. So is its receiver half (Own, Poll, Free, Letter, SetPolled, Polled, Draining,
-// OwnPipe, PollPipe, FreeOfPipe). Both halves may be used at once. A Channel without rings numbers eager messages, and
-// takes no memory beside itself.
+// Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark, Completed) is for one goroutine at
+// a time. So is its receiver half (Own, Poll, Free, Letter, SetPolled, Polled, Draining). Both halves may be used at
+// once. A Channel without rings numbers eager messages, and takes no memory beside itself. Only
+// an End gives its channel a pipe.
 type Channel struct {
 	// ID is for the user. The package does not read it.
 	ID int

@@ -88,7 +88,7 @@ func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error
 
 // ring makes the ring or pipe in which this side receives, and reports whether there is one.
 func (e *End) ring() bool {
-	if owns := e.channel.Owns() || e.channel.OwnsPipe(); owns || e.ringless || e.err != nil {
+	if owns := e.channel.Owns() || e.channel.ownsPipe(); owns || e.ringless || e.err != nil {
 		return owns && e.err == nil
 	}
 	if e.poller.mapper != nil && !e.pipeless {
@@ -144,7 +144,7 @@ func (e *End) lend(encoded []byte) error {
 func (e *End) Send(payload []byte) error {
 	if e.neighbor != nil && e.lost == nil && len(payload) > 0 {
 		// An End that has ended has no pipe.
-		if sent, err := e.channel.SendOnPipe(payload, nil); sent {
+		if sent, err := e.channel.sendOnPipe(payload, nil); sent {
 			e.neighbor.Ring()
 			return nil
 		} else if err != nil {
@@ -168,7 +168,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 		return fmt.Errorf("channel: connection %d: %w", e.channel.ID, e.lost)
 	}
 	if e.neighbor != nil {
-		sent, err := e.channel.SendOnPipe(head, body.Memory)
+		sent, err := e.channel.sendOnPipe(head, body.Memory)
 		if err != nil {
 			e.fail(err)
 			return e.err
@@ -301,7 +301,7 @@ func (e *End) completed(c *verbs.Completion) {
 
 // takeRing takes messages from the ring or pipe. Without room for them it takes only those without payload.
 func (e *End) takeRing(into []Arrival) (n int) {
-	if e.channel.OwnsPipe() {
+	if e.channel.ownsPipe() {
 		return e.takePipe(into)
 	}
 	if len(into) == 0 {
@@ -331,7 +331,7 @@ func (e *End) Release(a *Arrival) {
 	switch {
 	case e.err != nil || e.lost != nil || a.Err != nil:
 	case a.slot == byPipe:
-		e.channel.FreeOfPipe(&a.Message)
+		e.channel.freeOfPipe(&a.Message)
 	case a.slot == byRing:
 		e.channel.Free(a.Message)
 		e.poller.owe(e)

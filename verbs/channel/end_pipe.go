@@ -57,7 +57,7 @@ func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
 	// Memory that the device does not take back stays allocated. That does not end this connection.
 	_ = e.poller.freeDeserted()
-	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.OwnPipe(config, memory) })
+	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.ownPipe(config, memory) })
 }
 
 // pipeOffer returns the offer of the pipe.
@@ -93,7 +93,7 @@ func (e *End) lendPipe(offer []byte) error {
 		e.poller.owe(e)
 		return nil
 	}
-	if err := e.channel.LendPipe(config, memory); err != nil {
+	if err := e.channel.lendPipe(config, memory); err != nil {
 		return err
 	}
 	e.neighbor = neighbor
@@ -114,7 +114,7 @@ func (e *End) mapPipe(address string, region verbs.RemoteRegion) (verbs.Neighbor
 
 // withdrawPipe frees a pipe that the peer cannot map. A ring follows.
 func (e *End) withdrawPipe() error {
-	if !e.channel.OwnsPipe() || e.channel.in.pipe.next > 0 {
+	if !e.channel.ownsPipe() || e.channel.in.pipe.next > 0 {
 		return &ProtocolError{"the number of pipes that cannot be mapped", 1, 0, 0}
 	}
 	e.poller.set.Remove(e.channel)
@@ -131,7 +131,7 @@ func (e *End) takePipe(into []Arrival) (n int) {
 	heard := c.heard.Load()
 	for n < len(into) {
 		a := &into[n]
-		some, err := c.PollPipe(&a.Message)
+		some, err := c.pollPipe(&a.Message)
 		if err != nil {
 			e.fail(err)
 		}
@@ -161,10 +161,10 @@ func (e *End) lose(err error) {
 func (p *Poller) bury(into []Arrival) (n int) {
 	left := 0
 	for _, e := range p.lost {
-		if e.err == nil && e.channel.OwnsPipe() {
+		if e.err == nil && e.channel.ownsPipe() {
 			n += e.takePipe(into[n:])
 		}
-		if e.err == nil && n == len(into) && (len(e.arrived) > 0 || e.channel.OwnsPipe() && e.channel.pending()) {
+		if e.err == nil && n == len(into) && (len(e.arrived) > 0 || e.channel.ownsPipe() && e.channel.pending()) {
 			p.lost[left] = e
 			left++
 			continue

@@ -54,7 +54,7 @@ func (e *End) tell() bool {
 		e.unmapped = e.mail(kindUnmapped, nil, verbs.Segment{}) != nil
 		return !e.unmapped
 	}
-	if c.Polled() && !e.offered && c.OwnsPipe() {
+	if c.Polled() && !e.offered && c.ownsPipe() {
 		e.offered = e.mail(kindPipe, e.pipeOffer(), verbs.Segment{}) == nil
 		return e.offered
 	}

@@ -40,9 +40,9 @@ func pipeShape(most int) pipe.Config {
 	return pipe.Config{Lines: PipeLines, MaxMessage: StampBytes + min(most, MostPiped)}
 }
 
-// OwnPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. It is for a channel without a
+// ownPipe gives the receiver half the memory of a pipe, zeroed, which the peer maps. It is for a channel without a
 // ring.
-func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
+func (c *Channel) ownPipe(config pipe.Config, memory []byte) error {
 	reader, err := pipe.NewReader(config, memory)
 	if err != nil {
 		return fmt.Errorf("channel: %w", err)
@@ -52,8 +52,8 @@ func (c *Channel) OwnPipe(config pipe.Config, memory []byte) error {
 	return nil
 }
 
-// OwnsPipe reports whether there is a pipe that the peer may write to.
-func (c *Channel) OwnsPipe() bool { return c.in.pipe != nil }
+// ownsPipe reports whether there is a pipe that the peer may write to.
+func (c *Channel) ownsPipe() bool { return c.in.pipe != nil }
 
 // disown drops a pipe that the peer cannot write to.
 func (c *Channel) disown() { c.in.pipe = nil }
@@ -61,8 +61,8 @@ func (c *Channel) disown() { c.in.pipe = nil }
 // errSecondPipe is the error of a second offer of a pipe.
 var errSecondPipe = &ProtocolError{"the number of pipes that the peer has offered", 2, 1, 1}
 
-// LendPipe gives the sender half the pipe that the peer has offered. The peer may offer only one.
-func (c *Channel) LendPipe(config pipe.Config, memory []byte) error {
+// lendPipe gives the sender half the pipe that the peer has offered. The peer may offer only one.
+func (c *Channel) lendPipe(config pipe.Config, memory []byte) error {
 	if c.out.pipe != nil {
 		return errSecondPipe
 	}
@@ -82,9 +82,9 @@ func (c *Channel) leavePipe() {
 	}
 }
 
-// SendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing and returns false if there is
+// sendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing and returns false if there is
 // no pipe, or the peer does not poll it. So it does if the message is too long, or there is no room. An error is final.
-func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
+func (c *Channel) sendOnPipe(head, body []byte) (sent bool, err error) {
 	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
 	if o == nil || n > o.most || heard&polledBit == 0 {
 		return false, nil
@@ -108,9 +108,9 @@ func (c *Channel) SendOnPipe(head, body []byte) (sent bool, err error) {
 	return true, nil
 }
 
-// PollPipe takes the next message from the pipe, and reports whether there was one. A message stays there until the
+// pollPipe takes the next message from the pipe, and reports whether there was one. A message stays there until the
 // earlier eager messages have been taken. An error is final.
-func (c *Channel) PollPipe(m *Message) (some bool, err error) {
+func (c *Channel) pollPipe(m *Message) (some bool, err error) {
 	in, p := &c.in, c.in.pipe
 	if in.err != nil {
 		return false, in.err
@@ -163,8 +163,8 @@ func (c *Channel) pending() bool {
 	return early && c.in.err == nil
 }
 
-// FreeOfPipe frees a message of PollPipe. Each message must be freed once. The order does not matter.
-func (c *Channel) FreeOfPipe(m *Message) {
+// freeOfPipe frees a message of pollPipe. Each message must be freed once. The order does not matter.
+func (c *Channel) freeOfPipe(m *Message) {
 	raceorder.BeforeTelling()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }

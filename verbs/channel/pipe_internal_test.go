@@ -18,7 +18,7 @@ import (
 func piped(t testing.TB, connections int) (p, q *Poller) {
 	p, q = two(t, Options{MaxMessage: 2 * MostPiped, Budget: time.Second}, connections)
 	for _, e := range q.ends {
-		require.True(t, e.channel.OwnsPipe())
+		require.True(t, e.channel.ownsPipe())
 		require.Nil(t, e.channel.in.memory)
 	}
 	return p, q
@@ -136,7 +136,7 @@ func TestMoreThanThereIsRoom(t *testing.T) {
 	for i := range uint64(2 * PipeLines) {
 		// As if all had been freed.
 		binary.NativeEndian.PutUint64(q.ends[0].own.Memory(), passed+i)
-		sent, err := e.channel.SendOnPipe(aMessage, nil)
+		sent, err := e.channel.sendOnPipe(aMessage, nil)
 		require.NoError(t, err)
 		require.True(t, sent)
 		if n := q.Poll(into[:1]); n == 1 && into[0].Err != nil {
@@ -161,7 +161,7 @@ func TestUnmapped(t *testing.T) {
 			without(p)
 			settle(t, p, q, 2)
 			for _, e := range q.ends {
-				require.False(t, e.channel.OwnsPipe())
+				require.False(t, e.channel.ownsPipe())
 				require.True(t, e.channel.Owns())
 			}
 			require.Equal(t, 2, q.Polled())
@@ -265,14 +265,14 @@ func FuzzPipe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, garbage []byte, order uint8) {
 		c, shape := New(Traits{}), pipe.Config{Lines: 8, MaxMessage: 100}
 		memory := aligned(shape.Bytes())
-		require.NoError(t, c.OwnPipe(shape, memory))
+		require.NoError(t, c.ownPipe(shape, memory))
 		copy(memory[64:], garbage)
 		c.SetPolled(true)
 		held := make([]Message, 0, 4*shape.Lines)
 		require.LessOrEqual(t, allocs.Of(func() {
 			for range 4 * shape.Lines {
 				var m Message
-				some, err := c.PollPipe(&m)
+				some, err := c.pollPipe(&m)
 				if err != nil {
 					require.ErrorIs(t, err, ErrProtocol)
 					break
@@ -284,7 +284,7 @@ func FuzzPipe(f *testing.F) {
 				}
 				if len(held) > int(order%8) {
 					i := int(order) % len(held)
-					c.FreeOfPipe(&held[i])
+					c.freeOfPipe(&held[i])
 					held = slices.Delete(held, i, i+1)
 				}
 			}
@@ -296,13 +296,13 @@ func FuzzPipe(f *testing.F) {
 func TestDesertedPipe(t *testing.T) {
 	p, q := two(t, Options{}, 1)
 	near, far := p.ends[0], q.ends[0]
-	require.True(t, near.channel.OwnsPipe())
+	require.True(t, near.channel.ownsPipe())
 	require.NoError(t, near.Close())
 	require.Len(t, p.deserted, 1)
 	require.NoError(t, p.freeDeserted())
 	require.Len(t, p.deserted, 1)
 	// The peer does not know yet.
-	sent, err := far.channel.SendOnPipe(aMessage, nil)
+	sent, err := far.channel.sendOnPipe(aMessage, nil)
 	require.NoError(t, err)
 	require.True(t, sent)
 	for far.Err() == nil {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/timeline"
+	"github.com/onesided/rma/internal/traced"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/traced"
 )
 
 // script is a card whose clock and completions a test sets.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/timeline"
+	"github.com/onesided/rma/internal/traced"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/verbs/traced"
 )
 
 // A rank writes twice into memory of another and reads from it, and waits once. Its cards

@@ -7,10 +7,10 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/traced"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/verbs/tcp"
-	"github.com/onesided/rma/verbs/traced"
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
