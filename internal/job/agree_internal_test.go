@@ -97,7 +97,7 @@ func TestTermsFitTheRoot(t *testing.T) {
 	}
 	set := root.Settings{Root: "localhost:1", Size: MaxRanks, Key: s.key, Terms: s.terms(MaxRanks)}
 	_, err := root.Join(t.Context(), &set, 0)
-	require.ErrorContains(t, err, "patience")
+	require.ErrorContains(t, err, "start timeout")
 }
 
 // Ranks reach each other over equally many RDMA cards, unless all of them share memory.

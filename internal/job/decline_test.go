@@ -211,7 +211,7 @@ func TestInitTellsWhatItWaitsFor(t *testing.T) {
 		longerAndLonger(t, func(within time.Duration) error {
 			var log bytes.Buffer
 			_, err := world.Init(t.Context(), world.WithStartTimeout(within), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			require.ErrorContains(t, err, fmt.Sprintf("root: patience of %v is over", within))
+			require.ErrorContains(t, err, fmt.Sprintf("root: start timeout of %v is over", within))
 			if !strings.Contains(log.String(), "no such host") {
 				return tooSoon(fmt.Errorf("no lookup has ended: %w", err))
 			}

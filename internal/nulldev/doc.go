@@ -1,5 +1,5 @@
-// Package nulldev is a card that does nothing, with libibverbs' own structures. Where there is no card, it measures
-// what calls of the library cost a Go program, and shows that they allocate nothing.
+// Package nulldev is an RDMA card that does nothing, made of libibverbs' own structures; it is for benchmarks and tests
+// of package ibv.
 //
 // The card drops posted requests, except for the IDs of signalled requests, which complete when the queue is polled.
 package nulldev

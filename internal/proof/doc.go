@@ -22,8 +22,9 @@
 //   - A recorded dialogue is worthless: each side's nonce is fresh and in every MAC.
 //   - A side's own messages sent back to it prove nothing: the role is in the MAC, and an initiator rejects its own
 //     nonce.
-//   - A peer without the key gets only one MAC. It is over a fresh nonce of the acceptor, so it cannot be used
-//     elsewhere. It does permit guessing keys offline. So a key is random ([NewKey]), not a password.
+//   - The only MAC that a peer without the key can obtain is the acceptor's, one per connection. It covers a nonce that
+//     the acceptor has just chosen, so it is of no use in another dialogue. It permits guessing keys offline. So a key
+//     is random, not a password.
 //   - Over TLS both ends of the proof are the ends of one TLS connection. A third party that ends TLS on both sides and
 //     relays the proof fails, whatever certificates it has.
 //

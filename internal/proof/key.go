@@ -29,17 +29,14 @@ var (
 	ErrKeyFile = errors.New("proof: key file refused")
 )
 
-// NewKey returns a random key of 32 bytes.
+// NewKey returns a random key of 32 bytes. It is for tests: users make keys with other tools.
 func NewKey() []byte {
 	key := make([]byte, newKey)
 	_, _ = rand.Read(key) // it never fails
 	return key
 }
 
-// FormatKey returns a key as hexadecimal digits, for key-value spaces and files.
-func FormatKey(key []byte) string { return hex.EncodeToString(key) }
-
-// ParseKey parses the output of FormatKey, with digits in either case.
+// ParseKey parses a key of hexadecimal digits, in either case.
 func ParseKey(text string) ([]byte, error) {
 	// Messages do not contain the text, because they end up in logs.
 	key, err := hex.DecodeString(text)

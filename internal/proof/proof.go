@@ -43,7 +43,7 @@ const (
 	confirmation role = "confirmation"
 )
 
-// refusal stands in place of a MAC. A MAC is all zeros with the same probability as a guess is right.
+// refusal stands in place of a MAC. A real MAC is all zeros only with the probability of guessing one.
 var refusal [macSize]byte
 
 // Dial proves the key to the peer that accepts on conn, and has the peer prove it too. purpose is any text; the

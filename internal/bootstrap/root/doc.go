@@ -21,7 +21,7 @@
 //
 // Guarantees:
 //
-//   - Ranks start in any order, each within the patience of the others. Join returns when all have joined. If some do
+//   - Ranks start in any order, each within the start timeout of the others. Join returns when all have joined. If some do
 //     not join in time, the root reports which are missing and which callers it has rejected. An unknown host name,
 //     or a root that does not answer, may be temporary: the rank retries, and [Settings.Logger] reports it.
 //   - Before a connection has proved the key, nothing else from it is parsed. It is closed if it has not proved the

@@ -46,7 +46,7 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 		return nil, err
 	}
 	if ctx == nil || patience <= 0 {
-		return nil, fmt.Errorf("%w: patience %v, must be more than 0, and there must be a context", ErrSettings, patience)
+		return nil, fmt.Errorf("%w: start timeout %v, must be more than 0, and there must be a context", ErrSettings, patience)
 	}
 	own := *settings
 	settings = &own
@@ -74,7 +74,7 @@ func Join(ctx context.Context, settings *Settings, patience time.Duration) (*Mem
 // overdue is the cause with which the time for joining ends.
 type overdue struct{ time.Duration }
 
-func (e overdue) Error() string { return fmt.Sprintf("root: patience of %v is over", e.Duration) }
+func (e overdue) Error() string { return fmt.Sprintf("root: start timeout of %v is over", e.Duration) }
 
 // Timeout makes the error a timeout in the sense of package net.
 func (overdue) Timeout() bool { return true }
@@ -222,7 +222,7 @@ var (
 )
 
 func (s *Settings) dialer() *net.Dialer {
-	return s.line().Dialer(proofTime)
+	return s.connection().Dialer(proofTime)
 }
 
 func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
@@ -237,7 +237,7 @@ func (c *caller) call(ctx context.Context) (client *pmi.Client, err error) {
 		_ = raw.Close()
 		return nil, err
 	}
-	conn := c.line().Call(raw, host)
+	conn := c.connection().Call(raw, host)
 	// Every call that waits on a closed connection returns, whatever its deadline.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer func() {

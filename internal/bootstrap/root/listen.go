@@ -24,7 +24,7 @@ func listen(ctx context.Context, s *Settings) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w", ErrListen, root, err)
 	}
-	l, err := s.line().ListenFirst(ctx, addresses, port)
+	l, err := s.connection().ListenFirst(ctx, addresses, port)
 	if err != nil {
 		return nil, fmt.Errorf("%w=%s: %w%s", ErrListen, root, err, advice(err))
 	}

@@ -3,6 +3,7 @@ package root
 import (
 	"bufio"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
-	"github.com/onesided/rma/internal/proof"
 )
 
 const roleVariable = "RMA_ROOT_TEST_ROLE"
@@ -154,7 +154,7 @@ type job struct {
 func newJob(t *testing.T, size int) job {
 	t.Helper()
 	key := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(key, []byte(proof.FormatKey(testKey)+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(key, []byte(hex.EncodeToString(testKey)+"\n"), 0o600))
 	return job{t: t, root: vacant(t), key: key, size: size}
 }
 

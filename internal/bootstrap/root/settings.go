@@ -50,8 +50,8 @@ func (s *Settings) log() *slog.Logger {
 	return s.Logger
 }
 
-// line returns the settings of the connections.
-func (s *Settings) line() *bootconn.Settings {
+// connection returns the settings of the connections.
+func (s *Settings) connection() *bootconn.Settings {
 	return &bootconn.Settings{TLS: s.TLS, Silence: s.Silence}
 }
 
@@ -154,7 +154,7 @@ func (s *Settings) check() error {
 	if len(s.Terms) > maxTerms || !printable(string(s.Terms)) {
 		return fmt.Errorf("%w: terms %.300q, allowed are %d printable characters", ErrSettings, s.Terms, maxTerms)
 	}
-	if err := s.line().Check(s.Rank == 0); err != nil {
+	if err := s.connection().Check(s.Rank == 0); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	return nil

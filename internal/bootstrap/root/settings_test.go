@@ -1,6 +1,7 @@
 package root
 
 import (
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +15,9 @@ import (
 
 func TestFromEnvironment(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
-	require.NoError(t, os.WriteFile(key, []byte(proof.FormatKey(testKey)+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(key, []byte(hex.EncodeToString(testKey)+"\n"), 0o600))
 	open := filepath.Join(t.TempDir(), "open")
-	require.NoError(t, os.WriteFile(open, []byte(proof.FormatKey(testKey)+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(open, []byte(hex.EncodeToString(testKey)+"\n"), 0o600))
 	require.NoError(t, os.Chmod(open, 0o644))
 	good := map[string]string{"RMA_ROOT": "job-0.job:7000", "RMA_RANK": "2", "RMA_SIZE": "3", "RMA_KEY_FILE": key}
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ func (h *host) accept() {
 			h.turnAway(carrier)
 			continue
 		}
-		conn := h.settings.line().Accept(carrier)
+		conn := h.settings.connection().Accept(carrier)
 		if !h.keep(conn, carrier) {
 			_ = h.unproven.Leave(carrier)
 			return

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrSettings reports invalid settings.
-var ErrSettings = errors.New("line: invalid settings")
+var ErrSettings = errors.New("bootconn: invalid settings")
 
 // Settings are the settings of either side.
 type Settings struct {
@@ -102,10 +102,10 @@ func Handshake(conn net.Conn) error {
 		return nil
 	}
 	if err := secure.Handshake(); err != nil {
-		return fmt.Errorf("line: TLS: %w", err)
+		return fmt.Errorf("bootconn: TLS: %w", err)
 	}
 	if version := secure.ConnectionState().Version; version < tls.VersionTLS13 {
-		return fmt.Errorf("line: TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
+		return fmt.Errorf("bootconn: TLS: the peer speaks %s, the least allowed is %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS13))
 	}
 	return nil
 }

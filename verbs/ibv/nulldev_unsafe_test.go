@@ -14,15 +14,15 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// hollowPair is a queue pair that is connected, of a card that does nothing.
-func hollowPair(t testing.TB, depth int) (*queuePair, *completionQueue) {
+// nullPair is a queue pair that is connected, of a card that does nothing.
+func nullPair(t testing.TB, depth int) (*queuePair, *completionQueue) {
 	pair, cq, free := nulldev.New()
 	t.Cleanup(free)
-	d := &device{name: "hollow", attributes: verbs.Attributes{Name: "ibv:hollow", MaxInline: mostInline, MaxSegments: mostSegments, MaxMessage: 1 << 30}}
+	d := &device{name: "nulldev", attributes: verbs.Attributes{Name: "ibv:nulldev", MaxInline: mostInline, MaxSegments: mostSegments, MaxMessage: 1 << 30}}
 	d.bell = newBell(func() {})
 	c := &completionQueue{device: d, capacity: depth}
 	q := &queuePair{device: d, sends: c, receives: c, sending: newRing(depth), receiving: newRing(depth), live: true, open: true}
-	// Sound: the fields are pointers to just what hollow has made.
+	// Sound: the fields are pointers to just what nulldev has made.
 	*(*unsafe.Pointer)(unsafe.Pointer(&q.raw)) = pair
 	*(*unsafe.Pointer)(unsafe.Pointer(&c.queue)) = cq
 	require.NoError(t, d.pairs.add(q))
@@ -47,7 +47,7 @@ func BenchmarkPost(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		requests := writes(n)
 		b.Run(fmt.Sprintf("call:%d", n), func(b *testing.B) {
-			q, c := hollowPair(b, 128)
+			q, c := nullPair(b, 128)
 			var desk desk
 			var tray tray
 			b.ReportAllocs()
@@ -76,7 +76,7 @@ func BenchmarkPost(b *testing.B) {
 
 // postAndPoll posts requests and polls the completions that they have.
 func postAndPoll(b *testing.B, requests []verbs.SendRequest, completions int) {
-	q, c := hollowPair(b, 128)
+	q, c := nullPair(b, 128)
 	into := make([]verbs.Completion, len(requests))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -93,8 +93,8 @@ func perRequest(b *testing.B, n int) {
 }
 
 // Posting and polling allocate nothing.
-func TestHollow(t *testing.T) {
-	q, c := hollowPair(t, 128)
+func TestPostingAllocatesNothing(t *testing.T) {
+	q, c := nullPair(t, 128)
 	requests, into := writes(64), make([]verbs.Completion, 4)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		n, err := q.PostSend(requests)
@@ -115,7 +115,7 @@ func TestHollow(t *testing.T) {
 
 // What a card had that can tell nothing any more is flushed, also what was not signalled.
 func TestDeserted(t *testing.T) {
-	q, c := hollowPair(t, 8)
+	q, c := nullPair(t, 8)
 	requests, into := writes(8), make([]verbs.Completion, 8)
 	for i := range requests {
 		requests[i].Flags = 0

@@ -9,7 +9,7 @@ package nulldev
 
 enum { most = 1 << 12 };
 
-struct hollow {
+struct device {
 	struct ibv_context context;
 	struct ibv_qp qp;
 	struct ibv_cq cq;
@@ -17,46 +17,46 @@ struct hollow {
 	unsigned int posted, polled;
 };
 
-static struct hollow *of(struct ibv_context *context) { return (struct hollow *)context; }
+static struct device *of(struct ibv_context *context) { return (struct device *)context; }
 
 static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct hollow *h = of(qp->context);
+	struct device *d = of(qp->context);
 
 	for (; wr != NULL; wr = wr->next)
 		if (wr->send_flags & IBV_SEND_SIGNALED)
-			h->ids[h->posted++ % most] = wr->wr_id;
+			d->ids[d->posted++ % most] = wr->wr_id;
 	(void)bad;
 	return 0;
 }
 
 static int poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct hollow *h = of(cq->context);
+	struct device *d = of(cq->context);
 	int i;
 
-	for (i = 0; i < n && h->polled != h->posted; i++) {
+	for (i = 0; i < n && d->polled != d->posted; i++) {
 		memset(&wc[i], 0, sizeof(wc[i]));
-		wc[i].wr_id = h->ids[h->polled++ % most];
+		wc[i].wr_id = d->ids[d->polled++ % most];
 	}
 	return i;
 }
 
-static struct hollow *make(void)
+static struct device *make(void)
 {
-	struct hollow *h = calloc(1, sizeof(*h));
+	struct device *d = calloc(1, sizeof(*d));
 
-	if (h == NULL)
+	if (d == NULL)
 		return NULL;
-	h->context.ops.post_send = post;
-	h->context.ops.poll_cq = poll;
-	h->qp.context = &h->context;
-	h->cq.context = &h->context;
-	return h;
+	d->context.ops.post_send = post;
+	d->context.ops.poll_cq = poll;
+	d->qp.context = &d->context;
+	d->cq.context = &d->context;
+	return d;
 }
 
-static struct ibv_qp *qp(struct hollow *h) { return &h->qp; }
-static struct ibv_cq *cq(struct hollow *h) { return &h->cq; }
+static struct ibv_qp *qp(struct device *d) { return &d->qp; }
+static struct ibv_cq *cq(struct device *d) { return &d->cq; }
 */
 import "C"
 
@@ -65,9 +65,9 @@ import "unsafe"
 // New makes a card and returns its queue pair and completion queue, as the library's pointers to an ibv_qp and an
 // ibv_cq. free frees it.
 func New() (pair, queue unsafe.Pointer, free func()) {
-	h := C.make()
-	if h == nil {
-		panic("hollow: not enough memory")
+	d := C.make()
+	if d == nil {
+		panic("nulldev: not enough memory")
 	}
-	return unsafe.Pointer(C.qp(h)), unsafe.Pointer(C.cq(h)), func() { C.free(unsafe.Pointer(h)) }
+	return unsafe.Pointer(C.qp(d)), unsafe.Pointer(C.cq(d)), func() { C.free(unsafe.Pointer(d)) }
 }
