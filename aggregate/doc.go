@@ -1,6 +1,6 @@
 // Package aggregate packs operations and their synchronization into one message and takes messages apart; it is for
-// layers that send their own. A packet holds operations on the window of one rank. The package is pure: it moves bytes
-// between slices and knows no wire.
+// layers that send messages of their own. A packet holds operations on the window of one rank. The package is pure: it
+// moves bytes between slices and knows no wire.
 //
 // # Format
 //

@@ -85,7 +85,8 @@ const (
 	// cell that is.
 	gateAlarm = 0.01
 	gateMiss  = 0.05
-	// gateMinutes are enough to decide most cells on two cores that other programs use, too.
+	// gateMinutes are enough to decide most cells on two cores that other programs use, too. Ten leave a third undecided
+	// there.
 	gateMinutes = 20.0
 	// mostGateRounds bounds the computation of a look.
 	mostGateRounds = 200

@@ -223,8 +223,8 @@ type Server interface {
 	// Heard returns a counter of what has arrived from peers and of what polls have sent to them. Its unit is the
 	// device's own. While it grows, more is likely to arrive soon.
 	Heard() uint64
-	// Served returns the number of requests of peers on this side's memory that the peers wait for: reads, atomics, and
-	// writes whose completion is reported. When it grows, Heard grows too.
+	// Served returns how many requests peers have made of this side's memory whose end they wait for: reads, atomics,
+	// and writes whose completion is reported. When it grows, Heard grows too.
 	Served() uint64
 	// Pending reports whether something of this side waits for room to leave, and continues only in a poll.
 	Pending() bool

@@ -1,5 +1,5 @@
-// Package reduce combines elements, with the processor's vectors where it has them. It is how an accumulate is applied
-// to window memory, by whatever protocol it arrived.
+// Package reduce combines elements of window memory, with vector instructions where the processor has them; it is for
+// layers that apply accumulates.
 //
 //	sum, err := reduce.Lookup(reduce.Float64, reduce.Sum)
 //	sum(unsafe.Pointer(&window[0]), unsafe.Pointer(&origin[0]), len(origin))

@@ -3,6 +3,7 @@ package hashtable
 import (
 	"sync/atomic"
 
+	// Not for programs outside of this module: leave the calls out.
 	"github.com/onesided/rma/internal/prefetch"
 )
 

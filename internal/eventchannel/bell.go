@@ -11,10 +11,11 @@ import (
 type Bell struct {
 	// sequence counts the rings. It changes under mu, so that no ring falls between a sleeper's check of sequence in
 	// Sleep and its wait on rung.
-	sleepers atomic.Int32
 	sequence atomic.Uint32
 	mu       sync.Mutex
 	rung     sync.Cond
+	// sleepers counts the announced sleepers.
+	sleepers atomic.Int32
 	// timer rings at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is not set. One
 	// timer serves all sleepers, so that Sleep allocates nothing.
 	timer *time.Timer

@@ -9,7 +9,7 @@
 //
 // A test is skipped, with the reason, if a launcher is not installed or does not run.
 //
-// Tests whose jobs leave nothing behind share one Slurm, by SharedSlurm.
+// Starting a Slurm takes a third of a second. So tests whose jobs leave nothing behind share one, by SharedSlurm.
 //
 // RootAddress and KeyFile are for jobs without a launcher. ProcessOf returns a process that is not the test's child
 // and reports its end.

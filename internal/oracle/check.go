@@ -16,7 +16,8 @@ const (
 	mostRanks   = 64
 	mostMembers = 4
 	mostBytes   = 1 << 26
-	mostSlots   = 1 << 16
+	// mostSlots is the limit of window.Notifications.
+	mostSlots = 1 << 16
 	// mostCells is the greatest number of accesses to an element between two examinations if their order matters.
 	mostCells = 30
 	// mostEpochs is the greatest number of lock epochs that exclusive locks may serialize.

@@ -1,3 +1,3 @@
-// Package platform is imported by all others. It makes a build for an unsupported system or processor fail with one
-// sentence that says so. README.md lists what is supported.
+// Package platform makes a build for an unsupported system or processor fail, with one sentence that says so. Every
+// other package imports it. README.md lists what is supported.
 package platform

@@ -1,5 +1,5 @@
 // Package traced wraps verbs devices: it records what passes through a device, for a file that ui.perfetto.dev and
-// chrome://tracing open.
+// chrome://tracing open; it is for package job, whose programs have world.WithTrace.
 //
 //	device, trace := traced.New(inner, traced.Options{})
 //	… use device in the place of inner …

@@ -1,5 +1,5 @@
-// Package traces has sequences of uses of buffers, like those of programs that read and write windows. They compare
-// protocols that move buffers to a card. They have the profiles of reuse of the papers:
+// Package traces has sequences of uses of buffers, like those of programs that read and write windows. Protocols
+// that move buffers to a card are compared by them. They have the profiles of reuse of the papers:
 //
 //   - one buffer that is used all the time;
 //   - many that are used some hundred times;

@@ -1,5 +1,5 @@
-// Package transfer models how bytes get between a program's memory and a card that must know it; it is for those who
-// compare the protocols of papers B, C and E. A [Model] of the card predicts the time of each protocol. A [Chooser]
+// Package transfer models how bytes get between a program's memory and a card that must have registered
+// it; it is for layers that choose among the protocols of papers B, C and E. A [Model] of the card predicts the time of each protocol. A [Chooser]
 // finds the best protocol for a buffer that is used once. [Pieces] cut an operation.
 //
 //	model := transfer.NewModel(&costs, stage)

@@ -51,9 +51,9 @@
 //
 // Without credit, if the peer does not poll the ring, or if it is too long, a message is an eager message: sent by the
 // queue pair into a receive of the peer. All messages of a direction are numbered (4.5). The stamp is the beginning of
-// an eager message. The receiver leaves the ring's next message there until earlier eager messages have been taken. In
-// the other direction nothing has to wait: what was written before an eager message was sent is there when that is
-// received, so the ring is emptied first.
+// an eager message. The receiver leaves the ring's next message there until earlier eager messages have been taken.
+// Conversely nothing has to wait: what was written to the ring before an eager message was sent is there when that is
+// received. So the receiver empties the ring before it takes the eager message.
 //
 // # The polling set
 //
@@ -64,7 +64,7 @@
 // eager message that says that it does not use the ring any more. Until then the ring is still polled.
 //
 // A write wakes no rank. So a rank that is going to sleep first takes all rings out of its set ([Set.LeaveAll]). What a
-// peer writes until it knows that arrives before its eager response, which wakes the rank. The ring is emptied before
+// peer writes before it knows that arrives before its eager response, which wakes the rank. The ring is emptied before
 // that, because messages are numbered. Nor does a ring show that its peer has died: a rank that waits for a peer
 // watches it (verbs.Watcher).
 //

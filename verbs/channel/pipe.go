@@ -82,8 +82,8 @@ func (c *Channel) leavePipe() {
 	}
 }
 
-// sendOnPipe stores a message, head and then body, in the peer's pipe. It sends nothing and returns false if there is
-// no pipe, or the peer does not poll it. So it does if the message is too long, or there is no room. An error is final.
+// sendOnPipe stores a message, head and then body, in the peer's pipe. It returns false and sends nothing
+// if there is no pipe, the peer does not poll it, the message is too long, or there is no room. An error is final.
 func (c *Channel) sendOnPipe(head, body []byte) (sent bool, err error) {
 	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
 	if o == nil || n > o.most || heard&polledBit == 0 {

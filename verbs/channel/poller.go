@@ -53,8 +53,8 @@ type Options struct {
 	// Budget is the time that polling all rings may take, DefaultBudget by default. If it is negative there are no
 	// rings, and all messages are eager messages.
 	Budget time.Duration
-	// Letters is the number of eager messages that a connection may have outstanding in each direction, 8 by default.
-	// MaxMessage is the length of the longest message, the same on all ranks, by default Ring.MaxMessage.
+	// Letters is the number of eager messages that a connection may have outstanding in each direction, 2 to 128, 8 by
+	// default. MaxMessage is the length of the longest message, the same on all ranks, by default Ring.MaxMessage.
 	Letters, MaxMessage int
 	// MaxSends is that of the queue pairs, at least 8, 128 by default.
 	MaxSends int

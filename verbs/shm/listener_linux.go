@@ -227,8 +227,8 @@ func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, 
 	})
 }
 
-// Reject responds to a peer that this device would first have to open only while the device is open. Peers of a closed
-// device see that it is closed.
+// Reject sends the reason to the peer. If this device is closed and not connected to the peer, it does nothing: the peer
+// sees that the device is closed.
 func (r *processRequest) Reject(reason string) {
 	if r.given.Swap(true) || r.to.closed.Load() && !r.to.knows(r.sender) {
 		return

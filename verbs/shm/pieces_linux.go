@@ -12,7 +12,7 @@ import (
 // memory are done in pieces.
 const (
 	// backedPiece is for calls that find new pages. On a virtual machine whose host backs memory only when it is
-	// touched, 2 MiB take 1 to 20 ms.
+	// touched, 2 MiB take mostly 1 ms, and at most 20 ms.
 	backedPiece = hugePageBytes
 	// freedPiece is for calls that free pages or clear them, 64 MiB in 20 ms at most. These calls walk all of a
 	// segment's address space, whether it has pages or not.

@@ -248,9 +248,11 @@ func (q *queuePair) awaitAnswer() {
 
 const maxReason = 512
 
-// notice ends the connection if the other side has. What the peer did before comes first: the peer stores fault after
-// its last head and tail, and left after fault, so all of it is visible once left is. Messages that the peer sent and
-// for which no receive is posted are lost; the peer was not told that they arrived.
+// notice ends the connection if the other side has. What the peer did before comes first. The peer stores fault after
+// its last head and tail, and left after fault. notice loads left (in departed) before fault (in faulted), and takes
+// frames and settles after both. So a load that sees either word also makes the last head and tail visible, and a load
+// that sees left is followed by one that sees fault. Messages of the peer for which no receive is posted are lost; the
+// peer has no completion of them.
 func (q *queuePair) notice() {
 	err := q.departed()
 	status := q.out.faulted()

@@ -1,5 +1,5 @@
-// Package sim is the verbs.Device over a simulated RDMA card in virtual time; package world opens it by itself, and
-// programs import it only for its options. It runs thousands of ranks in one process, on the machine of a [Profile].
+// Package sim is the verbs.Device over a simulated RDMA card in virtual time; it is for programs and tests that run with
+// world.Simulate. It runs thousands of ranks in one process, on the machine of a [Profile].
 // The result is the same whenever the seed is the same.
 //
 //	profile, err := sim.ByName("pcie-2005")

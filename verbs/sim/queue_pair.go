@@ -79,7 +79,8 @@ type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// ready is when its first byte can leave, sent when its last byte left.
+	// ready is the time from which its first byte can leave. sent is the time at which its first byte left in the latest
+	// try.
 	ready, sent time.Duration
 	// carriedOut: the peer has executed a request that returns no data. known is when the requester learns of that, or
 	// could.

@@ -105,8 +105,8 @@ func (s *Simulator) Trace(report func(Event)) {
 	s.trace = report
 }
 
-// Patience sets how long Run lets tasks sleep repeatedly until their limits while nothing else happens; after that it
-// is a deadlock. Zero, the default, means for ever.
+// Patience sets the time after which Run returns a DeadlockError while nothing happens but sleeps that end at their
+// limits. Zero, the default, means for ever.
 func (s *Simulator) Patience(limit time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

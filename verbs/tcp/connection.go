@@ -29,7 +29,8 @@ const (
 )
 
 // connection is one TCP connection. input.go and output.go move it, in both roles of a queue pair: requester
-// (request.go) and responder (respond.go).
+// (request.go) and responder (respond.go). There is one for a queue pair, because several bring nothing: a megabyte takes
+// 123, 139 and 127 us over 1, 2 and 4 sockets.
 type connection struct {
 	device *device
 	// peer names the other side in messages.

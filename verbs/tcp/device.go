@@ -154,7 +154,7 @@ func (d *device) Frames() uint64 { return d.frames.Load() }
 // Heard returns the number of reads that got something and of visits that sent something.
 func (d *device) Heard() uint64 { return d.heardOf.Load() }
 
-// Served returns the number of requests of peers on this side's memory that the peers wait for.
+// Served returns how many requests peers have made of this side's memory whose end they wait for.
 func (d *device) Served() uint64 { return d.served.Load() }
 
 // Pending reports whether output waits for room.
@@ -207,9 +207,9 @@ func (d *device) drive() {
 	d.driving.Unlock()
 }
 
-// longestRide is how long an acknowledgement waits if the device is not polled. The program may be waiting for a
-// message that the peer sends only after it. The timer fires at this interval while messages arrive, so it must be
-// long.
+// longestRide bounds how long an acknowledgement waits if the device is not polled: the program may be waiting for what
+// the peer sends only after it. A shorter time costs throughput, because the timer fires at this interval while messages
+// arrive: 4 ms made a ping-pong 7 % slower.
 const longestRide = 50 * time.Millisecond
 
 // deliverAll sends the acknowledgements that wait to be piggybacked.

@@ -1,5 +1,5 @@
-// Package tcp is the verbs.Device over TCP; package world opens it by itself, and programs import it only for its
-// options. Peers are on this machine or on others.
+// Package tcp is the verbs.Device over TCP; package world opens it by itself. A program imports it to open a device with
+// other options, for world.WithNetwork. Peers are on this machine or on others.
 //
 //	device, err := tcp.Open(tcp.Options{Listen: "10.0.0.7:0", Key: key})
 //	…

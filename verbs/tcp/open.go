@@ -42,7 +42,7 @@ type Options struct {
 	// to give up a dead peer. Zero is 10 seconds.
 	Silence time.Duration
 	// HandshakeLimit bounds the time to make a connection and prove the key. Zero means 5 seconds, or Silence if that
-	// is less.
+	// is less, because a peer that cannot be reached is like one that is silent.
 	HandshakeLimit time.Duration
 	// Logger logs rejected connections: once per minute for each host and kind of failure, with their number. A Logger
 	// that blocks delays nothing else. Nil logs nothing.

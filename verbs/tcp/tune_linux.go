@@ -17,7 +17,8 @@ func tune(fd int, limit time.Duration, reno bool) {
 	}
 }
 
-// within reports whether a connection is within the machine, that is, from an address to itself.
+// within reports whether a connection is within the machine: from an address to itself, because that is how the system
+// connects a machine with itself.
 func within(fd int) bool {
 	near, err := unix.Getsockname(fd)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package perfetto writes what simulated cards and programs do as a file that ui.perfetto.dev and chrome://tracing
-// open: JSON in the Trace Event Format.
+// open: JSON in the Trace Event Format. It is for programs that run with world.Simulate.
 //
 //	trace := perfetto.NewWriter(file)
 //	s.Trace(trace.Event) // s is a *sim.Simulator
