@@ -96,7 +96,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// mixed are operations of which some neighbours are of one shape.
+// mixed are operations of which some neighbors are of one shape.
 func mixed() (all []operation) {
 	put := aggregate.Shape{Kind: aggregate.Put, Size: 5}
 	for _, some := range []struct {

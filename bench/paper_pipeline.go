@@ -60,7 +60,7 @@ func pipelineFigures() []*figure {
 		curves: []curve{cache, caching, pipeline, copied}, measure: bandwidthAt(beffRepetitions),
 	}
 	rings := pingPong
-	rings.name, rings.title, rings.measure = "1b", "b_eff: 8 ranks, each to both neighbours in rings, random ones too", ringBandwidth
+	rings.name, rings.title, rings.measure = "1b", "b_eff: 8 ranks, each to both neighbors in rings, random ones too", ringBandwidth
 	ofBest := func(curve string, theirs float64, source, beyond string) claim {
 		return claim{name: curve + "_of_caching", theirs: theirs, unit: percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "caching", longMessage) }}
 	}
@@ -186,8 +186,8 @@ func inOrder(n int) []int {
 func (s *transferStand) round(ctx context.Context, ring []int, buffers [][]byte) error {
 	at := slices.Index(ring, s.w.Rank())
 	for i, buffer := range buffers {
-		neighbour := ring[(at+2*i-1+len(ring))%len(ring)]
-		if err := s.window.Put(buffer, neighbour, i*len(buffer)); err != nil {
+		neighbor := ring[(at+2*i-1+len(ring))%len(ring)]
+		if err := s.window.Put(buffer, neighbor, i*len(buffer)); err != nil {
 			return err
 		}
 	}

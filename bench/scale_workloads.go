@@ -28,7 +28,7 @@ const (
 func workloads() []*workload {
 	return []*workload{
 		{"fence", "a put of 8 bytes to the next rank, and a fence of all", startFences},
-		{"stencil", fmt.Sprintf("a step of a 2-D stencil on a torus: a put of %d bytes to each of four neighbours, by post, start, complete and wait", haloBytes), startStencil},
+		{"stencil", fmt.Sprintf("a step of a 2-D stencil on a torus: a put of %d bytes to each of four neighbors, by post, start, complete and wait", haloBytes), startStencil},
 		{"hashtable", fmt.Sprintf("look-ups of %d keys, each of another rank's, in one batch", scaleKeys), startTable},
 	}
 }
@@ -61,9 +61,9 @@ func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx conte
 	if err != nil {
 		return nil, nil, err
 	}
-	neighbours := torus(w.Rank(), w.Size())
+	neighbors := torus(w.Rank(), w.Size())
 	var others []int
-	for _, n := range neighbours {
+	for _, n := range neighbors {
 		if n != w.Rank() && !slices.Contains(others, n) {
 			others = append(others, n)
 		}
@@ -80,7 +80,7 @@ func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx conte
 		if err := win.Start(ctx, group); err != nil {
 			return err
 		}
-		for i, n := range neighbours {
+		for i, n := range neighbors {
 			if n == w.Rank() {
 				continue
 			}

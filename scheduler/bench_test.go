@@ -31,9 +31,9 @@ func TestNothingIsAllocated(t *testing.T) {
 }
 
 // BenchmarkPlan plans 1000 puts of 8 bytes, to places far from each other and to
-// neighbouring ones.
+// neighboring ones.
 func BenchmarkPlan(b *testing.B) {
-	for _, places := range []struct{ name, script string }{{"scattered", "1000*p8"}, {"neighbours", "p8 999*+p8"}} {
+	for _, places := range []struct{ name, script string }{{"scattered", "1000*p8"}, {"neighbors", "p8 999*+p8"}} {
 		b.Run(places.name, func(b *testing.B) {
 			operations := queued(b, places.script).Operations
 			p := planner(scheduler.All, true)

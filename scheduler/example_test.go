@@ -37,7 +37,7 @@ func ExampleLearner() {
 	// operations wait: false
 }
 
-// An epoch of two small puts to neighbouring places, a large put, a large get and a small
+// An epoch of two small puts to neighboring places, a large put, a large get and a small
 // one, and the plan for it.
 func Example() {
 	planner := scheduler.NewPlanner(scheduler.Conditions{

@@ -29,7 +29,7 @@ func TestPlan(t *testing.T) {
 		{"a notification is behind what was before it", scheduler.All, "p8 n p9000 g8 n n g8 p8", "[0 1 3] 2 [4 5 6 7]"},
 		{"a notification in order", without(scheduler.GetsFirst), "p8 n p9000 n", "[0 1] 2 [3]"},
 
-		{"neighbouring puts go as one", scheduler.All, "p8 +p8 +p16 g8 p8 +p8", "[3 0-2 4-5]"},
+		{"neighboring puts go as one", scheduler.All, "p8 +p8 +p16 g8 p8 +p8", "[3 0-2 4-5]"},
 		{"so do those to one place", scheduler.All, "p8 =p8 p16 =p8 p8 =p16", "[0-1 2-3 4-5]"},
 		{"and those that overlap", scheduler.All, "p16 ~p16 ~p4 +p40 +p8", "[0-4]"},
 		{"but not through a gap, or backwards", scheduler.All, "p8 p8 +p8 p8", "[0 1-2 3]"},

@@ -210,7 +210,7 @@ func (p *planned) getsFirst(part []scheduler.Step) bool {
 	return true
 }
 
-// random is a queue under random conditions, with neighbouring puts.
+// random is a queue under random conditions, with neighboring puts.
 func random(r *rand.Rand) *planned {
 	pick := func(most time.Duration) time.Duration { return time.Duration(r.Int64N(int64(most))) }
 	p := &planned{

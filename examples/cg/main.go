@@ -35,7 +35,7 @@ func newKernel() *kernel.Kernel {
 which elements were gathered, of rank 0, how many iterations there were, and by how much an element is off at most.`,
 		Flags: func(f *kernel.Flags) {
 			f.Number(&j.size, "n", 2, 1<<30, "the matrix has `n` rows")
-			f.Number(&j.bands, "bands", 1, 64, "an element has `n` neighbours, and is one of as many")
+			f.Number(&j.bands, "bands", 1, 64, "an element has `n` neighbors, and is one of as many")
 			f.Number(&j.most, "iterations", 1, 1<<30, "make `n` iterations at most")
 			f.Number(&j.digits, "digits", 1, 13, "stop when the residual is so small by `n` digits")
 		},
@@ -82,20 +82,20 @@ type system struct {
 	direction *globalarray.Array[float64]
 	elements  []float64
 	indices   []int
-	// neighbours are the indices in elements of the neighbors of each row, width of them a row.
-	neighbours []int32
-	gathering  float64
+	// neighbors are the indices in elements of the neighbors of each row, width of them a row.
+	neighbors []int32
+	gathering float64
 }
 
 // newSystem determines which elements this rank's rows need.
 func newSystem(j *job, r *kernel.Rank, direction *globalarray.Array[float64]) *system {
 	own := len(direction.Part())
-	s := &system{rank: r, width: 2 * j.bands, direction: direction, neighbours: make([]int32, 0, 2*j.bands*own)}
+	s := &system{rank: r, width: 2 * j.bands, direction: direction, neighbors: make([]int32, 0, 2*j.bands*own)}
 	first := direction.Index(r.Rank(), 0)
 	steps, places := j.steps(), make(map[int]int32)
 	find := func(index int) {
 		if index >= first && index < first+own {
-			s.neighbours = append(s.neighbours, int32(index-first))
+			s.neighbors = append(s.neighbors, int32(index-first))
 			return
 		}
 		place, known := places[index]
@@ -104,7 +104,7 @@ func newSystem(j *job, r *kernel.Rank, direction *globalarray.Array[float64]) *s
 			places[index] = place
 			s.indices = append(s.indices, index)
 		}
-		s.neighbours = append(s.neighbours, place)
+		s.neighbors = append(s.neighbors, place)
 	}
 	for i := first; i < first+own; i++ {
 		for _, step := range steps {
@@ -131,7 +131,7 @@ func (s *system) multiply(ctx context.Context, product, vector []float64) error 
 	diagonal := float64(s.width + 1)
 	for i := range product {
 		sum := diagonal * s.elements[i]
-		for _, place := range s.neighbours[i*s.width:][:s.width] {
+		for _, place := range s.neighbors[i*s.width:][:s.width] {
 			sum -= s.elements[place]
 		}
 		product[i] = sum

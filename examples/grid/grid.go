@@ -77,8 +77,8 @@ const (
 // nobody stands for a missing neighbor.
 const nobody = -1
 
-// A neighbour has an edge of this block as its border.
-type neighbour struct {
+// A neighbor has an edge of this block as its border.
+type neighbor struct {
 	rank int
 	// edge is the part of this rank's memory that is put, border its place at the neighbor.
 	edge, border strip
@@ -93,12 +93,12 @@ type Field struct {
 	// element in the whole array. Width is the width of the border.
 	Rows, Columns, Top, Left, Width int
 
-	win        *window.Window[float64]
-	by         Sync
-	stride     int
-	neighbours [directions]neighbour
-	group      window.Group
-	packed     []float64
+	win       *window.Window[float64]
+	by        Sync
+	stride    int
+	neighbors [directions]neighbor
+	group     window.Group
+	packed    []float64
 	// turn selects one of the two zones of a direction.
 	turn int
 }
@@ -134,7 +134,7 @@ func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync)
 	row, column := w.Rank()/wide, w.Rank()%wide
 	var ranks []int
 	for direction := range directions {
-		n := &f.neighbours[direction]
+		n := &f.neighbors[direction]
 		n.rank = nobody
 		r, c := row+[...]int{-1, 1, 0, 0}[direction], column+[...]int{0, 0, -1, 1}[direction]
 		if r < 0 || r >= high || c < 0 || c >= wide {
@@ -229,8 +229,8 @@ func (f *Field) Exchange(ctx context.Context) error {
 // put puts all edges.
 func (f *Field) put() error {
 	memory := f.win.Local()
-	for i := range f.neighbours {
-		n := &f.neighbours[i]
+	for i := range f.neighbors {
+		n := &f.neighbors[i]
 		if n.rank == nobody {
 			continue
 		}
@@ -275,8 +275,8 @@ func (f *Field) byNotification(ctx context.Context) error {
 	memory := f.win.Local()
 	turn := f.turn
 	f.turn ^= 1
-	for direction := range f.neighbours {
-		n := &f.neighbours[direction]
+	for direction := range f.neighbors {
+		n := &f.neighbors[direction]
 		if n.rank == nobody {
 			continue
 		}
@@ -292,8 +292,8 @@ func (f *Field) byNotification(ctx context.Context) error {
 			return err
 		}
 	}
-	for direction := range f.neighbours {
-		n := &f.neighbours[direction]
+	for direction := range f.neighbors {
+		n := &f.neighbors[direction]
 		if n.rank == nobody {
 			continue
 		}
@@ -327,7 +327,7 @@ func (f *Field) Close() error {
 
 // Flag defines the flag -sync.
 func Flag(flags *flag.FlagSet, by *Sync) {
-	flags.Func("sync", fmt.Sprintf("the `way` in which neighbours synchronize: %s (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
+	flags.Func("sync", fmt.Sprintf("the `way` in which neighbors synchronize: %s (default %v)", strings.Join(Ways(), ", "), *by), func(name string) (err error) {
 		*by, err = Parse(name)
 		return err
 	})
