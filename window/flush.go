@@ -71,7 +71,7 @@ func (w *untyped) RFlush(target int) (Request, error) {
 }
 
 // awaitFlush is Wait for a request of RFlush.
-func (r Request) awaitFlush(ctx context.Context) error {
+func (r Request) awaitFlush(ctx context.Context, call string) error {
 	d := r.deferred
 	for how := departed; r.late != nil; {
 		var err error
@@ -88,14 +88,14 @@ func (r Request) awaitFlush(ctx context.Context) error {
 			err = d.askFlush(ctx, r.late)
 		}
 		if err != nil {
-			return r.flushed("Request.Wait", err)
+			return r.flushed(call, err)
 		}
 	}
-	return r.flushed("Request.Wait", d.link.Reach(ctx, r.mark, d.core.number))
+	return r.flushed(call, d.link.Reach(ctx, r.mark, d.core.number))
 }
 
 // lookFlush is look for a request of RFlush.
-func (r Request) lookFlush() (done bool, how departure, err error) {
+func (r Request) lookFlush(call string) (done bool, how departure, err error) {
 	d := r.deferred
 	if how = departed; r.late != nil {
 		r.mark, how, err = d.beginFlush(noWait, r.before, r.late)
@@ -107,7 +107,7 @@ func (r Request) lookFlush() (done bool, how departure, err error) {
 	}
 	switch {
 	case done || err != nil && !ours(err, context.Canceled):
-		return done, how, r.flushed("Request.Test", err)
+		return done, how, r.flushed(call, err)
 	case err != nil:
 		how = unasked
 	}
@@ -118,10 +118,10 @@ func (r Request) lookFlush() (done bool, how departure, err error) {
 func (r Request) flushed(call string, err error) error {
 	c, target := r.deferred.core, r.deferred.link.Rank()
 	if err != nil {
-		return c.blame("window."+call, target, err)
+		return c.blame(call, target, err)
 	}
 	r.deferred.learn()
-	return c.completedOf(call, target, true, r.generation)
+	return c.completedOf(unqualified(call), target, true, r.generation)
 }
 
 // flushTarget completes the operations on a target that may be reached over a link: at the target if there is set,

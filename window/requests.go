@@ -5,120 +5,216 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/world"
 )
 
-// WaitAll waits until all requests are complete, and returns the errors of those that failed, joined. If ctx ends first its error is among
-// them, and some requests may be incomplete: they can be waited for again. Requests may belong to several windows of this rank.
+// WaitAll waits until all requests are complete. It returns the errors of those that failed, joined. An error concerns the
+// buffers of its own request only. If ctx ends first, the error wraps that of ctx, and the requests can be waited for
+// again. The requests are of windows of one rank, in its World and the teams of that.
 func WaitAll(ctx context.Context, requests ...Request) error {
-	p, err := newPending(ctx, "WaitAll", requests)
-	if err != nil {
+	if err := checkTogether(ctx, "WaitAll", requests); err != nil {
 		return err
 	}
+	first := slices.IndexFunc(requests, func(r Request) bool { return r.deferred != nil })
+	if first < 0 {
+		return nil
+	}
+	const call = "window.WaitAll"
+	w := requests[first].deferred.core.world
+	defer w.EndSpan("WaitAll", w.BeginSpan())
+	depart(ctx, call, requests)
 	var failed []error
-	for i, err := range p.ended() {
-		if i < 0 || err != nil {
+	for i := range requests {
+		if requests[i].deferred == nil {
+			continue
+		}
+		if err := requests[i].await(ctx, call); err != nil {
 			failed = append(failed, err)
+			if ctx.Err() != nil && interrupted(ctx, err) {
+				break
+			}
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// WaitAny waits until one of the requests is complete, and returns the index of the first one that is, with its error. If ctx ends
-// first it returns -1 and an error that wraps that of ctx. At least one request is needed. To wait for one after the other,
-// use [Completed].
+// WaitAny waits until a request is complete, and returns its index and its error. If several are complete, it returns the
+// lowest index. The index is -1 if the call itself fails: ctx has ended, an argument is wrong, or the process is out of
+// file descriptors (verbs.ErrShortage). The requests are of windows of one rank, in its World and the teams of that. At
+// least one request is needed. To handle each request once, use [Completed].
 func WaitAny(ctx context.Context, requests ...Request) (int, error) {
-	p, err := newPending(ctx, "WaitAny", requests)
-	if err != nil {
+	if err := checkTogether(ctx, "WaitAny", requests); err != nil {
 		return -1, err
 	}
 	if len(requests) == 0 {
 		return -1, fmt.Errorf("window: WaitAny: %w: no requests", ErrArgument)
 	}
-	for i, err := range p.ended() {
-		return i, err
+	p := pending{call: "window.WaitAny", requests: requests}
+	return p.next(ctx)
+}
+
+// Completed yields the index and the error of each request once, as requests complete. Requests that are found complete at
+// the same time come in the order of their indices. If the call itself fails, as that of [WaitAny] may, it yields -1 and
+// the error and ends. After a verbs.ErrShortage the request is unfinished, and can be waited for again. A loop may end
+// early.
+func Completed(ctx context.Context, requests ...Request) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		if err := checkTogether(ctx, "Completed", requests); err != nil {
+			yield(-1, err)
+			return
+		}
+		p := pending{call: "window.Completed", requests: requests, over: make([]bool, len(requests))}
+		p.completed(ctx, yield)
+	}
+}
+
+// completed is a function of its own because its name is that of the call in the stack: the compiler may copy the closure of
+// Completed into the program.
+func (p *pending) completed(ctx context.Context, yield func(int, error) bool) {
+	begin(p.call, p.requests)
+	for range p.requests {
+		i, err := p.next(ctx)
+		if i >= 0 {
+			p.over[i], p.from = true, i+1
+		}
+		if !yield(i, err) || i < 0 {
+			return
+		}
+	}
+}
+
+// checkTogether returns an error if one wait cannot see the progress of all requests.
+func checkTogether(ctx context.Context, call string, requests []Request) error {
+	if err := checkContext(ctx, call); err != nil {
+		return err
+	}
+	var last *core
+	for i := range requests {
+		d := requests[i].deferred
+		if d == nil || d.core == last {
+			continue
+		}
+		if last != nil && !last.world.Accompanies(d.core.world) {
+			return fmt.Errorf("window: %s: %w: requests of different ranks, or of Worlds that Dial or Shrink made; wait for those of each by themselves", call, ErrArgument)
+		}
+		last = d.core
+	}
+	return nil
+}
+
+// pending are requests that a call waits for. over marks those that it has returned, nil if none.
+type pending struct {
+	call     string
+	requests []Request
+	over     []bool
+	// from is the index at which look begins: so Completed tests each request about once a round.
+	from int
+	// closed is a World that a wait has found closed, nil if none. Its windows are closed, or about to be.
+	closed *job.World
+}
+
+func (p *pending) left(i int) bool { return p.over == nil || !p.over[i] }
+
+// begin sends the operations of the windows of requests, as a call that blocks must: see beginReading.
+func begin(call string, requests []Request) {
+	var last *core
+	for i := range requests {
+		d := requests[i].deferred
+		if d == nil || d.core == last {
+			continue
+		}
+		if last = d.core; last.beginReading(noWait, call) == nil {
+			last.endReading()
+		}
+	}
+}
+
+// look returns the first request left that is complete or has failed, or -1.
+func (p *pending) look() (int, error) {
+	for k := range p.requests {
+		i := (p.from + k) % len(p.requests)
+		if !p.left(i) {
+			continue
+		}
+		done, err := p.requests[i].test(p.call)
+		if !done && err == nil && p.closed != nil && p.requests[i].deferred.core.world == p.closed {
+			err = errtext.Errorf("%s: %w", errtext.Call("window", p.call), ErrClosed)
+		}
+		if done || err != nil {
+			return i, err
+		}
 	}
 	return -1, nil
 }
 
-// Completed yields the index of each request once, in the order in which they complete, with its error. If ctx ends first, or the arguments are
-// wrong, it yields -1 and that error at last.
-func Completed(ctx context.Context, requests ...Request) iter.Seq2[int, error] {
-	p, err := newPending(ctx, "Completed", requests)
-	if err != nil {
-		return func(yield func(int, error) bool) { yield(-1, err) }
+// next waits for one of the requests left. Its wait ends with it: the caller of Completed may compute, or make other
+// calls, before the next one.
+func (p *pending) next(ctx context.Context) (int, error) {
+	if i, err := p.look(); i >= 0 {
+		return i, err
 	}
-	return p.ended()
+	begin(p.call, p.requests)
+	w := p.open()
+	defer w.EndSpan(unqualified(p.call), w.BeginSpan())
+	wait := w.NewWaiter()
+	defer wait.Finish()
+	for {
+		switch err := wait.Pause(ctx); {
+		case errors.Is(err, world.ErrClosed):
+			p.closed = w
+		case err != nil:
+			return -1, errtext.Errorf("%s: %w", errtext.Call("window", p.call), err)
+		}
+		if i, err := p.look(); i >= 0 {
+			return i, err
+		}
+	}
 }
 
-// pending are requests that a call waits for.
-type pending struct {
-	ctx      context.Context
-	call     string
-	requests []Request
-	// world is that of the first request that is not complete, nil if none has one. Its waits see the progress of all.
-	world *job.World
+// open returns the World of a request left, or nil if none has one.
+func (p *pending) open() *job.World {
+	for i := range p.requests {
+		if d := p.requests[i].deferred; d != nil && p.left(i) {
+			return d.core.world
+		}
+	}
+	return nil
 }
 
-func newPending(ctx context.Context, call string, requests []Request) (*pending, error) {
-	if err := checkContext(ctx, call); err != nil {
-		return nil, err
+// depart returns when the operations of all requests have been sent. An operation that waits for a lock or a post must
+// not wait for the completion of another besides: the target of that may wait for it. Errors are those of the waits for
+// the requests, which follow.
+func depart(ctx context.Context, call string, requests []Request) {
+	d := stays(call, requests)
+	if d == nil {
+		return
 	}
-	p := &pending{ctx: ctx, call: call, requests: requests}
-	for _, r := range requests {
-		switch {
-		case r.deferred == nil:
-		case p.world == nil:
-			p.world = r.deferred.core.world
-		case !p.world.Accompanies(r.deferred.core.world):
-			return nil, fmt.Errorf("window: %s: %w: requests of windows of different jobs; wait for those of each job by themselves", call, ErrArgument)
-		}
+	begin(call, requests)
+	wait := d.core.world.NewWaiter()
+	defer wait.Finish()
+	for stays(call, requests) != nil && wait.Pause(ctx) == nil {
 	}
-	return p, nil
 }
 
-// ended yields the requests as they end, and -1 with the error of the context if that ends first.
-//
-// Each round tests every request that is left. The first round has the queues of all targets sent, so that their operations
-// are on their way at the same time.
-func (p *pending) ended() iter.Seq2[int, error] {
-	return func(yield func(int, error) bool) {
-		left := len(p.requests)
-		var few [64]bool
-		over := few[:min(left, len(few))]
-		if left > len(few) {
-			over = make([]bool, left)
+// stays sends what may leave, and returns a queue from which something may leave later, or nil if there is none.
+func stays(call string, requests []Request) (first *deferred) {
+	var last *deferred
+	for i := range requests {
+		d := requests[i].deferred
+		if d == nil || d == last {
+			continue
 		}
-		round := func() (more bool) {
-			for i, r := range p.requests {
-				if over[i] {
-					continue
-				}
-				if done, err := r.Test(); done || err != nil {
-					over[i] = true
-					if left--; !yield(i, err) {
-						return false
-					}
-				}
-			}
-			return left > 0
-		}
-		if !round() {
-			return
-		}
-		defer p.world.EndSpan(p.call, p.world.BeginSpan())
-		wait := p.world.NewWaiter()
-		defer wait.Finish()
-		for {
-			if err := wait.Pause(p.ctx); err != nil {
-				yield(-1, errtext.Errorf("window: %s: %w", p.call, err))
-				return
-			}
-			if !round() {
-				return
-			}
+		last = d
+		left, err := d.begin(noWait, scheduler.Nothing)
+		d.link.Post()
+		if first == nil && (left && err == nil || ours(err, context.Canceled)) && requests[i].lost(call, staying) == nil {
+			first = d
 		}
 	}
+	return first
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"log"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -17,7 +21,6 @@ import (
 // Requests on all other ranks are waited for together: all of them, any of them, and one after the other.
 var requestsTogether = registerShared("requests together", []int{3}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
-	// More requests than WaitAll has places for at hand.
 	const each = 40
 	win := allocate[int64](s, n*each)
 	fill(win.Local(), me)
@@ -135,51 +138,267 @@ func TestRequestsCutShort(t *testing.T) {
 // A request of a rank that fails is one of the errors, and the others complete.
 func TestRequestsOfTheDead(t *testing.T) {
 	died := errors.New("enough")
+	var failure, alive error
+	var reached, done bool
 	err := world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int64](ctx, w, 1)
 		if err != nil {
 			return err
 		}
-		if w.Rank() == 2 {
-			if err := win.Lock(ctx, window.Exclusive, 2); err != nil {
-				return err
-			}
-			if err := win.Flush(ctx, 2); err != nil {
-				return err
-			}
+		origin, err := win.Group(0)
+		if err == nil && w.Rank() == 1 {
+			err = win.Post(ctx, origin)
 		}
-		if err := w.Barrier(ctx); err != nil {
+		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
 			return err
 		}
-		if w.Rank() == 2 {
+		switch w.Rank() {
+		case 1:
+			return win.Wait(ctx)
+		case 2:
 			return died
 		}
-		if w.Rank() == 0 {
-			if err := errors.Join(win.Lock(ctx, window.Shared, 1), win.Lock(ctx, window.Shared, 2)); err != nil {
-				return err
-			}
-			into := make([]int64, 2)
-			lives, err := win.RGet(into[:1], 1, 0)
-			if err != nil {
-				return err
-			}
-			dies, err := win.RGet(into[1:], 2, 0)
-			var failed *world.PeerError
-			if err == nil {
-				err = window.WaitAll(ctx, dies, lives)
-			}
-			if !errors.As(err, &failed) || failed.Rank != 2 {
-				return fmt.Errorf("another error: %w", err)
-			}
-			if done, err := lives.Test(); !done || err != nil {
-				return fmt.Errorf("the request of a living rank: %t, %w", done, err)
-			}
+		targets, err := win.Group(1, 2)
+		if err := errors.Join(err, win.Start(ctx, targets)); err != nil {
+			return err
 		}
+		into := make([]int64, 2)
+		lives, err := win.RGet(into[:1], 1, 0)
+		if err != nil {
+			return err
+		}
+		dies, err := win.RGet(into[1:], 2, 0)
+		if err != nil {
+			return err
+		}
+		reached, failure = true, window.WaitAll(ctx, dies, lives)
+		done, alive = lives.Test()
+		_ = win.Complete(ctx)
 		return nil
 	}, world.WithDevice("tcp"))
 	require.ErrorIs(t, err, died)
-	require.NotContains(t, err.Error(), "another error")
-	require.NotContains(t, err.Error(), "living rank")
+	require.True(t, reached)
+	var failed *world.PeerError
+	require.ErrorAs(t, failure, &failed)
+	require.Equal(t, 2, failed.Rank)
+	require.NotContains(t, failure.Error(), "Request.Test")
+	require.NoError(t, alive)
+	require.True(t, done)
+}
+
+// A call that waits for a request sends the operations on other ranks, too: here rank 1 posts only when rank 2 has what rank 0
+// has put there.
+var waitsForRequest = map[string]func(ctx context.Context, get, put window.Request) error{
+	"WaitAll":        func(ctx context.Context, get, _ window.Request) error { return window.WaitAll(ctx, get) },
+	"WaitAll of two": func(ctx context.Context, get, put window.Request) error { return window.WaitAll(ctx, get, put) },
+	"WaitAny": func(ctx context.Context, get, _ window.Request) error {
+		_, err := window.WaitAny(ctx, get)
+		return err
+	},
+	"Completed": func(ctx context.Context, get, _ window.Request) (err error) {
+		for _, failed := range window.Completed(ctx, get) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	},
+}
+
+func TestRequestsSend(t *testing.T) {
+	for name, wait := range waitsForRequest {
+		t.Run(name, func(t *testing.T) {
+			seen, waits := make(chan struct{}), make(chan struct{})
+			require.NoError(t, world.Run(t.Context(), 3, scripted(func(s *script) {
+				win := allocate[int64](s, 1)
+				origins := groupOf(s, win, 0)
+				// For the second request to stay until WaitAll waits, rank 2 posts as late as that.
+				late := name == "WaitAll of two"
+				if s.World.Rank() == 2 && !late {
+					s.OK(win.Post(s.Ctx, origins))
+				}
+				s.OK(s.World.Barrier(s.Ctx))
+				switch s.World.Rank() {
+				case 0:
+					s.OK(win.Start(s.Ctx, groupOf(s, win, 1, 2)))
+					put, err := win.RPut([]int64{7}, 2, 0)
+					s.OK(err)
+					get, err := win.RGet(make([]int64, 1), 1, 0)
+					s.OK(err)
+					close(waits)
+					s.OK(wait(s.Ctx, get, put))
+					s.OK(win.Complete(s.Ctx))
+				case 1:
+					await.Closed(t, "the Put", seen)
+					s.OK(win.Post(s.Ctx, origins))
+					s.OK(win.Wait(s.Ctx))
+				case 2:
+					if late {
+						await.Closed(t, "the wait", waits)
+						s.OK(await.UntilParked(s.Ctx, "window.WaitAll", 1))
+						s.OK(win.Post(s.Ctx, origins))
+					}
+					s.Await("the Put", func() bool { return win.Sync() == nil && atomic.LoadInt64(&win.Local()[0]) == 7 })
+					close(seen)
+					s.OK(win.Wait(s.Ctx))
+				}
+				s.OK(win.Close())
+			}), world.WithDevice("tcp")))
+		})
+	}
+}
+
+// A loop over Completed may compute for longer than a wait may last.
+func TestCompletedComputes(t *testing.T) {
+	s := simtest.New(t, "ndr-2024", 1)
+	require.NoError(t, world.Simulate(t.Context(), s, 3, scripted(func(s *script) {
+		win := allocate[int64](s, 1)
+		if s.World.Rank() == 1 {
+			s.OK(win.LockNow(s.Ctx, window.Exclusive, 1))
+		}
+		s.OK(s.World.Barrier(s.Ctx))
+		switch s.World.Rank() {
+		case 0:
+			s.OK(win.Lock(s.Ctx, window.Shared, 1))
+			get, err := win.RGet(make([]int64, 1), 1, 0)
+			s.OK(err)
+			for _, err := range window.Completed(s.Ctx, get) {
+				s.OK(err)
+				s.World.Compute(5 * time.Second)
+			}
+			s.OK(win.Unlock(s.Ctx, 1))
+		case 1:
+			s.World.Compute(20 * time.Millisecond)
+			s.OK(win.Unlock(s.Ctx, 1))
+		}
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.Close())
+	}), world.WithStartTimeout(time.Second)))
+}
+
+// A request of a World that is closed does not end the wait for those of others.
+func TestCompletedOfTeams(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
+		team, err := s.World.Split(s.Ctx, 0, 0)
+		s.OK(err)
+		closing, err := window.Allocate[int64](s.Ctx, team, 1)
+		s.OK(err)
+		open := allocate[int64](s, 1)
+		open.Local()[0] = 7
+		if s.World.Rank() == 1 {
+			s.OK(closing.LockNow(s.Ctx, window.Exclusive, 1))
+			s.OK(open.LockNow(s.Ctx, window.Exclusive, 1))
+		}
+		s.OK(s.World.Barrier(s.Ctx))
+		into := make([]int64, 2)
+		var lost window.Request
+		if s.World.Rank() == 0 {
+			s.OK(closing.Lock(s.Ctx, window.Shared, 1))
+			lost, err = closing.RGet(into[:1], 1, 0)
+			s.OK(err)
+		}
+		_ = team.Close()
+		if s.World.Rank() == 1 {
+			s.OK(await.UntilParked(s.Ctx, "window.(*pending).completed", 1))
+			s.OK(open.Unlock(s.Ctx, 1))
+			s.OK(s.World.Barrier(s.Ctx))
+			return
+		}
+		s.OK(open.Lock(s.Ctx, window.Shared, 1))
+		kept, err := open.RGet(into[1:], 1, 0)
+		s.OK(err)
+		var got []int
+		for i, err := range window.Completed(s.Ctx, lost, kept) {
+			got = append(got, i)
+			s.Check((err == nil) == (i == 1), "request %d: %v", i, err)
+		}
+		s.Check(slices.Equal(got, []int{0, 1}) && into[1] == 7, "yields %v, read %v", got, into)
+		s.OK(open.Unlock(s.Ctx, 1))
+		s.OK(s.World.Barrier(s.Ctx))
+	}), world.WithDevice("tcp")))
+}
+
+// Before Completed yields a request it has sent the operations of all.
+func TestCompletedSendsAll(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 3, scripted(func(s *script) {
+		win := allocate[int64](s, 1)
+		s.OK(win.LockAll(s.Ctx))
+		s.OK(s.World.Barrier(s.Ctx))
+		if s.World.Rank() == 0 {
+			into := make([]int64, 3)
+			var gets []window.Request
+			for rank := range into {
+				get, err := win.RGet(into[rank:rank+1], rank, 0)
+				s.OK(err)
+				gets = append(gets, get)
+			}
+			sent := func() uint64 {
+				stats := win.Stats()
+				return uint64(stats.Direct.Operations() + stats.Packed.Operations())
+			}
+			before := sent()
+			for _, err := range window.Completed(s.Ctx, gets...) {
+				s.OK(err)
+				s.Check(sent() == before+2, "%d of 2 operations are sent", sent()-before)
+			}
+		}
+		s.OK(s.World.Barrier(s.Ctx))
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
+	}), world.WithDevice("tcp")))
+}
+
+// Waiting for complete requests allocates nothing.
+func TestWaitAllAllocates(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
+		win := allocate[int64](s, 2)
+		s.OK(win.LockAll(s.Ctx))
+		into := make([]int64, 2)
+		s.Check(testing.AllocsPerRun(100, func() {
+			first, err := win.RGet(into[:1], 0, 0)
+			s.OK(err)
+			second, err := win.RGet(into[1:], 0, 1)
+			s.OK(err)
+			s.OK(window.WaitAll(s.Ctx, first, second))
+		}) == 0, "WaitAll allocates")
+		s.OK(win.UnlockAll(s.Ctx))
+		s.OK(win.Close())
+	})))
+}
+
+// WaitAll takes no longer than a loop of Wait.
+func BenchmarkWaitAll(b *testing.B) {
+	const n = 1000
+	for name, wait := range map[string]func(ctx context.Context, all []window.Request) error{
+		"WaitAll": func(ctx context.Context, all []window.Request) error { return window.WaitAll(ctx, all...) },
+		"Wait": func(ctx context.Context, all []window.Request) (err error) {
+			for _, r := range all {
+				err = errors.Join(err, r.Wait(ctx))
+			}
+			return err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			require.NoError(b, world.Run(b.Context(), 2, scripted(func(s *script) {
+				win := allocate[int64](s, n)
+				s.OK(win.LockAll(s.Ctx, window.NoCheck))
+				s.OK(s.World.Barrier(s.Ctx))
+				if s.World.Rank() == 0 {
+					into, all := make([]int64, n), make([]window.Request, n)
+					b.ReportAllocs()
+					for b.Loop() {
+						for i := range all {
+							r, err := win.RGet(into[i:i+1], 1, i)
+							s.OK(err)
+							all[i] = r
+						}
+						s.OK(wait(s.Ctx, all))
+					}
+				}
+				s.OK(s.World.Barrier(s.Ctx))
+				s.OK(win.UnlockAll(s.Ctx))
+				s.OK(win.Close())
+			}), world.WithDevice("tcp")))
+		})
+	}
 }
 
 // Wrong arguments.

@@ -60,11 +60,17 @@ func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
-	d := r.deferred
-	defer d.core.world.EndSpan("Request.Wait", d.core.world.BeginSpan())
+	w := r.deferred.core.world
+	defer w.EndSpan("Request.Wait", w.BeginSpan())
+	return r.await(ctx, "window.Request.Wait")
+}
+
+// await is Wait of a request that has a queue, as part of a call.
+func (r Request) await(ctx context.Context, call string) error {
 	if r.flush {
-		return r.awaitFlush(ctx)
+		return r.awaitFlush(ctx, call)
 	}
+	d := r.deferred
 	for {
 		mark, how, err := d.sent(ctx, r.before)
 		switch {
@@ -89,21 +95,24 @@ func (r Request) Wait(ctx context.Context) error {
 
 // Test reports whether Wait would return at once. It makes progress, but does not yield to other goroutines. If the
 // operation can never complete, Test returns an error.
-func (r Request) Test() (bool, error) {
+func (r Request) Test() (bool, error) { return r.test("window.Request.Test") }
+
+// test is Test as part of a call.
+func (r Request) test(call string) (bool, error) {
 	if r.deferred == nil {
 		return true, nil
 	}
-	done, how, err := r.look()
+	done, how, err := r.look(call)
 	if done || err != nil {
 		return done, err
 	}
-	lost := r.lost(how)
+	lost := r.lost(call, how)
 	if lost == nil {
 		return false, nil
 	}
 	// What the target did before it failed or left counts. It has arrived, and Poll takes it.
 	r.deferred.core.world.Poll()
-	done, further, err := r.look()
+	done, further, err := r.look(call)
 	if done || err != nil || further != how {
 		return done, err
 	}
@@ -112,9 +121,9 @@ func (r Request) Test() (bool, error) {
 
 // look reports whether the request is complete, and otherwise how far it has come. how is unasked if there was no room
 // to send it.
-func (r Request) look() (done bool, how departure, err error) {
+func (r Request) look(call string) (done bool, how departure, err error) {
 	if r.flush {
-		return r.lookFlush()
+		return r.lookFlush(call)
 	}
 	d := r.deferred
 	mark, how, err := d.sent(noWait, r.before)
@@ -134,8 +143,7 @@ func (r Request) look() (done bool, how departure, err error) {
 // lost returns why the request can never complete, or nil while it may. It cannot complete if the window is closed, or
 // if its target serves no more. An operation that has not departed cannot complete, either, if the target has closed
 // the window, or has left without its post.
-func (r Request) lost(how departure) error {
-	const call = "window.Request.Test"
+func (r Request) lost(call string, how departure) error {
 	d, c, target := r.deferred, r.deferred.core, r.deferred.link.Rank()
 	c.readers.Add(1)
 	defer c.endReading()

@@ -169,10 +169,14 @@ func exportedName(function string) (name string, own bool) {
 		if !ok {
 			continue
 		}
+		if rest == "(*pending).completed" {
+			// The iterator runs after Completed has returned.
+			return one.name + ".Completed", true
+		}
 		parts := strings.Split(strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(rest), ".")
 		last := parts[len(parts)-1]
 		if len(parts) > 2 || parts[0] == "Waiter" || !unicode.IsUpper(rune(last[0])) || strings.Contains(last, "-") {
-			// Of a closure, too, the caller has a frame of its own.
+			// Below another closure its caller has a frame of its own.
 			return "", true
 		}
 		if len(parts) == 2 && unicode.IsUpper(rune(parts[0][0])) && parts[0] != "World" && parts[0] != "Window" {
