@@ -166,14 +166,17 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 }
 
 // opened records a call that has opened an epoch, of one target, or -1 if it has no target of its own.
-func (c *core) opened(call string, target int) {
+func (c *core) opened(call string, target int) { c.openedAs(call, call, target) }
+
+// openedAs is opened for a call whose epoch package epoch knows by another.
+func (c *core) openedAs(opening, call string, target int) {
 	if c.watch == nil || c.watch.debug == nil {
 		return
 	}
 	d, by := c.watch.debug, caller{rank: c.rank, call: call, site: here()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.openers[epoch.Opening{Call: call, Target: target}] = by
+	d.openers[epoch.Opening{Call: opening, Target: target}] = by
 }
 
 // whoOpened returns the calls that have opened the open epochs. The caller holds the mutex of epochs.

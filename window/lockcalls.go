@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
@@ -26,8 +27,9 @@ const (
 //
 // If target shares no memory with this rank, Lock may return before this rank holds the lock, as in MPI. The lock
 // request travels with the first operations of the epoch, which are always done under the lock. The lock is held when
-// the first Flush or [Request.Wait] of the epoch has returned. The next Lock or LockAll of this rank acquires it first:
-// locks are acquired in the order of the calls.
+// the first Flush of the epoch has returned, or Wait of a request of an operation with elements. The next Lock, LockNow or
+// LockAll of this rank on a window of the same World acquires it first: locks of the windows of one World are acquired in
+// the order of the calls.
 //
 // An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
 // the epoch, use [Window.LockNow].
@@ -35,8 +37,9 @@ func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "Lock", kind, target, false)
 }
 
-// LockNow is [Window.Lock] that returns when this rank holds the lock. If target shares no memory with this rank,
-// LockNow takes at least a round trip.
+// LockNow opens the epoch of [Window.Lock], and returns when this rank holds the lock. If ctx ends first, no epoch is open
+// and the request is withdrawn. If target shares no memory with this rank, LockNow takes at least a round trip; Lock takes
+// none by itself.
 func (w *untyped) LockNow(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "LockNow", kind, target, true)
 }
@@ -62,6 +65,10 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 	err := c.epochs.BeginLock(kind, target)
 	c.mu.Unlock()
 	if err != nil {
+		var illegal *epoch.CallError
+		if errors.As(err, &illegal) {
+			illegal.Call = name + strings.TrimPrefix(illegal.Call, "Lock")
+		}
 		return errtext.Errorf("window: %w", err)
 	}
 	// The text is a constant: the path of Lock does not allocate.
@@ -92,7 +99,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 		return err
 	}
 	c.epochs.EndLock(target)
-	c.opened(name, target)
+	c.openedAs("Lock", name, target)
 	return nil
 }
 
