@@ -18,11 +18,12 @@ import (
 //   - by the cards over links, and by the processor's atomic instructions on memory that is mapped,
 //     where the cards are coherent with them.
 
-// CardAtomics has the network cards carry out the accumulate family by their own atomics, where all
-// ranks have cards with some, and else as without it. It spares the target's processor, but is not
-// always sooner: each element crosses the wire by itself, and none rides with a lock. It promises
-// that the accumulate family is of int64 and uint64 elements only, any number of them at once, by
-// Sum, NoOp and CompareAndSwap; others are refused with ErrHint, on every device.
+// CardAtomics has network cards execute the accumulate family by their atomics, if the cards of all ranks have atomics.
+// Otherwise it has no effect but the promise. It saves processor time of the target. It may be slower: each element is a
+// request of its own, and none travels with a lock.
+//
+// CardAtomics promises that operations of the accumulate family have elements of int64 or uint64 and are Sum, NoOp or
+// CompareAndSwap. They may have any number of elements. Others are rejected with an [ErrHint], on every device.
 func CardAtomics() Option {
 	return func(s *settings) error { s.cardAtomics = true; return nil }
 }

@@ -17,7 +17,8 @@
 //   - Fence closes one epoch and opens the next, on all ranks. With NoSucceed it opens none.
 //   - Start…Complete at the origins and Post…Wait (or Test) at the targets, for named groups of ranks.
 //   - Lock…Unlock of one target, shared or exclusive, and LockAll…UnlockAll: the target's program takes no part. Flush
-//     completes operations within the epoch. RFlush does so for several targets side by side.
+//     completes operations within the epoch. RFlush does so for several targets side by side. LockNow returns when the
+//     lock is held.
 //
 // Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order. An element that
 // is put to must not be accessed otherwise in the same epoch. Elements may be accumulated to by any ranks, through the accumulate family.
@@ -25,23 +26,28 @@
 // # Completion
 //
 //	after                       holds
-//	Fence, Unlock, Flush        operations are complete at the target, visible to every rank
+//	Fence, Unlock, UnlockAll,   operations are complete at the target, visible to every rank
+//	Flush, FlushAll
 //	Wait of RFlush's request    operations before the RFlush are complete at the target
+//	Wait of another request     the buffers of its operation belong to the program again, its result is valid
 //	Complete, FlushLocal        origin buffers belong to the program again, results are valid
 //	Wait                        all operations of the exposure are in window memory
 //
-// A buffer passed to an operation belongs to the library until then. A call that returns an error has completed nothing: buffers may
-// still be read and written. After the error of a context they belong to the program once the call, made again, succeeds. After any
-// other error the program must not use them again. The target may be the own rank everywhere. Zero-length operations are legal and free.
+// WaitAll, WaitAny and Completed wait for several requests.
+//
+// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has completed
+// nothing: the buffers belong to the program once the call, made again, succeeds. After a *world.RejectionError all other operations
+// are complete. After any other error the program must not use the buffers again. An error of WaitAll or Completed concerns only the
+// buffers of the requests that failed. The target may be the own rank everywhere. Zero-length operations are legal and free.
 //
 // # Blocking and failure
 //
 // Calls that may block take a context. They look at it only once they have to block. A call that returns the context's error has not
-// completed and may be made again: Fence, Complete, Wait, Unlock, Allocate, Create and Attach continue; Start, Lock and LockAll have opened
-// nothing. UnlockAll ends the epoch whatever becomes of the context.
+// completed and may be made again: Fence, Complete, Wait, Unlock, CloseContext, Allocate, Create and Attach continue; Start, Lock,
+// LockNow and LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
 //
-// Operations take no context. Post looks at its context only before the exposure begins. Where a rank over a network accepts no more messages they wait for room, at most for the time of
-// world.WithPeerTimeout. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post
+// Operations take no context. Post looks at its context only before the exposure begins. An operation or a Post waits for room if
+// its target over a network accepts no more messages, at most for the time of world.WithPeerTimeout. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post
 // of the target, because Lock and Start do not wait for it over a network. Calls that need a new connection return
 // verbs.ErrShortage when the process is out of file descriptors, and may be made again. Post, UnlockAll, an Unlock that holds its lock,
 // and an operation that has partly left wait for a descriptor.

@@ -9,10 +9,9 @@ import (
 	"github.com/onesided/rma/internal/prefetch"
 )
 
-// AccumulateEach combines origin[i] into the element of target's window at displacements[i], in the order of
-// i: as many Accumulates of one element as there are displacements, which may come several times. It takes
-// about half as long as those, because what has to be checked is checked once for all. None is carried out if a
-// displacement is out of range; behind any other error some may have been.
+// AccumulateEach combines origin[i] into the element of target's window at displacements[i], in the order of i. It is as
+// many Accumulates of one element, with one check for all, and is faster. A displacement may occur several times. If a
+// displacement is out of range, no element is combined. After any other error some elements may have been.
 func (w *Window[T]) AccumulateEach(op Op, origin []T, target int, displacements []int) error {
 	if len(origin) != len(displacements) {
 		return fmt.Errorf("window: %s: %w: %s for %s; there must be as many", callEach, ErrArgument, errtext.Count(len(displacements), "displacement"), errtext.Count(len(origin), "element"))

@@ -27,7 +27,7 @@ var (
 	// errDescription means that a rank has described an impossible part.
 	errDescription = errors.New("impossible part of a window")
 	// ErrAttached means that a window which was attached to does not have the call: see [Attach].
-	ErrAttached = errors.New("a window that was attached to has locks only, for operations on rank 0 between them: Lock, LockAll, Flush, Unlock, UnlockAll")
+	ErrAttached = errors.New("a window that was attached to has only locks, and operations on rank 0 under them")
 	// ErrServed means that a window is served to clients and cannot be closed.
 	ErrServed = errors.New("the window is served: end Serve first")
 	// ErrReadOnly means that a client may only read the window: the call would write to it or lock it exclusively.
@@ -44,17 +44,19 @@ var (
 	ErrMismatch = world.ErrMismatch
 )
 
-// Errors of calls that do not fit the epochs that are open. They are those of package epoch. After one, nothing has changed.
+// Errors of calls that do not fit the epochs that are open. They are those of package epoch. A call that returns
+// one has changed nothing, except Close with ErrNotPosted, after which the window is closed.
 var (
 	// ErrNoEpoch means that an operation has no access epoch to its target.
 	ErrNoEpoch = epoch.ErrNoEpoch
 	// ErrEpochOpen means that the call would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = epoch.ErrEpochOpen
-	// ErrBusy means that another goroutine is opening or closing the epoch.
+	// ErrBusy means that the epoch is being opened or closed: by another goroutine, or by an Unlock whose context ended.
 	ErrBusy = epoch.ErrBusy
 	// ErrNotStarted means that Complete has no Start.
 	ErrNotStarted = epoch.ErrNotStarted
-	// ErrNotPosted means that Wait or Test has no Post, or that no Post has matched a Start.
+	// ErrNotPosted means that Wait or Test has no Post. Close returns it if a target of the last Start closed the window
+	// without its Post.
 	ErrNotPosted = epoch.ErrNotPosted
 	// ErrNotLocked means that Unlock or a flush has no Lock, or UnlockAll no LockAll.
 	ErrNotLocked = epoch.ErrNotLocked
@@ -62,7 +64,8 @@ var (
 	ErrClosed = epoch.ErrClosed
 	// ErrGroup means that a group has a rank that does not exist or is named twice.
 	ErrGroup = epoch.ErrGroup
-	// ErrAssert means that assertions do not exist, or that the call does not take them.
+	// ErrAssert means that assertions do not exist, that the call does not take them, or that they differ from those of
+	// the Fence that is continued.
 	ErrAssert = epoch.ErrAssert
 	// ErrLockKind means that a lock is neither Shared nor Exclusive.
 	ErrLockKind = epoch.ErrLockKind
@@ -70,7 +73,7 @@ var (
 
 type parted struct{}
 
-func (parted) Error() string        { return "has closed the window after a failure" }
+func (parted) Error() string        { return "has closed the window after a failure or a mismatch" }
 func (parted) Is(target error) bool { return target == world.ErrLeft }
 
 // An OpError reports an operation that was not carried out. If the call was wrong, no data has moved. If the target has
