@@ -35,7 +35,7 @@ func WithAddress(text string) Option { return job.WithAddress(text) }
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks recognize each other over a network. Without this option the
 // environment variable RMA_KEY_FILE names a file with the key. Without either rank 0 makes a key, which the
-// exchange of the launcher, or that of [New], distributes.
+// exchange of the launcher, or that of [New], distributes. The key is copied. A nil key is as none; one of another length is an [ErrArgument].
 //
 // All ranks of a job need the same key. If one has another key, or only some have one, Init under a launcher and New return an
 // ErrMismatch. At RMA_ROOT, where each rank needs a key, a rank with another one cannot join.
@@ -48,7 +48,7 @@ func WithKey(key []byte) Option { return job.WithKey(key) }
 func WithoutKey() Option { return job.WithoutKey() }
 
 // WithTLS encrypts everything between ranks that share no memory, by TLS 1.3 or later. Each rank is client and server: the configuration needs
-// a certificate, and what the certificates of others are verified with.
+// a certificate, and what the certificates of others are verified with. A nil configuration is an [ErrArgument].
 func WithTLS(config *tls.Config) Option { return job.WithTLS(config) }
 
 // WithStartTimeout sets how long Init and New wait for other ranks to start, and how long Close waits for the reader of a

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/bootstrap/address"
+	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
@@ -42,6 +45,8 @@ type Settings struct {
 	address string
 	listen  []netip.Addr
 	tls     *tls.Config
+	// noTLS: WithTLS has no configuration.
+	noTLS   bool
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
@@ -263,13 +268,19 @@ func WithHost(name string) Option { return func(s *Settings) { s.host = name } }
 func WithAddress(text string) Option { return func(s *Settings) { s.address = text } }
 
 // WithKey is that of package world.
-func WithKey(key []byte) Option { return func(s *Settings) { s.key = key } }
+func WithKey(key []byte) Option {
+	// A program may overwrite its own, while a Listener still needs it.
+	key = bytes.Clone(key)
+	return func(s *Settings) { s.key = key }
+}
 
 // WithoutKey is that of package world.
 func WithoutKey() Option { return func(s *Settings) { s.keyless = true } }
 
 // WithTLS is that of package world.
-func WithTLS(config *tls.Config) Option { return func(s *Settings) { s.tls = config } }
+func WithTLS(config *tls.Config) Option {
+	return func(s *Settings) { s.tls, s.noTLS = config, config == nil }
+}
 
 const defaultLongestSleep = 200 * time.Millisecond
 
@@ -308,7 +319,21 @@ func newSettings(options []Option) (Settings, error) {
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: start timeout %v (WithStartTimeout) and peer timeout %v (WithPeerTimeout) must be more than 0", ErrArgument, s.patience, s.silence)
 	}
+	if err := checkKey(s.key); err != nil {
+		return s, err
+	}
+	if s.noTLS {
+		return s, fmt.Errorf("%w: nil configuration (WithTLS); without WithTLS nothing is encrypted", ErrArgument)
+	}
 	return s, s.findAddress()
+}
+
+// checkKey checks a key of WithKey. None at all is legal; an empty one would let every process connect.
+func checkKey(key []byte) error {
+	if n := len(key); key != nil && (n < proof.MinKey || n > proof.MaxKey) {
+		return fmt.Errorf("%w: a key of %s (WithKey), allowed are %d to %d", ErrArgument, errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
+	}
+	return nil
 }
 
 // findAddress finds the address that the user wants. A wrong one is an error also where

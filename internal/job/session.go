@@ -449,9 +449,6 @@ func sessionSettings(options []Option, accepts bool) (s Settings, key []byte, er
 	default:
 		key = s.key
 	}
-	if n := len(key); n < proof.MinKey || n > proof.MaxKey {
-		return s, nil, fmt.Errorf("%w: a key of %s (WithKey), allowed are %d to %d", ErrArgument, errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
-	}
 	s.unshared = true
 	return s, key, s.line().Check(accepts)
 }
