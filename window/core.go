@@ -61,7 +61,7 @@ func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (
 	}
 	c.tallies.marked = make([]uint64, c.size)
 	c.server = newServer(c)
-	stopForgetting, stopBreaking := w.OnFailureAtOnce(c.forget), w.OnFailure(c.server.failed)
+	stopForgetting, stopBreaking := w.OnFailureAtOnce(c.forget), w.OnFailure(func(e *job.PeerError) { c.server.failed(e.Rank) })
 	c.stopListening = func() { stopForgetting(); stopBreaking() }
 	c.stopWaitingForEnd = w.OnClose(c.abandon)
 	return c, nil

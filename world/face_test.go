@@ -76,7 +76,34 @@ func TestOthers(t *testing.T) {
 	}))
 }
 
-// Failures are known in the order in which they are told, each as the error of its rank.
+// Failures that several goroutines notice at once are told in the order of Failures.
+func TestFailuresInOrder(t *testing.T) {
+	const size = 16
+	fault := errors.New("enough")
+	for range 100 {
+		err := world.Run(t.Context(), size, func(ctx context.Context, w *world.World) error {
+			if w.Rank() != 0 {
+				return errors.Join(w.Barrier(ctx), fault)
+			}
+			heard := make(chan *world.PeerError, size)
+			defer w.OnFailure(func(err *world.PeerError) { heard <- err })()
+			// It may already fail of the first rank that has ended.
+			_ = w.Barrier(ctx)
+			var told []*world.PeerError
+			for range size - 1 {
+				told = append(told, <-heard)
+			}
+			if !slices.Equal(told, w.Failures()) {
+				return errors.New("told in another order")
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, fault)
+		require.NotContains(t, err.Error(), "told in another order")
+	}
+}
+
+// A failure is told as the error of its rank.
 func TestFailures(t *testing.T) {
 	fault := errors.New("enough")
 	err := world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {

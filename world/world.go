@@ -143,12 +143,7 @@ func (w *World) Failures() []*PeerError { return w.inner().Failures() }
 // stop. In virtual time, where a rank is one task, f runs within a call of the rank that waits; there it may
 // neither wait nor issue operations.
 func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
-	j := w.inner()
-	return j.OnFailure(func(rank int) {
-		if err, ok := j.Failure(rank).(*PeerError); ok {
-			f(err)
-		}
-	})
+	return w.inner().OnFailure(f)
 }
 
 // Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv".

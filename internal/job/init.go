@@ -161,7 +161,7 @@ func initialize(ctx context.Context, m manager, s Settings) (*World, error) {
 	}
 	w.finalize = m.FinalizeContext
 	if d, ok := m.(interface{ Dismiss(rank int) }); ok {
-		stop, end := w.OnFailure(d.Dismiss), w.end
+		stop, end := w.OnFailure(func(e *PeerError) { d.Dismiss(e.Rank) }), w.end
 		w.end = func() { stop(); end() }
 	}
 	if b, ok := m.(interface {

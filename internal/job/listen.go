@@ -6,12 +6,22 @@ import (
 )
 
 // OnFailure is that of package world.
-func (w *World) OnFailure(f func(rank int)) (stop func()) {
-	q := &bulletin{f: f}
+func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
+	if f == nil {
+		return func() {}
+	}
+	q := new(bulletin)
 	if w.virtual() {
 		q.errands = &w.errands
 	}
-	unlisten := w.roster.listen(q.add)
+	var told int
+	// Two failures at a time may add to q in either order.
+	q.f = func(int) {
+		if e := w.roster.next(&told); e != nil {
+			f(e)
+		}
+	}
+	unlisten := w.roster.listen(&told, q.add)
 	return func() {
 		unlisten()
 		q.end()

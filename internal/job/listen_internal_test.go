@@ -17,7 +17,7 @@ func TestListenerUsesTheWorld(t *testing.T) {
 			return <-heard
 		}
 		shrunk := make(chan error)
-		defer w.OnFailure(func(rank int) {
+		defer w.OnFailure(func(*PeerError) {
 			w.KeepProgress()
 			small, err := w.Shrink(ctx)
 			if err == nil && small.Size() != 1 {
@@ -43,7 +43,7 @@ func TestListenersHearInOrder(t *testing.T) {
 	const size = 50
 	w := &World{endpoint: new(endpoint), roster: newRoster(size)}
 	heard := make(chan int, size)
-	stop := w.OnFailure(func(rank int) { heard <- rank })
+	stop := w.OnFailure(func(e *PeerError) { heard <- e.Rank })
 	for rank := range size - 1 {
 		w.roster.fail(rank, errors.New("gone"))
 	}

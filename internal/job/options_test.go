@@ -17,9 +17,12 @@ func TestKeyIsCopied(t *testing.T) {
 	given := bytes.Clone(key)
 	l, ends := listening(t, world.WithKey(given))
 	clear(given)
-	_, err := world.Dial(t.Context(), l.Addr().String(), world.WithKey(given))
+	w, err := world.Dial(t.Context(), l.Addr().String(), world.WithKey(given))
+	if err == nil {
+		_ = w.Close()
+	}
 	require.ErrorIs(t, err, proof.ErrKey)
-	w, err := world.Dial(t.Context(), l.Addr().String(), world.WithKey(key))
+	w, err = world.Dial(t.Context(), l.Addr().String(), world.WithKey(key))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	require.NoError(t, <-ends)

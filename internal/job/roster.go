@@ -200,8 +200,26 @@ func (r *roster) callees(relays bool) listeners {
 	return slices.Concat(r.relay, r.heard)
 }
 
-// listen has f told of failures until the function that it returns is called.
-func (r *roster) listen(f func(rank int)) (stop func()) { return r.add(&r.heard, f) }
+// listen has f called with the rank of each failure that is recorded from now on, until stop is called. told is set to the number of
+// failures so far, for next.
+func (r *roster) listen(told *int, f func(rank int)) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*told = len(r.order)
+	r.heard = append(r.heard, &f)
+	return func() { r.remove(&r.heard, &f) }
+}
+
+// next returns the first failure after those that told counts, and counts it; nil if there is none.
+func (r *roster) next(told *int) *PeerError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if *told == len(r.order) {
+		return nil
+	}
+	*told++
+	return r.order[*told-1]
+}
 
 // relayTo has f called with the rank of each failure, to tell other ranks of it, until the function that it returns is called.
 func (r *roster) relayTo(f func(rank int)) (stop func()) { return r.add(&r.relay, f) }
@@ -214,11 +232,13 @@ func (r *roster) add(to *listeners, f func(rank int)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*to = append(*to, &f)
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		*to = slices.DeleteFunc(*to, func(other *func(int)) bool { return other == &f })
-	}
+	return func() { r.remove(to, &f) }
+}
+
+func (r *roster) remove(from *listeners, f *func(rank int)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*from = slices.DeleteFunc(*from, func(other *func(int)) bool { return other == f })
 }
 
 // Failure is nil, or the *PeerError of a rank that has failed, which counts among Failures then.
