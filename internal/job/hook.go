@@ -37,17 +37,3 @@ func (w *World) Debugs() bool { return w.settings.debug }
 
 // Hook is that of WithHook, nil if there is none.
 func (w *World) Hook() func(*Event) { return w.settings.hook }
-
-// hookSpan tells the hook of calls that end, beside whoever else is told.
-func (w *World) hookSpan() {
-	hook, traced := w.settings.hook, w.span
-	if hook == nil {
-		return
-	}
-	w.span = func(name string, begun, ended time.Duration) {
-		if traced != nil {
-			traced(name, begun, ended)
-		}
-		hook(&Event{Call: name, Begun: begun, Ended: ended})
-	}
-}

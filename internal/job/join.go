@@ -174,7 +174,6 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s Settings) (w
 
 // begin completes the World by what is known of the job.
 func (w *World) begin(j *job) error {
-	w.hookSpan()
 	w.job, w.hosts, w.toll, w.linked = j, j.hosts, j.toll(), j.linked()
 	if err := w.reachable(); err != nil {
 		return err

@@ -384,7 +384,7 @@ func (o *origins) moveKept(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	}
 	whole := memory
 	defer func() { o.count(protocol, len(whole)-len(memory)) }()
-	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
+	defer o.world.endStep(protocol.String(), o.world.BeginSpan())
 	pieces := m.Cut(protocol, write, len(memory))
 	for len(memory) > 0 {
 		next, _ := pieces.Next(o.cut(memory))
@@ -419,7 +419,7 @@ func (o *origins) moveOnce(ctx context.Context, l *Link, opcode verbs.Opcode, me
 	}
 	protocol := chooser.Best(len(memory))
 	o.count(protocol, len(memory))
-	defer o.world.EndSpan(protocol.String(), o.world.BeginSpan())
+	defer o.world.endStep(protocol.String(), o.world.BeginSpan())
 	switch protocol {
 	case transfer.Register, transfer.Pipeline:
 		return l.registered(ctx, opcode, memory, protocol, remote, offset)

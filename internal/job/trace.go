@@ -112,17 +112,30 @@ func (w *World) Span(name string, from, until time.Duration) {
 	}
 }
 
-// BeginSpan is Now where there is a trace, for EndSpan. Without one both cost next to nothing.
+// BeginSpan is Now where there is a trace or a hook, for EndSpan. Without either both cost next to nothing.
 func (w *World) BeginSpan() time.Duration {
-	if w.span == nil {
+	if w.span == nil && w.settings.hook == nil {
 		return 0
 	}
 	return w.Now()
 }
 
-// EndSpan adds what the caller, a layer above, has done since BeginSpan.
+// EndSpan tells the trace and the hook of a call of the program that BeginSpan has begun.
 func (w *World) EndSpan(name string, begun time.Duration) {
+	hook := w.settings.hook
+	if w.span == nil && hook == nil {
+		return
+	}
+	ended := w.Now()
+	w.Span(name, begun, ended)
+	if hook != nil {
+		hook(&Event{Call: name, Begun: begun, Ended: ended})
+	}
+}
+
+// endStep tells the trace of a part of a call that BeginSpan has begun.
+func (w *World) endStep(name string, begun time.Duration) {
 	if w.span != nil {
-		w.span(name, begun, w.Now())
+		w.Span(name, begun, w.Now())
 	}
 }
