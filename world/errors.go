@@ -8,11 +8,11 @@ var (
 	ErrArgument = job.ErrArgument
 	// ErrMismatch means that ranks disagree on a collective call or its arguments.
 	ErrMismatch = job.ErrMismatch
-	// ErrBusy means that another goroutine of this rank is in a collective.
+	// ErrBusy means that another goroutine of this rank is in a collective. It is not window.ErrBusy, which concerns an epoch.
 	ErrBusy = job.ErrBusy
 	// ErrUnfinished means that a collective whose context ended must be called again before another one.
 	ErrUnfinished = job.ErrUnfinished
-	// ErrClosed means that this World, or this Listener, is closed.
+	// ErrClosed means that this World is closed. It is not window.ErrClosed, which calls of a closed window return.
 	ErrClosed = job.ErrClosed
 	// ErrLeft means that a rank closed its World, or ended in order, while others needed a call of it, or that it called
 	// [World.Shrink] in place of that call.
@@ -21,14 +21,15 @@ var (
 	ErrExcluded = job.ErrExcluded
 	// ErrInitialized means that Init was called while the World of an earlier Init was open, or in a rank of Run, Main or Simulate.
 	ErrInitialized = job.ErrInitialized
-	// ErrEnvironment means that environment variables are contradictory, incomplete or wrong.
+	// ErrEnvironment means that environment variables, or the options in their place (WithDevice, WithAddress, WithTrace), are
+	// contradictory, incomplete or wrong.
 	ErrEnvironment = job.ErrEnvironment
-	// ErrDeadlock means that in virtual time all ranks have waited for longer than anything takes. The error says
+	// ErrDeadlock means that in virtual time all ranks have waited for the time of [WithStartTimeout]. The error says
 	// which call each rank is in and which rank it waits for, for up to 32 ranks.
 	ErrDeadlock = job.ErrDeadlock
 	// ErrNoCollectives means that a collective was called on the World of a session.
 	ErrNoCollectives = job.ErrNoCollectives
-	// ErrEvicted means that the server ended the session of this client; the error says why.
+	// ErrEvicted means that the server has evicted this client; the error says why.
 	ErrEvicted = job.ErrEvicted
 )
 
@@ -41,10 +42,10 @@ var (
 // It unwraps to Cause.
 type PeerError = job.PeerError
 
-// A RankError means that a rank of Run failed. It has these fields:
+// A RankError means that a rank of Run, Main or Simulate failed. It has these fields:
 //
 //	Rank  int
-//	Cause error // the error that the body returned
+//	Cause error // the error or panic of the body, or the error of Close
 //
 // It unwraps to Cause.
 type RankError = job.RankError

@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -141,4 +142,84 @@ func TestVirtual(t *testing.T) {
 	s, err := sim.New(profile, 1)
 	require.NoError(t, err)
 	require.NoError(t, world.Simulate(t.Context(), s, 1, is(true)))
+}
+
+// A hook gets the calls of the program only, not its spans, nor the parts of calls that a trace shows.
+func TestHookOfCalls(t *testing.T) {
+	profile, err := sim.ByName(sim.Profiles()[0])
+	require.NoError(t, err)
+	s, err := sim.New(profile, 1)
+	require.NoError(t, err)
+	var calls []string
+	hook := world.WithHook(func(e *world.Event) { calls = append(calls, e.Call) })
+	require.NoError(t, world.Simulate(t.Context(), s, 2, func(ctx context.Context, w *world.World) error {
+		const size = 2 << 20
+		win, err := window.Allocate[byte](ctx, w, size)
+		if err != nil {
+			return err
+		}
+		w.Span("mine", 1, 2)
+		err = win.Fence(ctx)
+		if err == nil && w.Rank() == 0 {
+			err = win.Put(make([]byte, size), 1, 0)
+		}
+		return errors.Join(err, win.Fence(ctx, window.NoSucceed), w.Barrier(ctx), win.Close())
+	}, hook))
+	slices.Sort(calls)
+	require.Equal(t, []string{"AllGather", "Barrier", "Fence", "Put"}, slices.Compact(calls))
+}
+
+// A rank that a World does not have is no panic, before and after a failure.
+func TestNoRank(t *testing.T) {
+	fault := errors.New("enough")
+	err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+		team, err := w.Split(ctx, 0, 0)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 1 {
+			return fault
+		}
+		look := func() error {
+			for _, of := range []*world.World{w, team} {
+				for _, rank := range []int{-1, 2} {
+					if of.InJob(rank) != -1 || of.Route(rank) != "" || of.Mapped(rank) || !errors.Is(of.Err(rank), world.ErrArgument) {
+						return errors.New("it has this rank")
+					}
+				}
+			}
+			return nil
+		}
+		early := look()
+		failed := make(chan *world.PeerError, 1)
+		defer w.OnFailure(func(err *world.PeerError) { failed <- err })()
+		if len(w.Failures()) == 0 {
+			<-failed
+		}
+		return errors.Join(early, look())
+	})
+	require.ErrorIs(t, err, fault)
+	require.NotContains(t, err.Error(), "it has this rank")
+}
+
+// What programs read of the errors, whose types are in package job.
+var (
+	_ = struct {
+		Rank  int
+		Op    string
+		Cause error
+	}(world.PeerError{})
+	_ = struct {
+		Rank  int
+		Cause error
+	}(world.RankError{})
+	_ = struct {
+		Rank int
+		Text string
+	}(world.RejectionError{})
+)
+
+// Stats has every count of package job.
+func TestStatsAreComplete(t *testing.T) {
+	require.Equal(t, reflect.TypeFor[job.Stats]().NumField(), reflect.TypeFor[world.Stats]().NumField())
 }

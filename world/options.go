@@ -51,13 +51,13 @@ func WithoutKey() Option { return job.WithoutKey() }
 // a certificate, and what the certificates of others are verified with. A nil configuration is an [ErrArgument].
 func WithTLS(config *tls.Config) Option { return job.WithTLS(config) }
 
-// WithStartTimeout sets how long Init and New wait for other ranks to start, and how long Close waits for the reader of a
+// WithStartTimeout sets how long Init and New wait for other ranks to start, how long [Dial] tries to begin a session, and how long Close waits for the reader of a
 // pipe that RMA_STATS names. In virtual time it is how long all ranks of Simulate may wait at once. The default is 60 s.
 func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 
-// WithPeerTimeout sets how long a rank on another host may be silent before it counts as failed; so may the rank that serves
-// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress, as while it is stopped, counts for at
-// most a fifth of d. A process of this host does not fail by silence, but it has this time, and at least 10 s, to let this rank map its memory.
+// WithPeerTimeout sets how long a rank on another host, or the rank that serves the exchange at RMA_ROOT, may be silent before it
+// counts as failed. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress,
+// as while it is stopped, counts for at most a fifth of d. A process of this host does not fail by silence, but it has this time, and at least 10 s, to let this rank map its memory.
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
 // WithStall sets after how long a waiting call logs a warning, once ([WithLogger]): it names the ranks that the call waits for, by
@@ -69,9 +69,9 @@ func WithStall(d time.Duration) Option { return job.WithStall(d) }
 // else is logged. Nil disables logging.
 func WithLogger(logger *slog.Logger) Option { return job.WithLogger(logger) }
 
-// WithStats has windows also count operations on mapped memory, for window.Stats. Such an operation takes some 25 ns longer then.
+// WithStats has windows also count operations on mapped memory, for window.Stats. Such an operation takes longer then.
 //
-// Without this option the environment variable RMA_STATS decides. It names a file to which each rank appends a table of
+// The environment variable RMA_STATS has windows count, too. It names a file to which each rank appends a table of
 // what it did when its World is closed; "-" is standard error. The file is created for this user alone (mode 0600); an existing file keeps its mode. A
 // symbolic link, a file with several names and a file of another user are refused. A
 // named pipe must have a reader when the ranks begin. Each rank keeps it open until it has written its table.
@@ -90,13 +90,15 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 // WithDebug has windows look for misuse that otherwise goes unnoticed, or makes contents wrong now and then:
 // conflicting operations of one epoch on the same elements, memory that is used before an operation on it is
 // complete, epochs that are open when the World is closed. The call that reveals the misuse returns a *window.MisuseError with both
-// places in the program. Each operation costs some microseconds and some memory. Without this
+// places in the program. Each operation costs time and memory. Without this
 // option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
-// WithHook calls a function after every operation on windows of this rank, and after every call that waits for others, in the
-// goroutine that made it. The function must not use the World. The Event belongs to it while it runs. An operation on mapped memory takes
-// some 110 ns longer then, mostly to read the clock.
+// WithHook calls a function after every operation on windows of this rank, after every call of a window that synchronizes (Fence, Start,
+// Complete, Post, Wait, Lock, Unlock, the flushes and the waits for requests and notifications), and after every collective but Shrink and
+// Close. Allocate and Create of windows are reported as the AllGathers within them. The function runs in the goroutine that made the
+// call. Several goroutines may call it at once; with Run and Main those of all ranks. It must not use the World. The Event belongs
+// to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
 func WithHook(hook func(*Event)) Option {
 	if hook == nil {
 		return job.WithHook(nil)

@@ -11,7 +11,7 @@ import (
 // World of a rank is closed when its body returns. The context of bodies ends when ctx does.
 //
 // A rank whose body returns an error, or panics, has failed. Run returns a *[RankError] for each rank that failed by itself,
-// joined. Failures that only followed from those, which are *[PeerError]s, are left out.
+// joined. Failures that only followed from those, which are *[PeerError]s, are left out unless there is no other.
 //
 // A launcher does not change what Run does: each process makes n ranks of its own, and Run logs a warning. See [Main]. [Init]
 // is an error in a body, and with the context of a body that has not returned, because its rank has a World already.

@@ -9,7 +9,10 @@ import (
 
 // A Listener accepts sessions of processes that were started at other times, by other users: see [Dial]. window.Serve
 // serves windows to them. Its methods may be called from any goroutine.
-type Listener struct{ l *job.Listener }
+type Listener struct {
+	_ noCopy
+	l *job.Listener
+}
 
 func (l *Listener) inner() *job.Listener {
 	if l == nil {
@@ -32,7 +35,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{l}, nil
+	return &Listener{l: l}, nil
 }
 
 // Addr returns the address at which the Listener listens.
@@ -51,8 +54,9 @@ func (l *Listener) Close() error { return l.inner().Close() }
 // device is chosen as for ranks on different hosts: RDMA cards if both have one, else TCP.
 //
 // Dial does not wait for a server that is not listening: it returns an error at once, or after a few seconds where the network
-// does not answer. It calls again a server that has no time for it. A server that ends the session
-// says why: Dial, or the calls that need rank 0, then return an [ErrEvicted].
+// does not answer. It calls again a server that has no time for it, until ctx ends or the time of [WithStartTimeout] is over. A server
+// that evicts the client says why: Dial, or the calls that need rank 0, then return an [ErrEvicted]. When it stops serving, calls return
+// an [ErrLeft].
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	j, err := job.Dial(ctx, address, ofJob(options)...)
 	return of(j), err

@@ -2,9 +2,11 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
 )
 
@@ -21,7 +23,16 @@ import (
 //
 // A World comes from [Run], [Main], [Init], [New], [Simulate], [Dial], Split or Shrink. The zero World has no methods that
 // may be called.
-type World struct{ j *job.World }
+type World struct {
+	_ noCopy
+	j *job.World
+}
+
+// noCopy makes go vet report copies, which would not be the same World as their original: vet treats a type with Lock and Unlock as a lock.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // faceKey is the key under which a job.World keeps its World.
 type faceKey struct{}
@@ -31,7 +42,7 @@ func of(j *job.World) *World {
 	if j == nil {
 		return nil
 	}
-	return j.Attached(faceKey{}, func() any { return &World{j} }).(*World)
+	return j.Attached(faceKey{}, func() any { return &World{j: j} }).(*World)
 }
 
 // inner returns the job.World of a World: nil for nil, and one that no call takes for a World that a program has made.
@@ -75,8 +86,15 @@ func (w *World) Others() iter.Seq[int] {
 	}
 }
 
-// InJob returns the number in the job of a rank of this World. The two differ in a team.
-func (w *World) InJob(rank int) int { return w.inner().InJob(rank) }
+// InJob returns the number in the job of a rank of this World, and -1 for one that this World does not have. The two differ in a team.
+func (w *World) InJob(rank int) int {
+	if !w.has(rank) {
+		return -1
+	}
+	return w.inner().InJob(rank)
+}
+
+func (w *World) has(rank int) bool { return rank >= 0 && rank < w.Size() }
 
 // Barrier returns when every rank has called it. Whatever a rank did before its call is visible to all ranks afterwards.
 func (w *World) Barrier(ctx context.Context) error { return w.inner().Barrier(ctx) }
@@ -129,11 +147,17 @@ func (w *World) Close() error { return w.inner().Close() }
 func (w *World) CloseContext(ctx context.Context) error { return w.inner().CloseContext(ctx) }
 
 // Err returns nil, or the *[PeerError] of a rank that has failed. A rank that has left has not failed: it serves others until they
-// have left, too.
-func (w *World) Err(rank int) error { return w.inner().Failure(rank) }
+// have left, too. In a session (see [Dial]) the server counts as failed when it has ended the session; the cause is an [ErrLeft] or an
+// [ErrEvicted]. A rank that this World does not have is an [ErrArgument].
+func (w *World) Err(rank int) error {
+	if !w.has(rank) {
+		return fmt.Errorf("world: Err: %w: rank %d, %s", ErrArgument, rank, errtext.Allowed(w.Size()-1))
+	}
+	return w.inner().Failure(rank)
+}
 
 // Failures returns the failures so far, in the order in which this rank learned of them. As far as this rank knows, the first one
-// caused the others. Failures returns nil, at the cost of one load, while no rank has failed.
+// caused the others. They must not be changed. Failures returns nil, at the cost of one load, while no rank has failed.
 func (w *World) Failures() []*PeerError { return w.inner().Failures() }
 
 // OnFailure calls f with each failure from now on, in the order of Failures, until stop is called. Failures that are known already are
@@ -146,11 +170,16 @@ func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	return w.inner().OnFailure(f)
 }
 
-// Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv".
-func (w *World) Route(rank int) string { return w.inner().Route(rank) }
+// Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv". It is "" for a rank that this World does not have.
+func (w *World) Route(rank int) string {
+	if !w.has(rank) {
+		return ""
+	}
+	return w.inner().Route(rank)
+}
 
-// Mapped reports whether this rank can map the memory of another rank. It can map its own.
-func (w *World) Mapped(rank int) bool { return w.inner().Mapped(rank) }
+// Mapped reports whether this rank can map the memory of another rank of this World. It can map its own.
+func (w *World) Mapped(rank int) bool { return w.has(rank) && w.inner().Mapped(rank) }
 
 // Now returns the time since some moment before the job began, on the clock that measures this job: real time, or the
 // simulator's in a job of Simulate, where each rank has the time of its own processor.
