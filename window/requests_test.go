@@ -411,7 +411,7 @@ func TestRequestsArguments(t *testing.T) {
 	i, err = window.WaitAny(t.Context(), window.Request{})
 	require.Zero(t, i)
 	require.NoError(t, err)
-	for i, err := range window.Completed(nil) { //nolint:staticcheck // A nil context is what the test is about.
+	for i, err := range window.Completed(none) {
 		require.Equal(t, -1, i)
 		require.ErrorIs(t, err, window.ErrArgument)
 	}
