@@ -36,7 +36,8 @@ type QueuePair interface {
 	// Number returns the queue pair's number, which is unique among the device's live queue pairs. Completions carry
 	// it.
 	Number() uint32
-	// State returns the current state. It never goes back.
+	// State returns the current state. It never goes back. It may still be StateConnecting when the first requests
+	// have completed: the other side has accepted, but not on all rails yet.
 	State() State
 	// Err returns why the queue pair is in StateError, and nil in other states.
 	Err() error
