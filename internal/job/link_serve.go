@@ -264,6 +264,11 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		if m.X >= uint64(w.size) || int(m.X) == w.rank {
 			return fmt.Errorf("%w: the failure of rank %d", ErrMessage, m.X)
 		}
+		if w.roster.failed[l.rank].Load() != nil {
+			// A rank that was stopped finds that others have ended their connections to it, and takes them for failed.
+			// This rank may know of its failure from another rank before it ends its own connection.
+			return nil
+		}
 		w.roster.fail(int(m.X), &toldError{int(m.X), l.rank, cleanReason(string(payload))})
 	case m.Kind == kindVerdict:
 		v := verdict{uint32(m.X), int(m.Y) - 1, m.A == 1, verdictText(string(payload))}
