@@ -187,11 +187,14 @@ func (c *caller) Accept(verbs.QueuePairConfig) (verbs.QueuePair, error) {
 func (c *caller) Reject(string) { c.rejected = true }
 
 // quiet are two ranks that make no progress of their own, over links.
-func quiet(t testing.TB, options ...Option) []*World {
+func quiet(t testing.TB, options ...Option) []*World { return quietRanks(t, 2, options...) }
+
+// quietRanks is quiet with n ranks.
+func quietRanks(t testing.TB, n int, options ...Option) []*World {
 	t.Helper()
 	s, err := newSettings(append(apart(), options...))
 	require.NoError(t, err)
-	worlds, err := localWorlds(t.Context(), 2, s)
+	worlds, err := localWorlds(t.Context(), n, s)
 	require.NoError(t, err)
 	for _, w := range worlds {
 		w.stopDriver()

@@ -300,6 +300,20 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
+// A rank that has failed is not believed that another has: it may have been stopped, and others have ended their
+// connections to it meanwhile.
+func TestFailedRankIsNotBelieved(t *testing.T) {
+	w := quietRanks(t, 3)[0]
+	l, err := w.Link(1)
+	require.NoError(t, err)
+	w.Exclude(func() {
+		w.roster.fail(1, errBoom)
+		require.NoError(t, l.serve(&Message{Kind: kindFailed, X: 2}, []byte("gone")))
+	})
+	require.ErrorIs(t, w.Failure(1), errBoom)
+	require.NoError(t, w.Failure(2))
+}
+
 // A reason is clean on both sides of a link, and in a verdict: a sender may be damaged.
 func TestReasonOverLink(t *testing.T) {
 	for name, c := range reasons {
