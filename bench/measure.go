@@ -89,7 +89,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 		for _, one := range cells {
 			longest = max(longest, one.size)
 		}
-		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: s.settings.unpiped}); err != nil {
+		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: s.settings.tuning.NoPipes}); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/world"
 )
 
@@ -15,8 +15,8 @@ const collectiveRanks = 8
 func collectiveFigures() []*figure {
 	const profile = "infinihost-2003"
 	curves := []curve{
-		{short: "letters", name: "send and receive", joins: []world.Option{job.WithRings(false)}},
-		{short: "rings", name: "RDMA channel", joins: []world.Option{job.WithRings(true)}},
+		{short: "letters", name: "send and receive", tuning: tuning.Tuning{Rings: tuning.RingsNever}},
+		{short: "rings", name: "RDMA channel", tuning: tuning.Tuning{Rings: tuning.RingsAlways}},
 	}
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
 	barriers := figure{
@@ -66,7 +66,7 @@ func amongRanks(ranks func(x int) int, of step) measurement {
 						values = append(values, inMicroseconds(w.Now()-begun)/steps)
 					}
 					return err
-				}, c.joins...)
+				}, c.tuned())
 			})
 			if err != nil {
 				return nil, err

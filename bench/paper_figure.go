@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs/sim"
-	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
@@ -39,9 +40,8 @@ type measurement func(ctx context.Context, f *figure, c *curve, o *paperOptions)
 type curve struct {
 	// short is the head of its column.
 	short, name string
-	// options are those of the windows, joins those of the Worlds.
-	options []window.Option
-	joins   []world.Option
+	// tuning has the switches of the job.
+	tuning tuning.Tuning
 	// registered: the program registers the buffers beforehand. first: the first use of a buffer counts and not the
 	// best. copiesOut: the target copies what was put to its own memory.
 	registered, first, copiesOut bool
@@ -51,6 +51,9 @@ type curve struct {
 	apart, waits bool
 	ranks        int
 }
+
+// tuned returns the option for the switches of the job.
+func (c *curve) tuned() world.Option { return job.Tune(func(t *tuning.Tuning) { *t = c.tuning }) }
 
 // id returns the name of the figure on the command line.
 func (f *figure) id() string { return f.part + f.name }
@@ -237,7 +240,7 @@ func caseAt(name string, n float64) measurement {
 			j.cells = append(j.cells, cell{caseNamed(name), size})
 		}
 		var values []float64
-		one := &options{card: &card, seed: o.seed, repeat: simulatedLoops, timeout: o.timeout, settings: settings{options: c.options}}
+		one := &options{card: &card, seed: o.seed, repeat: simulatedLoops, timeout: o.timeout, settings: settings{tuning: c.tuning}}
 		err = runSimulated(ctx, one, j, func(r result) error {
 			values = append(values, n*r.Value)
 			return nil

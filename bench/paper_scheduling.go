@@ -3,8 +3,8 @@ package main
 import (
 	"slices"
 
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/window"
 )
 
 // Part A: "Scheduling of MPI-2 one-sided operations over InfiniBand", section 5. In both curves of a figure the
@@ -20,9 +20,9 @@ const (
 	beyondGet     = "a get that rides with the end of the epoch does not wait for the peer's post, which goes beyond the paper: the post, the answer to the last get and the next get cross in one time of the wire; and as with the put an MPI's own software is not in the profile"
 )
 
-// only excludes all schemes but the given ones.
-func only(ways scheduler.Scheme) []window.Option {
-	return []window.Option{window.Without(scheduler.All &^ ways)}
+// only leaves out all schemes but the given ones.
+func only(ways scheduler.Scheme) tuning.Tuning {
+	return tuning.Tuning{NoSchemes: scheduler.All &^ ways}
 }
 
 // powersOfTwo returns the powers of two from 4 to last.
@@ -36,9 +36,9 @@ func powersOfTwo(last int) []int {
 
 // schedulingFigures returns the figures of part A.
 func schedulingFigures() []*figure {
-	inOrder := curve{short: "off", name: "Direct One Sided, in program order", options: only(scheduler.Defer)}
-	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", options: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
-	aggregated := []curve{inOrder, {short: "on", name: "Aggregated with the synchronization", options: only(scheduler.Defer | scheduler.Pack)}}
+	inOrder := curve{short: "off", name: "Direct One Sided, in program order", tuning: only(scheduler.Defer)}
+	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", tuning: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
+	aggregated := []curve{inOrder, {short: "on", name: "Aggregated with the synchronization", tuning: only(scheduler.Defer | scheduler.Pack)}}
 
 	throughput := figure{
 		name: "7", title: "16 puts, then 16 gets in an epoch", xs: powersOfTwo(1 << 20), curves: reordered,

@@ -38,9 +38,9 @@ type transferStand struct {
 
 // moved returns the curve of one protocol, or of all if none is named.
 func moved(short, name string, protocols ...transfer.Protocol) curve {
-	c := curve{short: short, name: name, options: only(scheduler.Defer)}
+	c := curve{short: short, name: name, tuning: only(scheduler.Defer)}
 	if len(protocols) > 0 {
-		c.joins = []world.Option{job.WithTransfers(transfer.Of(protocols...))}
+		c.tuning.NoProtocols = transfer.All &^ transfer.Of(protocols...)
 	}
 	return c
 }
@@ -71,7 +71,7 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 		return simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
 			stand := &transferStand{w: w, curve: c}
 			var err error
-			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes, c.options...); err != nil {
+			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes); err != nil {
 				return err
 			}
 			surround := passive
@@ -93,7 +93,7 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 				values = measured
 			}
 			return stand.close()
-		}, c.joins...)
+		}, c.tuned())
 	})
 	return values, err
 }

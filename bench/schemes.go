@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
@@ -133,7 +133,7 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 	var entrants []*entrant
 	for i, each := range schemes() {
 		e := &entrant{scheme: each, values: newSeries(rounds)}
-		options := append(slices.Clone(s.settings.options), window.Without(each.without))
+		options := append(slices.Clone(s.settings.options), hint.Without(each.without))
 		var err error
 		if i == 0 {
 			e.board, err = s.newBoard(ctx, []cell{one}, options)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/verbs/sim/perfetto"
@@ -24,7 +25,7 @@ func runSimulated(ctx context.Context, o *options, j launch, report func(result)
 		return traced(o, s, func() error {
 			return simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
 				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
-			}, append(append(slices.Clone(o.settings.joins), o.settings.collective...), job.WithRails(o.rails))...)
+			}, append(o.settings.ofJob(), job.Tune(func(t *tuning.Tuning) { t.Rails = o.rails }))...)
 		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
-	"slices"
 	"strings"
 
 	"github.com/onesided/rma/internal/job"
@@ -43,15 +42,14 @@ func runLocal(ctx context.Context, o *options, j launch, report func(result) err
 	return inTime(ctx, o, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
-		}, append(o.settings.ofCollectives(), world.WithDevice(deviceShm))...)
+		}, append(o.settings.ofJob(), world.WithDevice(deviceShm))...)
 	})
 }
 
 // runJoined measures what o requests as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, report func(result) error) error {
 	return inTime(ctx, o, func(ctx context.Context) error {
-		joins := append(slices.Clone(o.settings.joins), job.WithoutOptimizations(o.settings.sockets))
-		joins = append(joins, o.settings.ofCollectives()...)
+		joins := o.settings.ofJob()
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
 		}
@@ -63,7 +61,7 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err == nil {
 			var jobs []launch
 			if jobs, err = plan(o, w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.sockets) }, report)
+				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.tuning.NoSockets) }, report)
 			}
 		}
 		return errors.Join(err, w.Close())

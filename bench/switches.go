@@ -8,6 +8,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/tcp"
@@ -19,24 +20,23 @@ import (
 type settings struct {
 	thrown       []string // as given, for the measuring processes and for the header
 	options      []window.Option
+	tuning       tuning.Tuning
 	joins        []world.Option
-	single       bool             // accumulates of more than one element are not possible
-	same         bool             // accumulates of several operations are not possible
-	collective   []world.Option   // of collectives; cases of messages do not use them
-	unregistered bool             // buffers are not registered beforehand
-	unpiped      bool             // messages do not use pipes
-	cards        bool             // only sums of integers can be accumulated
-	sockets      tcp.Optimization // left out of TCP
-	network      string           // a switch that needs ranks which use TCP
-	shared       string           // a switch that needs processes which share memory
-	link         string           // a switch that needs ranks which use a network or simulated cards
+	single       bool   // accumulates of more than one element are not possible
+	same         bool   // accumulates of several operations are not possible
+	unregistered bool   // buffers are not registered beforehand
+	cards        bool   // only sums of integers can be accumulated
+	own          bool   // a switch of the ranks' own devices and links; cases of messages do not use them
+	network      string // a switch that needs ranks which use TCP
+	shared       string // a switch that needs processes which share memory
+	link         string // a switch that needs ranks which use a network or simulated cards
 	// arranged is a switch of how windows arrange operations, all of which schemes sets itself.
 	arranged string
 }
 
-// ofCollectives returns the options for the messages of collectives.
-func (s *settings) ofCollectives() []world.Option {
-	return append(slices.Clone(s.collective), job.WithPipes(!s.unpiped))
+// ofJob returns the options of the job.
+func (s *settings) ofJob() []world.Option {
+	return append(slices.Clone(s.joins), job.Tune(func(t *tuning.Tuning) { *t = s.tuning }))
 }
 
 // A toggle is a switch of one of the library's optimizations.
@@ -47,8 +47,8 @@ type toggle struct {
 	throw  func(s *settings, value string) error
 }
 
-// hint returns a toggle for an option at the creation of windows.
-func hint(name, about string, option window.Option) toggle {
+// promise returns a toggle for an option at the creation of windows.
+func promise(name, about string, option window.Option) toggle {
 	return toggle{name, []string{"off", "on"}, about, func(s *settings, value string) error {
 		if value == "on" {
 			s.options = append(s.options, option)
@@ -70,11 +70,11 @@ func (t toggle) noted(note func(s *settings)) toggle {
 }
 
 func toggles() []toggle {
-	single := hint("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement()).
+	single := promise("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement()).
 		noted(func(s *settings) { s.single = true })
-	same := hint("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
+	same := promise("sameop", "windows promise one operation for all accumulates; hash tables, which need several, are left out", window.SameOp()).
 		noted(func(s *settings) { s.same = true })
-	cards := hint("cardatomics", "windows leave accumulates to the atomics of network cards that have them (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
+	cards := promise("cardatomics", "windows leave accumulates to the atomics of network cards that have them (-device ibv or sim:PROFILE); cases that accumulate other than sums of integers are left out", window.CardAtomics()).
 		noted(func(s *settings) { s.cards, s.link = true, "cardatomics=on" })
 	copying := toggle{"copy", []string{"auto", "plain", "vector", "string"}, "how the CPU copies 512 bytes and more: by size, or always by the runtime's copy, a loop of vectors, the string instruction", func(_ *settings, value string) error {
 		method, err := cpucopy.Parse(value)
@@ -99,14 +99,14 @@ func toggles() []toggle {
 			return nil
 		}
 		option, err := encrypted()
-		s.joins, s.network = append(s.joins, option), "tls=on"
+		s.joins, s.network, s.own = append(s.joins, option), "tls=on", true
 		return err
 	}}
 	return append([]toggle{
 		copying, kernels, encryption,
 		single, same, cards,
-		hint("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
-		hint("unordered", "windows give up the order of accumulates", window.Unordered()),
+		promise("immediate", "windows promise that accumulates are applied when their call returns: those of one element are not held back", window.Immediate()),
+		promise("unordered", "windows give up the order of accumulates", window.Unordered()),
 	}, overLinks()...)
 }
 
@@ -123,15 +123,20 @@ func overLinks() []toggle {
 	const linked, tcpOnly = " (with -device tcp, ibv or sim:PROFILE)", " (with -device tcp)"
 	arranging := func(name, about string, ways scheduler.Scheme) toggle {
 		return leaving(name, about+linked, func(s *settings) {
-			s.options, s.arranged, s.link = append(s.options, window.Without(ways)), name+"=off", name+"=off"
+			s.tuning.NoSchemes |= ways
+			s.arranged, s.link = name+"=off", name+"=off"
 		})
 	}
-	joining := func(name, about string, option world.Option) toggle {
-		return leaving(name, about+linked, func(s *settings) { s.joins, s.link = append(s.joins, option), name+"=off" })
+	ofLinks := func(name, about string, leave func(t *tuning.Tuning)) toggle {
+		return leaving(name, about+linked, func(s *settings) {
+			leave(&s.tuning)
+			s.own, s.link = true, name+"=off"
+		})
 	}
 	without := func(name, about string, one tcp.Optimization) toggle {
 		return leaving(name, about+tcpOnly, func(s *settings) {
-			s.sockets, s.network = s.sockets|one, name+"=off"
+			s.tuning.NoSockets |= one
+			s.network = name + "=off"
 		})
 	}
 	transfers := toggle{"transfer", []string{"auto"}, "how unregistered memory gets to the card: as its costs and the reuse of buffers suggest, or always in one way" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
@@ -139,33 +144,39 @@ func overLinks() []toggle {
 			return nil
 		}
 		p, err := transfer.Parse(value)
-		s.joins, s.link = append(s.joins, job.WithTransfers(transfer.Of(p))), "transfer="+value
+		s.tuning.NoProtocols, s.own, s.link = transfer.All&^transfer.Of(p), true, "transfer="+value
 		return err
 	}}
 	for p := range transfer.Protocols {
 		transfers.values = append(transfers.values, p.String())
 	}
 	rings := toggle{"rings", []string{"auto", "on", "off"}, "short messages are written into rings in the memory of their receivers, which poll there: on cards that it suits but not in virtual time, or always, or never" + " (with -device ibv or sim:PROFILE)", func(s *settings, value string) error {
-		if value != "auto" {
-			s.joins, s.link = append(s.joins, job.WithRings(value == "on")), "rings="+value
+		switch value {
+		case "auto":
+			return nil
+		case "on":
+			s.tuning.Rings = tuning.RingsAlways
+		case "off":
+			s.tuning.Rings = tuning.RingsNever
 		}
+		s.own, s.link = true, "rings="+value
 		return nil
 	}}
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *settings) {
-		s.unpiped = true
+		s.tuning.NoPipes = true
 	})
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
-		s.collective = append(s.collective, job.WithNotes(false))
+		s.tuning.NoNotes = true
 	})
 	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *settings) {
-		s.joins, s.shared = append(s.joins, job.WithHugePages(false)), "hugepages=off"
+		s.tuning.NoHugePages, s.own, s.shared = true, true, "hugepages=off"
 	})
 	staging := leaving("staging", "long messages of collectives go through memory that is made for them, of the sender where the receiver maps it, of the receiver where the sender writes to it", func(s *settings) {
-		s.collective = append(s.collective, job.WithStaging(false))
+		s.tuning.NoStaging = true
 	})
 	algorithms := toggle{"algorithm", []string{"auto", "plain", "short", "long"}, "algorithm of collectives: by cost, along trees, in few messages, or with few bytes; plain and long leave out the optimizations for ranks that share cores", func(s *settings, value string) error {
-		named := map[string]job.Algorithm{"auto": job.ByCost, "plain": job.Plain, "short": job.Short, "long": job.Long}
-		s.collective = append(s.collective, job.WithAlgorithm(named[value]))
+		named := map[string]tuning.Algorithm{"auto": tuning.ByCost, "plain": tuning.Plain, "short": tuning.Short, "long": tuning.Long}
+		s.tuning.Algorithm = named[value]
 		return nil
 	}}
 	const untold = "registered"
@@ -181,10 +192,10 @@ func overLinks() []toggle {
 		arranging("merge", "small puts to adjacent displacements are merged, and accumulates of a word are queued in runs", scheduler.Merge),
 		arranging("early", "operations are started before the synchronization when enough of them wait", scheduler.Early),
 		arranging("adapt", "windows leave out the schemes that have turned out not to pay", scheduler.Adapt),
-		joining("collect", "work requests of deferred operations and messages are collected and posted together", job.WithBurst(1)),
-		joining("inline", "short data goes to the card within the work request that writes or sends it", job.WithInline(0)),
-		joining("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", job.WithStandBack(false)),
-		joining("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", job.WithoutStriping()),
+		ofLinks("collect", "work requests of deferred operations and messages are collected and posted together", func(t *tuning.Tuning) { t.NoCollecting = true }),
+		ofLinks("inline", "short data goes to the card within the work request that writes or sends it", func(t *tuning.Tuning) { t.NoInline = true }),
+		ofLinks("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", func(t *tuning.Tuning) { t.NoStandBack = true }),
+		ofLinks("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", func(t *tuning.Tuning) { t.NoStriping = true }),
 		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
 		without("favour", "the connection that received last is polled more often than others", tcp.Favour),
 		without("dwelling", "a poll reads the connection that received last several times before it finds nothing", tcp.Dwelling),
@@ -234,7 +245,7 @@ func (s *settings) forbids(one cell) string {
 			return "cardatomics=on, and it accumulates by xor"
 		}
 	}
-	if len(s.joins) > 0 && one.c.scene == messages {
+	if s.own && one.c.scene == messages {
 		return strings.Join(s.thrown, ", ") + ", and messages go over a device of their own"
 	}
 	if s.same && one.c.scene == tables {

@@ -44,11 +44,11 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 }
 
 // chosen reports whether op is the operation that a window with SameOp has chosen. Without SameOp it is always true.
-func (v *view) chosen(op Op) bool { return !v.hints.sameOp || v.chosenOp.Load() == uint32(op)+1 }
+func (v *view) chosen(op Op) bool { return !v.hints.SameOp || v.chosenOp.Load() == uint32(op)+1 }
 
 // refuseOp returns the error that rejects an accumulate, or nil. On a window with SameOp the first operation chooses.
 func (v *view) refuseOp(op Op, count int) error {
-	if err := v.refuseAny(op, count); err != nil || !v.hints.sameOp || op == NoOp || v.chosenOp.CompareAndSwap(0, uint32(op)+1) {
+	if err := v.refuseAny(op, count); err != nil || !v.hints.SameOp || op == NoOp || v.chosenOp.CompareAndSwap(0, uint32(op)+1) {
 		return err
 	}
 	return v.refuseOther(op)
@@ -67,15 +67,15 @@ func (v *view) refuseAny(op Op, count int) error {
 	if err := reduce.Supported(v.kind, op); err != nil {
 		return err
 	}
-	if v.hints.readOnly && op != NoOp {
+	if v.hints.ReadOnly && op != NoOp {
 		return ErrReadOnly
 	}
-	if v.hints.cardAtomics {
+	if v.hints.CardAtomics {
 		if err := v.refuseAtomic(op); err != nil {
 			return err
 		}
 	}
-	if v.hints.singleElement && count > 1 && op != NoOp {
+	if v.hints.SingleElement && count > 1 && op != NoOp {
 		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrHint, errtext.Count(count, "element"))
 	}
 	return nil

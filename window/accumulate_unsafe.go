@@ -287,13 +287,13 @@ func (v *view) swapMapped(t *target, memory *byte, displacement int, compare, sw
 // doSwap is the slow path of a compare-and-swap, for calls that fail the checks of the fast path.
 func (v *view) doSwap(compare, swap, result unsafe.Pointer, target, displacement int) error {
 	p, err := v.reach("CompareAndSwap", target, displacement, 1)
-	if err == nil && v.hints.readOnly {
+	if err == nil && v.hints.ReadOnly {
 		err = &OpError{Op: "CompareAndSwap", Target: target, Displacement: displacement, Count: 1, Cause: ErrReadOnly}
 	}
 	if err != nil {
 		return err
 	}
-	if v.hints.cardAtomics {
+	if v.hints.CardAtomics {
 		if err := refuseKind(v.kind); err != nil {
 			return &OpError{Op: "CompareAndSwap", Target: target, Displacement: displacement, Count: 1, Cause: err}
 		}

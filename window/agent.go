@@ -17,7 +17,7 @@ func (s *server) lock(from *job.Link, m *job.Message, packet []byte) error {
 	if kind != Shared && kind != Exclusive || m.B > lockOnce {
 		return fmt.Errorf("lock of kind %d, %d", m.A, m.B)
 	}
-	if kind == Exclusive && s.core.hints.readOnly {
+	if kind == Exclusive && s.core.hints.ReadOnly {
 		return ErrReadOnly
 	}
 	if slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind != 0 && w.from.Rank() == from.Rank() }) {

@@ -20,7 +20,7 @@ import (
 // The window has all operations, between Lock or LockAll and Unlock or UnlockAll. Calls that need a call of the other
 // process return an [ErrAttached], and so does Lock of rank 1. If the window is served read-only, calls that write
 // return an [ErrReadOnly], and so do exclusive locks. Promises such as [SingleElement] are those with which the window
-// was made. The only option that Attach accepts is [Without].
+// was made: Attach returns an [ErrArgument] for them.
 //
 // Attach returns an [ErrNotServed] if the name is not served or T is not the element type of the window. It returns an
 // [ErrNoSeat] if the window or this session has no free seat. When the other process ends, calls return a
@@ -47,7 +47,7 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if name == "" || len(name) > mostName {
 		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), mostName)
 	}
-	local := settings{scheme: scheduler.All}
+	local := settings{Scheme: scheduler.All &^ j.Tuning().NoSchemes}
 	for _, option := range options {
 		if option == nil {
 			continue
@@ -56,11 +56,11 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 			return nil, err
 		}
 	}
-	if local.bits() != 0 || local.slots != 0 || local.seats != 0 {
-		return nil, fmt.Errorf("window: Attach: %w: what is promised of a window is decided where it is made, the only option here is Without", ErrArgument)
+	if promisesOf(&local) != 0 || local.Slots != 0 || local.Seats != 0 {
+		return nil, fmt.Errorf("window: Attach: %w: the options of a window are given to Allocate or Create; pass none", ErrArgument)
 	}
 	v := j.Attached(visitorKey{}, func() any { return newVisitor(j) }).(*visitor)
-	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.scheme)
+	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.Scheme)
 	if err != nil {
 		return nil, errtext.Errorf("window: Attach %q: %w", name, err)
 	}
@@ -178,7 +178,7 @@ func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme sc
 	if err != nil {
 		return nil, err
 	}
-	s.scheme = scheme
+	s.Scheme = scheme
 	var p part
 	if err := p.addControl(v.world, s); err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func (a *attendant) guest(r *request, answer *job.Message) (offer []byte, err er
 	g, d, err := newGuest(a.session, number, s)
 	switch {
 	case errors.Is(err, ErrNoSeat):
-		answer.A, answer.Z = refusedSeats, uint64(s.core.hints.seats)
+		answer.A, answer.Z = refusedSeats, uint64(s.core.hints.Seats)
 		return nil, err
 	case errors.Is(err, ErrClosed):
 		answer.A = refusedClosed
@@ -270,11 +270,11 @@ type offer struct {
 const offeredReadOnly = 1 << 31
 
 func (c *core) offer(d *description) []byte {
-	promised := uint32(c.hints.bits())
-	if c.hints.readOnly {
+	promised := uint32(promisesOf(&c.hints))
+	if c.hints.ReadOnly {
 		promised |= offeredReadOnly
 	}
-	text, _ := binary.Append(nil, binary.LittleEndian, &offer{promised, uint32(c.hints.slots), d.bytes, d.alignment, d.data}) // all fixed sizes
+	text, _ := binary.Append(nil, binary.LittleEndian, &offer{promised, uint32(c.hints.Slots), d.bytes, d.alignment, d.data}) // all fixed sizes
 	return text
 }
 
@@ -291,6 +291,6 @@ func parseOffer(text []byte) (s settings, d description, err error) {
 		return s, d, fmt.Errorf("%w: an offer of %d notification slots and promises %#x", errDescription, o.Slots, o.Promises)
 	}
 	s = promises(o.Promises).settings()
-	s.slots, s.readOnly = int(o.Slots), readOnly
+	s.Slots, s.ReadOnly = int(o.Slots), readOnly
 	return s, description{bytes: o.Bytes, alignment: o.Alignment, data: o.Data}, nil
 }

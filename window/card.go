@@ -25,7 +25,7 @@ import (
 // CardAtomics promises that operations of the accumulate family have elements of int64 or uint64 and are Sum, NoOp or
 // CompareAndSwap. They may have any number of elements. Others are rejected with an [ErrHint], on every device.
 func CardAtomics() Option {
-	return func(s *settings) error { s.cardAtomics = true; return nil }
+	return func(s *settings) error { s.CardAtomics = true; return nil }
 }
 
 // ability is what a rank, or each rank of a window, can do about CardAtomics: a set.
@@ -88,7 +88,7 @@ func cardUseOf(all ability, allocated bool) cardUse {
 
 // useCards has cards do the accumulate family as suits what the ranks have described.
 func (c *core) useCards(all []description, allocated bool) {
-	if !c.hints.cardAtomics {
+	if !c.hints.CardAtomics {
 		return
 	}
 	common := allAbilities
@@ -108,7 +108,7 @@ func (c *core) useCards(all []description, allocated bool) {
 // the long way.
 func (c *core) kernelsOf(kind reduce.Kind) *kernels {
 	switch {
-	case !c.hints.cardAtomics:
+	case !c.hints.CardAtomics:
 		return kernelsFor(kind)
 	case c.cards == cardsAlone || refuseKind(kind) != nil:
 		return new(kernels)

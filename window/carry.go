@@ -89,7 +89,7 @@ func (c *carrying) goOn() bool {
 				return true
 			}
 			c.next = 0
-			if c.server.core.hints.readOnly && writes(&c.run) {
+			if c.server.core.hints.ReadOnly && writes(&c.run) {
 				c.refuseRun()
 			}
 			continue
@@ -204,8 +204,8 @@ func (c *carrying) one() (done bool, err error) {
 	s, run := c.server, &c.run
 	offset, operand := run.Operation(c.next)
 	if run.Kind == aggregate.Notify {
-		if offset >= uint64(s.core.hints.slots) {
-			return true, fmt.Errorf("notification slot %d, there are %d", offset, s.core.hints.slots)
+		if offset >= uint64(s.core.hints.Slots) {
+			return true, fmt.Errorf("notification slot %d, there are %d", offset, s.core.hints.Slots)
 		}
 		s.core.world.BeforeTelling()
 		s.core.own.control.slot(int(offset)).Add(1)

@@ -25,7 +25,7 @@ func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (
 		granted:  make([]atomic.Uint32, w.Size()),
 		tickets:  make([]atomic.Uint32, w.Size()),
 		posted:   make([]atomic.Uint32, w.Size()),
-		consumed: make([]atomic.Uint64, s.slots),
+		consumed: make([]atomic.Uint64, s.Slots),
 		here:     make([]atomic.Bool, w.Size()),
 		release:  p.release,
 	}
@@ -34,12 +34,12 @@ func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (
 	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
 	// Memory of the programs may have to be reached by system calls, which have no
 	// atomic instructions. It must be known before the first message comes.
-	c.native = s.singleElement && allocated
+	c.native = s.SingleElement && allocated
 	neighbor, err := w.Neighbor(c.rank)
 	if err != nil {
 		return nil, err
 	}
-	own := controlOver(p.control, layoutOf(c.size, s.seats, uint64(len(p.memory)), s.slots))
+	own := controlOver(p.control, layoutOf(c.size, s.Seats, uint64(len(p.memory)), s.Slots))
 	c.own = &peer{control: own, data: p.memory, neighbor: neighbor, block: p.control}
 	if p.lent != nil {
 		c.lodge(p.lent)
@@ -74,7 +74,7 @@ func (c *core) open(all []description, how reach, allocated bool) {
 	for rank := range all {
 		c.exposed[rank] = c.expose(rank, &all[rank])
 		c.here[rank].Store(all[rank].process == process)
-		c.far = c.far || prefetch.Works && !c.hints.immediate && all[rank].bytes >= farBytes
+		c.far = c.far || prefetch.Works && !c.hints.Immediate && all[rank].bytes >= farBytes
 	}
 	c.useCards(all, allocated)
 	if how == reachMessages {

@@ -82,7 +82,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
 	defer all.mu.Unlock()
-	a.kind, a.slots, a.scheme = reduce.KindOf[T](), defaultNotifications, scheduler.All
+	a.kind, a.Slots, a.Scheme = reduce.KindOf[T](), defaultNotifications, scheduler.All&^j.Tuning().NoSchemes
 	var fault error
 	for _, option := range options {
 		if option != nil {
@@ -137,7 +137,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 		return nil
 	}
 	defer c.world.Working()()
-	if c.fault == nil && !c.sparse {
+	if c.fault == nil && !c.Sparse {
 		err := c.part.back(ctx)
 		if over := ctx.Err(); over != nil && errors.Is(err, over) {
 			return fmt.Errorf("window: %s: %w", c.call, err)
@@ -145,7 +145,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 		c.fault = err
 	}
 	c.prepared = true
-	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: c.bits(), slots: uint32(c.slots), seats: uint32(c.seats)}
+	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: promisesOf(&c.settings), slots: uint32(c.Slots), seats: uint32(c.Seats)}
 	if c.fault == nil {
 		c.fault = c.part.addControl(c.world, c.settings)
 	}

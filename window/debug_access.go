@@ -150,9 +150,9 @@ func (v *view) begin(i *issue) (*access, error) {
 func (v *view) refuses(i *issue) bool {
 	switch i.kind {
 	case aggregate.Accumulate, aggregate.Fetch:
-		return v.refuseAny(i.op, i.count) != nil || v.hints.sameOp && i.op != NoOp && v.refuseOther(i.op) != nil
+		return v.refuseAny(i.op, i.count) != nil || v.hints.SameOp && i.op != NoOp && v.refuseOther(i.op) != nil
 	case aggregate.Swap:
-		return v.hints.cardAtomics && refuseKind(v.kind) != nil
+		return v.hints.CardAtomics && refuseKind(v.kind) != nil
 	}
 	return false
 }

@@ -101,9 +101,9 @@ func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
 		planner: *scheduler.NewPlanner(scheduler.Conditions{
-			Costs: link.Costs(), Scheme: c.hints.scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(), Unknown: unknown(link),
+			Costs: link.Costs(), Scheme: c.hints.Scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(), Unknown: unknown(link),
 		}),
-		scheme: c.hints.scheme,
+		scheme: c.hints.Scheme,
 	}
 	if d.scheme&scheduler.Adapt != 0 {
 		d.learner = scheduler.NewLearner(d.scheme)

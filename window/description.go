@@ -146,9 +146,10 @@ func (d *exposure) checkMapped(data []byte) error {
 	return nil
 }
 
-func (s *settings) bits() promises {
+// promisesOf returns the promises of a window with these settings.
+func promisesOf(s *settings) promises {
 	var bits promises
-	for i, promised := range s.promised() {
+	for i, promised := range promised(s) {
 		if *promised {
 			bits |= 1 << i
 		}
@@ -158,15 +159,15 @@ func (s *settings) bits() promises {
 
 // settings returns the settings of a window with these promises.
 func (p promises) settings() (s settings) {
-	for i, promised := range s.promised() {
+	for i, promised := range promised(&s) {
 		*promised = p&(1<<i) != 0
 	}
 	return s
 }
 
 // promised returns the settings that are promises, in the order of promiseNames.
-func (s *settings) promised() [len(promiseNames)]*bool {
-	return [...]*bool{&s.singleElement, &s.sameOp, &s.unordered, &s.immediate, &s.cardAtomics, &s.sparse}
+func promised(s *settings) [len(promiseNames)]*bool {
+	return [...]*bool{&s.SingleElement, &s.SameOp, &s.Unordered, &s.Immediate, &s.CardAtomics, &s.Sparse}
 }
 
 var calls = [...]string{"Allocate", "Create"}

@@ -60,7 +60,7 @@ func TestMappedMemory(t *testing.T) {
 func TestPromises(t *testing.T) {
 	for p := range promises(1 << len(promiseNames)) {
 		s := p.settings()
-		require.Equal(t, p, s.bits())
+		require.Equal(t, p, promisesOf(&s))
 		offered, _, err := parseOffer((&core{hints: s}).offer(new(description)))
 		require.NoError(t, err)
 		require.Equal(t, s, offered)

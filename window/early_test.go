@@ -3,6 +3,7 @@ package window_test
 import (
 	"testing"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
@@ -16,7 +17,7 @@ var earlyEpochs = register("epochs before their posts", func(s *script) {
 	size := s.World.Size()
 	next, before := (s.World.Rank()+1)%size, (s.World.Rank()+size-1)%size
 	// Ways that leave something out of the message with the Complete would have that wait for the post.
-	win := allocate[int64](s, 1<<14, window.Without(scheduler.Adapt))
+	win := allocate[int64](s, 1<<14, hint.Without(scheduler.Adapt))
 	to, from := groupOf(s, win, next), groupOf(s, win, before)
 	for n := range int64(epochs) {
 		results := n%3 == 0

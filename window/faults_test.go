@@ -13,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
@@ -139,14 +141,18 @@ func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *af
 	a.err = world.Simulate(t.Context(), s, j.ranks, func(ctx context.Context, w *world.World) error {
 		end := &a.endings[w.Rank()]
 		defer func() { end.gone = true }()
-		err := restless(ctx, w, window.Without(j.without))
+		err := restless(ctx, w, hint.Without(j.without))
 		a.length = max(a.length, w.Now())
 		if err == nil {
 			err = w.Close()
 		}
 		end.returned, end.err = true, err
 		return err
-	}, job.WithRings(j.rings))
+	}, job.Tune(func(t *tuning.Tuning) {
+		if j.rings {
+			t.Rings = tuning.RingsAlways
+		}
+	}))
 	a.events = s.Events()
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
@@ -109,7 +110,7 @@ var epochKinds = []epochKind{
 func counted(kind epochKind) string {
 	return register("frames: "+kind.name, func(s *script) {
 		const epochs = 64
-		win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
+		win := allocate[int64](s, 64, hint.Without(scheduler.Adapt))
 		ended := allocate[int64](s, 1, window.Notifications(1))
 		if kind.locked {
 			s.OK(win.LockAll(s.Ctx))
@@ -182,7 +183,7 @@ func (s *script) inTurn(bodies []string) {
 var manyFences = register("frames: Fence of many", func(s *script) {
 	const epochs = 32
 	rank, size := s.World.Rank(), s.World.Size()
-	win := allocate[int64](s, 64, window.Without(scheduler.Adapt))
+	win := allocate[int64](s, 64, hint.Without(scheduler.Adapt))
 	s.OK(win.Fence(s.Ctx))
 	epoch := func() {
 		for k := 1; k <= 2; k++ {
@@ -234,7 +235,7 @@ func init() {
 		register("frames: Fence of hosts, "+f.name, func(s *script) {
 			const epochs = 64
 			rank := s.World.Rank()
-			win := allocate[int64](s, 4, window.Without(scheduler.Adapt))
+			win := allocate[int64](s, 4, hint.Without(scheduler.Adapt))
 			s.OK(win.Fence(s.Ctx))
 			epoch := func(n int64) {
 				for _, target := range f.writes[rank] {

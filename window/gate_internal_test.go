@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -34,7 +35,7 @@ func aheadOf(ctx context.Context, win *Window[int64], asserts ...Assert) (last u
 var gated = jobtest.Register("operations that wait for a Fence", func(ctx context.Context, w *world.World) error {
 	// Direct, and sent at once.
 	const count = 1 << 14
-	win, err := Allocate[int64](ctx, w, 3*count, Without(scheduler.Adapt|scheduler.Defer))
+	win, err := Allocate[int64](ctx, w, 3*count, hint.Without(scheduler.Adapt|scheduler.Defer))
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 
 // holders is how many may have a lock of a target: the ranks, and behind them the clients in its
 // seats. The lock of a client that has failed is given back by the target, which alone knows of it.
-func (c *core) holders() int { return c.size + c.hints.seats }
+func (c *core) holders() int { return c.size + c.hints.Seats }
 
 // lostHolder tells whether the lock of a holder is to be broken: it has failed, or, which a wait looks at only when it is about
 // to sleep, has left.

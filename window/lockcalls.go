@@ -58,7 +58,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 	if c.visited != nil && target == c.rank {
 		return fmt.Errorf("window: %s of rank %d: %w", name, target, ErrAttached)
 	}
-	if c.hints.readOnly && kind == Exclusive {
+	if c.hints.ReadOnly && kind == Exclusive {
 		return fmt.Errorf("window: %s of rank %d: %w", name, target, ErrReadOnly)
 	}
 	c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 	}
 	switch {
 	case err != nil:
-	case alone && !now && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0:
+	case alone && !now && p.control.base == nil && c.hints.Scheme&scheduler.Defer != 0:
 		p.deferred.want(kind)
 	default:
 		err = c.lock(ctx, call, kind, target, p)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
@@ -58,7 +59,7 @@ func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *de
 }
 
 var endsWithMates = jobtest.Register("a fence ends with mates", func(ctx context.Context, w *world.World) error {
-	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
+	win, err := Allocate[int64](ctx, w, 1, hint.Without(scheduler.Adapt))
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func TestFenceEndsWithMates(t *testing.T) { jobtest.Hosts(t, 4, endsWithMates) }
 
 // endsWithout has rank 1 die in place of going on: all others wait at the end of the Fence.
 var endsWithout = jobtest.Register("a death at the end of a fence", func(ctx context.Context, w *world.World) error {
-	win, err := Allocate[int64](ctx, w, 1, Without(scheduler.Adapt))
+	win, err := Allocate[int64](ctx, w, 1, hint.Without(scheduler.Adapt))
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/window"
@@ -40,7 +42,7 @@ func TestNextFirst(t *testing.T) {
 			s := simtest.New(t, "lioncub-2006", 1)
 			var took time.Duration
 			require.NoError(t, world.Simulate(t.Context(), s, ranks, func(ctx context.Context, w *world.World) error {
-				win, err := window.Allocate[byte](ctx, w, bytes, window.Without(scheduler.Adapt|scheduler.Early))
+				win, err := window.Allocate[byte](ctx, w, bytes, hint.Without(scheduler.Adapt|scheduler.Early))
 				if err != nil {
 					return err
 				}
@@ -73,7 +75,7 @@ func TestNextFirst(t *testing.T) {
 					took = w.Now() - begun // connections are made in the first turn
 				}
 				return errors.Join(w.Barrier(ctx), win.Close())
-			}, job.WithTransfers(transfer.Of(transfer.Copy))))
+			}, job.Tune(func(t *tuning.Tuning) { t.NoProtocols = transfer.All &^ transfer.Of(transfer.Copy) })))
 			wire := (ranks - 1) * bytes / ranks * time.Second / 750e6
 			require.Less(t, took, wire*5/4, fmt.Sprint("where the wire takes ", wire))
 		})

@@ -115,8 +115,8 @@ func (c *core) takeNotifications(slot int, count uint64) bool {
 }
 
 func (c *core) checkSlot(call string, slot int) error {
-	if uint(slot) >= uint(c.hints.slots) {
-		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %s, from 0 on (option Notifications)", call, ErrArgument, slot, errtext.Count(c.hints.slots, "slot"))
+	if uint(slot) >= uint(c.hints.Slots) {
+		return fmt.Errorf("window: %s: %w: notification slot %d, the window has %s, from 0 on (option Notifications)", call, ErrArgument, slot, errtext.Count(c.hints.Slots, "slot"))
 	}
 	return nil
 }

@@ -3,26 +3,14 @@ package window
 import (
 	"fmt"
 
-	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/internal/hint"
 )
 
-// An Option changes how a window is made. Every rank passes the same options. If ranks disagree on any option but
-// [Without], every rank gets a *MismatchError.
+// An Option changes how a window is made. Every rank passes the same options. If ranks disagree,
+// every rank gets a *MismatchError.
 type Option func(*settings) error
 
-type settings struct {
-	singleElement bool
-	sameOp        bool
-	unordered     bool
-	immediate     bool
-	cardAtomics   bool
-	sparse        bool
-	slots         int
-	seats         int
-	// readOnly is set at both ends of a client's window if the window is served read-only.
-	readOnly bool
-	scheme   scheduler.Scheme
-}
+type settings = hint.Set
 
 // defaultNotifications is the number of notification slots of a window without the option Notifications.
 const defaultNotifications = 16
@@ -34,19 +22,19 @@ const maxNotifications = 1 << 16
 // have more. The processor then applies the operations by atomic instructions instead of under a lock. Elements of 16
 // bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrHint].
 func SingleElement() Option {
-	return func(s *settings) error { s.singleElement = true; return nil }
+	return func(s *settings) error { s.SingleElement = true; return nil }
 }
 
 // SameOp promises that all accumulates on the window use one operation, apart from NoOp and CompareAndSwap. The first
 // such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrHint].
 func SameOp() Option {
-	return func(s *settings) error { s.sameOp = true; return nil }
+	return func(s *settings) error { s.SameOp = true; return nil }
 }
 
 // Unordered gives up the program order of accumulates from one origin to one location. On mapped memory they are still
 // applied in program order.
 func Unordered() Option {
-	return func(s *settings) error { s.unordered = true; return nil }
+	return func(s *settings) error { s.Unordered = true; return nil }
 }
 
 // Immediate makes every operation of the accumulate family on mapped memory apply when its call returns.
@@ -56,7 +44,7 @@ func Unordered() Option {
 // the window that completes them, has to follow them, or blocks. A rank that waits elsewhere, such as in World.Barrier,
 // while another rank polls for its accumulates first completes them, for instance by Flush.
 func Immediate() Option {
-	return func(s *settings) error { s.immediate = true; return nil }
+	return func(s *settings) error { s.Immediate = true; return nil }
 }
 
 // Sparse makes [Allocate] reserve the memory of the window only: each page is backed when any rank first touches it. A
@@ -66,13 +54,7 @@ func Immediate() Option {
 // touched page cannot be backed, the system kills the process. RDMA cards that pin memory back all of it when it is
 // registered.
 func Sparse() Option {
-	return func(s *settings) error { s.sparse = true; return nil }
-}
-
-// Without leaves out ways of arranging operations on ranks that share no memory. It is for measuring what each way
-// gains: see [scheduler.Scheme].
-func Without(ways scheduler.Scheme) Option {
-	return func(s *settings) error { s.scheme &^= ways; return nil }
+	return func(s *settings) error { s.Sparse = true; return nil }
 }
 
 // Notifications sets the number of notification slots, from 0 to 65536. The default is 16.
@@ -81,7 +63,7 @@ func Notifications(n int) Option {
 		if n < 0 || n > maxNotifications {
 			return fmt.Errorf("window: Notifications(%d): %w: allowed are 0 to %d", n, ErrArgument, maxNotifications)
 		}
-		s.slots = n
+		s.Slots = n
 		return nil
 	}
 }
@@ -96,7 +78,7 @@ func Seats(n int) Option {
 		if n < 0 || n > MaxSeats {
 			return fmt.Errorf("window: Seats(%d): %w: allowed are 0 to %d", n, ErrArgument, MaxSeats)
 		}
-		s.seats = n
+		s.Seats = n
 		return nil
 	}
 }

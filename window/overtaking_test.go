@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs/sim"
@@ -33,7 +34,7 @@ const overtakingTurns = 40
 // getBehindAccumulate has rank 0, for which rank 1 waits in the Fence, read at once what it has
 // added before.
 func getBehindAccumulate(ctx context.Context, w *world.World) error {
-	win, err := window.Allocate[int64](ctx, w, 64, window.Without(scheduler.Defer))
+	win, err := window.Allocate[int64](ctx, w, 64, hint.Without(scheduler.Defer))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
@@ -18,7 +19,7 @@ import (
 // short where there is no room: each goes on where the one before it ended.
 var putInParts = jobtest.Register("a put in parts", func(ctx context.Context, w *world.World) error {
 	const count = 1 << 20
-	win, err := Allocate[int64](ctx, w, count, Without(scheduler.Adapt|scheduler.Early))
+	win, err := Allocate[int64](ctx, w, count, hint.Without(scheduler.Adapt|scheduler.Early))
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func TestPutInParts(t *testing.T) { jobtest.Apart(t, 2, putInParts) }
 // some within a run of accumulates. After each of them another is called.
 var runsInParts = jobtest.Register("runs in parts", func(ctx context.Context, w *world.World) error {
 	const count, rounds = 16_000, 100
-	win, err := Allocate[int32](ctx, w, 2*count, Without(scheduler.Adapt|scheduler.Early))
+	win, err := Allocate[int32](ctx, w, 2*count, hint.Without(scheduler.Adapt|scheduler.Early))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func ownPart(w *job.World, memory []byte) (part, error) {
 // block get no key to it: they send messages, which are checked.
 func (p *part) addControl(w *job.World, s settings) error {
 	p.device = w.Device()
-	l := layoutOf(w.Size(), s.seats, uint64(len(p.memory)), s.slots)
+	l := layoutOf(w.Size(), s.Seats, uint64(len(p.memory)), s.Slots)
 	block, err := p.device.AllocateMemory(int(l.bytes))
 	if err != nil {
 		return fmt.Errorf("allocating %d bytes of control block: %w", l.bytes, err)
@@ -92,7 +92,7 @@ func (p *part) addControl(w *job.World, s settings) error {
 
 // register registers the memory. It does so for atomics if the window asks for them and the card grants them.
 func (p *part) register(w *job.World, s settings) (*job.Region, error) {
-	if own, _ := w.CardAtomics(); !s.cardAtomics || !own || alignmentOf(p.memory) < 8 {
+	if own, _ := w.CardAtomics(); !s.CardAtomics || !own || alignmentOf(p.memory) < 8 {
 		return w.Register(p.memory, windowAccess)
 	}
 	region, err := w.Register(p.memory, windowAccess|verbs.RemoteAtomic)

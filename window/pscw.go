@@ -60,7 +60,7 @@ func (w *untyped) Start(ctx context.Context, group Group) error {
 // post.
 func (c *core) postRides(target int) bool {
 	p := c.peers[target].Load()
-	return p != nil && p.control.base == nil && c.hints.scheme&scheduler.Defer != 0
+	return p != nil && p.control.base == nil && c.hints.Scheme&scheduler.Defer != 0
 }
 
 // Complete ends the epoch that Start opened. Then origin buffers belong to the program again and results are valid. The

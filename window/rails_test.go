@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -45,8 +46,8 @@ func passLong(ctx context.Context, w *world.World) error {
 // Ranks that have several cards, or addresses, do with all of them what they do with one.
 func TestRails(t *testing.T) {
 	busy.Acquire(t)
-	for _, options := range [][]world.Option{nil, {job.WithoutStriping()}} {
+	for _, options := range [][]world.Option{nil, {job.Tune(func(t *tuning.Tuning) { t.NoStriping = true })}} {
 		require.NoError(t, world.Run(t.Context(), 3, passLong, append(options, world.WithDevice("tcp"), world.WithAddress("127.0.0.1,127.0.0.1"))...))
-		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, passLong, append(options, job.WithRails(2))...))
+		require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, passLong, append(options, job.Tune(func(t *tuning.Tuning) { t.Rails = 2 }))...))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -14,7 +15,7 @@ import (
 // requestGranted has a lock granted at the moment at which it is asked for, by a Test whose
 // operation does not ride with it: the operation has not been sent then, and is not complete.
 var requestGranted = jobtest.Register("a request whose lock is granted at once", func(ctx context.Context, w *world.World) error {
-	win, err := Allocate[int64](ctx, w, 8, Without(scheduler.Pack))
+	win, err := Allocate[int64](ctx, w, 8, hint.Without(scheduler.Pack))
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 			return errtext.Errorf("window: Serve: %q: %w", w.name, err)
 		}
 		named[w.name] = w
-		seats += w.core.hints.seats
+		seats += w.core.hints.Seats
 	}
 	limits, err := s.Limits.complete(seats)
 	if err != nil {

@@ -62,7 +62,7 @@ func (s *Served) check() error {
 		return ErrClosed
 	case s.core.visited != nil:
 		return ErrAttached
-	case s.core.hints.seats == 0:
+	case s.core.hints.Seats == 0:
 		return fmt.Errorf("%w: the window was made without Seats, which say how many clients may be attached to it at once", ErrArgument)
 	case s.core.cards == cardsAlone:
 		return fmt.Errorf("%w: the window was made with CardAtomics, and cards whose atomics are none for processors", errors.ErrUnsupported)
@@ -183,13 +183,13 @@ func newGuest(session *job.Session, number uint32, served Served) (g *guest, off
 	g = &guest{session: session, name: served.name, host: host}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := host.seats.take(g, host.hints.seats); err != nil {
+	if err := host.seats.take(g, host.hints.Seats); err != nil {
 		return nil, offered, err
 	}
 	s := host.hints
-	s.seats, s.readOnly = 0, served.readOnly
+	s.Seats, s.ReadOnly = 0, served.readOnly
 	access := windowAccess
-	if s.readOnly {
+	if s.ReadOnly {
 		access = verbs.RemoteRead
 	}
 	// The client does not learn of the control block. The guest uses that of its host, and its own one only for its

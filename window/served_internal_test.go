@@ -37,11 +37,11 @@ func FuzzRequest(f *testing.F) {
 }
 
 func FuzzOffer(f *testing.F) {
-	c := &core{hints: settings{singleElement: true, unordered: true, slots: 3}}
+	c := &core{hints: settings{SingleElement: true, Unordered: true, Slots: 3}}
 	f.Add(c.offer(&description{bytes: 64, alignment: 4096, data: job.Places{{}, verbs.RemoteRegion{Address: 1, Length: 64, RKey: 2}}}))
 	f.Add(c.offer(&description{bytes: 1 << 63, alignment: 3}))
 	all := promises(1<<len(promiseNames) - 1).settings()
-	all.readOnly = true
+	all.ReadOnly = true
 	f.Add((&core{hints: all}).offer(&description{}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		allocs.AtMost(t, 2<<10, func() { _, _, _ = parseOffer(text) })
@@ -49,8 +49,8 @@ func FuzzOffer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s.slots > maxNotifications {
-			t.Fatalf("%d slots", s.slots)
+		if s.Slots > maxNotifications {
+			t.Fatalf("%d slots", s.Slots)
 		}
 		if d.check(reduce.KindOf[int64]()) == nil && d.bytes%8 != 0 {
 			t.Fatalf("%d bytes", d.bytes)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/scheduler"
@@ -120,7 +121,7 @@ func completeSendsNoMore(t *testing.T, epochs, bytes int) {
 		}
 	})
 	require.NoError(t, world.Simulate(t.Context(), s, 2, func(ctx context.Context, w *world.World) error {
-		win, err := window.Allocate[byte](ctx, w, 2*bytes, window.Without(scheduler.Adapt))
+		win, err := window.Allocate[byte](ctx, w, 2*bytes, hint.Without(scheduler.Adapt))
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func TestSmallNeedNoRegistration(t *testing.T) {
 				}
 			})
 			require.NoError(t, world.Simulate(t.Context(), s, 4, func(ctx context.Context, w *world.World) error {
-				win, err := window.Allocate[byte](ctx, w, 2*way.bytes, window.Without(way.without))
+				win, err := window.Allocate[byte](ctx, w, 2*way.bytes, hint.Without(way.without))
 				if err != nil {
 					return err
 				}

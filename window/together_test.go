@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
@@ -265,7 +266,7 @@ func (r *runner) settle(f *flight) {
 func runTogether(s *script, seed uint64, without scheduler.Scheme) {
 	me, n := s.World.Rank(), s.World.Size()
 	m := newModel(n)
-	win := allocate[int64](s, len(m.parts[me]), window.Without(without), window.Notifications(noticeSlots))
+	win := allocate[int64](s, len(m.parts[me]), hint.Without(without), window.Notifications(noticeSlots))
 	for round := range 2 * lockings {
 		locking := (round + int(seed%lockings)) % lockings
 		clear(m.notices)

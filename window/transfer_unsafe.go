@@ -76,7 +76,7 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 
 func (v *view) doPut(op string, origin unsafe.Pointer, count, target, displacement int) error {
 	p, err := v.reach(op, target, displacement, count)
-	if err == nil && v.hints.readOnly {
+	if err == nil && v.hints.ReadOnly {
 		err = &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: ErrReadOnly}
 	}
 	if err != nil || count == 0 {

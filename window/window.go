@@ -372,7 +372,7 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := layoutOf(c.size, c.hints.seats, d.bytes, c.hints.slots)
+	l := layoutOf(c.size, c.hints.Seats, d.bytes, c.hints.Slots)
 	if uintptr(len(block)) < l.bytes || alignmentOf(block) < lineBytes {
 		return nil, fmt.Errorf("window: control block of rank %d: %w: %s at a multiple of %d, not %d at one of %d", rank, errDescription, errtext.Count(len(block), "byte"), alignmentOf(block), l.bytes, lineBytes)
 	}
@@ -435,7 +435,7 @@ func (v *view) reach(op string, target, displacement, count int) (*peer, error) 
 		if t.data.Load() == nil {
 			v.reveal(t, p, target)
 		}
-	case p.deferred != nil && v.watch == nil && !v.hints.cardAtomics && t.queue.Load() == nil:
+	case p.deferred != nil && v.watch == nil && !v.hints.CardAtomics && t.queue.Load() == nil:
 		v.reveal(t, p, target)
 	}
 	return p, nil
@@ -451,7 +451,7 @@ func (v *view) reveal(t *target, p *peer, target int) {
 		return
 	}
 	if p.data == nil {
-		if !v.hints.readOnly {
+		if !v.hints.ReadOnly {
 			t.queue.Store(p.deferred)
 		}
 		return

@@ -193,10 +193,9 @@
 //
 // # Measuring
 //
-// The window decides how the operations of a batch cross the network, and the options of New are options of the
-// window. With window.Without(scheduler.Pack), for example, each operation travels by itself. Two commands show what
-// each scheme contributes to inserts and look-ups in batches of 1000, over TCP on loopback. The first measures all
-// schemes in one run, the second one of them:
+// The window decides how the operations of a batch cross the network. Two commands show what each of its schemes
+// contributes to inserts and look-ups in batches of 1000, over TCP on loopback. The first measures all schemes in one
+// run, the second one of them:
 //
 //	go run ./bench schemes hashtable_insert_rate hashtable_lookup_rate
 //	go run ./bench -device tcp -set pack=off hashtable_insert_rate hashtable_lookup_rate

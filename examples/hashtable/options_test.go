@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 )
@@ -18,7 +19,7 @@ var options = register("options", func(s *script) {
 	s.Check(strings.HasPrefix(err.Error(), "hashtable: "), "%q does not begin with the package", err)
 
 	for _, without := range []scheduler.Scheme{0, scheduler.Pack, scheduler.Defer | scheduler.Adapt} {
-		t, err := New(s.Ctx, s.World, config, window.Without(without))
+		t, err := New(s.Ctx, s.World, config, hint.Without(without))
 		s.OK(err)
 		batch := t.NewBatch()
 		for i := range 100 {

@@ -112,10 +112,9 @@ func (t *Table) Serve(ctx context.Context, l *world.Listener, name string) error
 
 // Attach returns the table that another process serves under name. w comes from world.Dial. The table has all methods
 // of a table; this process owns no entries. Its Runs are carried out one after the other, so one large batch is
-// faster than several goroutines. Close concerns this process only. The options may exclude schemes, as those of
-// window.Attach do.
-func Attach(ctx context.Context, w *world.World, name string, options ...window.Option) (*Table, error) {
-	words, err := window.Attach[uint64](ctx, w, name+wordsName, options...)
+// faster than several goroutines. Close concerns this process only.
+func Attach(ctx context.Context, w *world.World, name string) (*Table, error) {
+	words, err := window.Attach[uint64](ctx, w, name+wordsName)
 	if err != nil {
 		return nil, fmt.Errorf("hashtable: Attach to table %q: %w", name, err)
 	}

@@ -9,11 +9,12 @@ import (
 
 	"github.com/onesided/rma/internal/bootstrap/root"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // protocol is the version of all that ranks say to each other. It rises with every change of that, and begins each
 // introduction, in every version.
-const protocol = "rma12"
+const protocol = "rma13"
 
 // terms lists what all ranks of a job must have in common. Two ranks that differ in any of it both return an error that
 // names it, before they reach each other over a device. A later version may change the list, but for how it begins.
@@ -27,7 +28,7 @@ func (s *Settings) terms(size int) root.Terms {
 		fmt.Sprintf("word size %d bits", bits.UintSize),
 		"a job of " + errtext.Count(size, "rank"),
 		told(s.device),
-		s.ways.String(),
+		tuningTerm(&s.tuning),
 		either(s.network != nil, "WithNetwork"),
 		either(s.tls != nil, "WithTLS"),
 		keyTerm(s.key),
@@ -50,6 +51,20 @@ func told(device string) string {
 		return "RMA_DEVICE " + unset
 	}
 	return "RMA_DEVICE=" + device
+}
+
+// tuningTerm has the switches of a Tuning on which ranks must agree.
+func tuningTerm(t *tuning.Tuning) string {
+	text := fmt.Sprintf("Tuning.Algorithm=%d", t.Algorithm)
+	for _, field := range []struct {
+		set  bool
+		name string
+	}{{t.NoPipes, "NoPipes"}, {t.NoNotes, "NoNotes"}, {t.NoStaging, "NoStaging"}} {
+		if field.set {
+			text += " " + field.name
+		}
+	}
+	return text
 }
 
 func either(with bool, option string) string {

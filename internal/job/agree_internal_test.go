@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/bootstrap/root"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -37,7 +38,7 @@ func TestDifferentRanks(t *testing.T) {
 		{replaced("64 bits", "32 bits"), "word size 64 bits", "word size 32 bits"},
 		{replaced("2 ranks", "3 ranks"), "a job of 2 ranks", "a job of 3 ranks"},
 		{with(WithDevice("tcp")), "RMA_DEVICE unset (automatic choice)", "RMA_DEVICE=tcp"},
-		{with(WithStaging(false)), "WithAlgorithm(0)", "WithAlgorithm(0), no staging"},
+		{with(Tune(func(t *tuning.Tuning) { t.NoStaging = true })), "Tuning.Algorithm=0", "Tuning.Algorithm=0 NoStaging"},
 		{with(WithNetwork(network)), "no WithNetwork", "WithNetwork"},
 		{with(WithTLS(new(tls.Config))), "no WithTLS", "WithTLS"},
 		{with(WithKey(make([]byte, 16))), "no key of its own", "a key with the hash 374708ff"},
@@ -91,7 +92,7 @@ func TestIntroducedInAnotherVersion(t *testing.T) {
 
 // The terms of no job are longer than its root takes.
 func TestTermsFitTheRoot(t *testing.T) {
-	s := Settings{device: "", key: make([]byte, 16), ways: ways{Long, true, true, true}}
+	s := Settings{device: "", key: make([]byte, 16), tuning: tuning.Tuning{Algorithm: tuning.Long, NoPipes: true, NoNotes: true, NoStaging: true}}
 	for range 8 {
 		s.listen = append(s.listen, netip.IPv6Unspecified())
 	}

@@ -16,13 +16,19 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/world"
 )
+
+// byAlgorithm has collectives done by one algorithm.
+func byAlgorithm(a tuning.Algorithm) world.Option {
+	return job.Tune(func(t *tuning.Tuning) { t.Algorithm = a })
+}
 
 // algorithmNames are those of algorithms, in an order.
 var algorithmNames = []string{"by cost", "plain", "short", "long"}
 
-var algorithms = map[string]job.Algorithm{"by cost": job.ByCost, "plain": job.Plain, "short": job.Short, "long": job.Long}
+var algorithms = map[string]tuning.Algorithm{"by cost": tuning.ByCost, "plain": tuning.Plain, "short": tuning.Short, "long": tuning.Long}
 
 // everyWay makes every call with several roots and lengths: none, fewer than ranks, odd, long.
 func everyWay(s *script) {
@@ -53,7 +59,7 @@ func TestEveryAlgorithm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for n := 1; n <= most; n++ {
 				if n < 6 || n < 17 && testsize.Turn(i+n, 4) || testsize.Turn(i+n, 16) {
-					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), job.WithAlgorithm(algorithms[name])), "%d ranks", n)
+					require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), byAlgorithm(algorithms[name])), "%d ranks", n)
 				}
 			}
 		})
@@ -64,9 +70,9 @@ func TestEveryAlgorithm(t *testing.T) {
 func TestEveryWayWithout(t *testing.T) {
 	busy.Acquire(t)
 	for name, options := range map[string][]world.Option{
-		"notes":          {job.WithNotes(false)},
-		"pipes":          {job.WithPipes(false)},
-		"notes or pipes": {job.WithNotes(false), job.WithPipes(false)},
+		"notes":          {job.Tune(func(t *tuning.Tuning) { t.NoNotes = true })},
+		"pipes":          {job.Tune(func(t *tuning.Tuning) { t.NoPipes = true })},
+		"notes or pipes": {job.Tune(func(t *tuning.Tuning) { t.NoNotes = true }), job.Tune(func(t *tuning.Tuning) { t.NoPipes = true })},
 	} {
 		for _, n := range []int{2, 3, 8} {
 			require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), options...), "without %s, %d ranks", name, n)
@@ -82,7 +88,7 @@ func TestEveryAlgorithmInVirtualTime(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d ranks", name, n), func(t *testing.T) {
-				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, scripted(everyWay), job.WithAlgorithm(algorithms[name])))
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, scripted(everyWay), byAlgorithm(algorithms[name])))
 			})
 		}
 	}
@@ -91,7 +97,7 @@ func TestEveryAlgorithmInVirtualTime(t *testing.T) {
 // Over TCP, and by ranks whose calls are cut short.
 func init() {
 	for name, algorithm := range algorithms {
-		with := func() ([]world.Option, error) { return []world.Option{job.WithAlgorithm(algorithm)}, nil }
+		with := func() ([]world.Option, error) { return []world.Option{byAlgorithm(algorithm)}, nil }
 		jobtest.RegisterWith("every way: "+name, with, scripted(everyWay))
 		jobtest.RegisterWith("every way, hasty: "+name, with, scripted(func(s *script) {
 			s.hasty = true
@@ -141,7 +147,7 @@ func TestSumsAreTheSame(t *testing.T) {
 					for i := range all {
 						s.Check(math.Float64bits(all[i]) == math.Float64bits(out[i%length]), "element %d of rank %d is %v, here it is %v", i%length, i/length, all[i], out[i%length])
 					}
-				}), job.WithAlgorithm(algorithm)))
+				}), byAlgorithm(algorithm)))
 			}
 		})
 	}
@@ -166,7 +172,7 @@ func TestDeathInEveryAlgorithm(t *testing.T) {
 						}
 					}
 					s.Lost(repeat(s, make), 4)
-				}), job.WithAlgorithm(algorithm))
+				}), byAlgorithm(algorithm))
 				require.EqualError(t, err, "world: rank 4: body failed")
 			})
 		}
@@ -188,7 +194,7 @@ func TestMismatchOfOperations(t *testing.T) {
 				}
 				s.Check(errors.Is(err, world.ErrMismatch), "%v", err)
 				s.Check(strings.Contains(err.Error(), " calls AllReduceOp by "), "%v", err)
-			}), job.WithAlgorithm(algorithm)))
+			}), byAlgorithm(algorithm)))
 		})
 	}
 }
@@ -207,7 +213,7 @@ func TestMismatchInEveryAlgorithm(t *testing.T) {
 					err = s.World.Barrier(s.Ctx)
 				}
 				s.Check(errors.Is(err, world.ErrMismatch), "%v", err)
-			}), job.WithAlgorithm(algorithm)))
+			}), byAlgorithm(algorithm)))
 		})
 	}
 }
@@ -220,7 +226,7 @@ func BenchmarkAlgorithms(b *testing.B) {
 				for _, call := range []string{"AllReduce", "Reduce", "Broadcast", "AllGather", "AllToAll"} {
 					for _, name := range []string{"plain", "short", "long", "by cost"} {
 						b.Run(fmt.Sprintf("%s/%d ranks/%d bytes/%s/%s", device, n, bytes, call, name), func(b *testing.B) {
-							timeAlgorithm(b, n, bytes/8, call, world.WithDevice(device), job.WithAlgorithm(algorithms[name]))
+							timeAlgorithm(b, n, bytes/8, call, world.WithDevice(device), byAlgorithm(algorithms[name]))
 						})
 					}
 				}
@@ -263,7 +269,7 @@ func TestByCostIsFaster(t *testing.T) {
 		{"AllToAll", 16, 8},
 	} {
 		t.Run(fmt.Sprintf("%s/%d ranks/%d bytes", c.call, c.n, c.bytes), func(t *testing.T) {
-			plain, byCost := timeInVirtualTime(t, c.n, c.bytes/8, c.call, job.Plain), timeInVirtualTime(t, c.n, c.bytes/8, c.call, job.ByCost)
+			plain, byCost := timeInVirtualTime(t, c.n, c.bytes/8, c.call, tuning.Plain), timeInVirtualTime(t, c.n, c.bytes/8, c.call, tuning.ByCost)
 			t.Logf("%v, plain %v", byCost, plain)
 			require.Less(t, byCost, plain)
 		})
@@ -271,7 +277,7 @@ func TestByCostIsFaster(t *testing.T) {
 }
 
 // timeInVirtualTime is what a call and a barrier take, when connections have been made.
-func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm job.Algorithm) (took time.Duration) {
+func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm tuning.Algorithm) (took time.Duration) {
 	err := world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), n, func(ctx context.Context, w *world.World) error {
 		f := callOf(ctx, w, call, k)
 		var begun time.Duration
@@ -288,7 +294,7 @@ func timeInVirtualTime(t *testing.T, n, k int, call string, algorithm job.Algori
 			took = (w.Now() - begun) / times
 		}
 		return nil
-	}, job.WithAlgorithm(algorithm))
+	}, byAlgorithm(algorithm))
 	require.NoError(t, err)
 	return took
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // AllGather is that of package world.
@@ -20,7 +21,7 @@ func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 		return err
 	}
 	defer r.leave()
-	if w.allGatherWay(len(bytesOf(in))) == Long {
+	if w.allGatherWay(len(bytesOf(in))) == tuning.Long {
 		if !r.away() {
 			relocate(r, span(out, len(in), w.rank, 1), in)
 		}
@@ -68,7 +69,7 @@ func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 		return err
 	}
 	defer r.leave()
-	if w.allToAllWay(len(bytesOf(in))/w.size) != Short {
+	if w.allToAllWay(len(bytesOf(in))/w.size) != tuning.Short {
 		return r.end(pairwise(ctx, r, n, in, out))
 	}
 	return r.end(forward(ctx, r, n, in, out))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // A call that is cut short leaves what its links may still send where it is when it is made again. The results of these calls
@@ -15,7 +17,7 @@ func TestCutShortLeavesAlone(t *testing.T) {
 	const n, short, long = 3, 8, 1 << 17
 	inMemory := func(w *World, _ []uint64) []uint64 { return w.round.memory[:short] }
 	for name, c := range map[string]struct {
-		algorithm Algorithm
+		algorithm tuning.Algorithm
 		length    int
 		// The rank looks checks the buffer after sent exchanges: the next exchange sends that buffer.
 		looks, exchanges int
@@ -24,17 +26,17 @@ func TestCutShortLeavesAlone(t *testing.T) {
 		early map[int]int
 		make  func(ctx context.Context, w *World, in, out []uint64) error
 	}{
-		"AllToAll": {Short, short, 0, 1, func(w *World, _ []uint64) []uint64 { return w.round.memory[n*short:][:short] }, map[int]int{2: 0}, AllToAll[uint64]},
-		"AllGather": {Short, short, 0, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
+		"AllToAll": {tuning.Short, short, 0, 1, func(w *World, _ []uint64) []uint64 { return w.round.memory[n*short:][:short] }, map[int]int{2: 0}, AllToAll[uint64]},
+		"AllGather": {tuning.Short, short, 0, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return AllGather(ctx, w, in[:short], out)
 		}},
-		"Gather": {Short, short, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
+		"Gather": {tuning.Short, short, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return Gather(ctx, w, 1, in[:short], out)
 		}},
-		"Scatter": {Short, long, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
+		"Scatter": {tuning.Short, long, 1, 0, inMemory, nil, func(ctx context.Context, w *World, in, out []uint64) error {
 			return Scatter(ctx, w, 1, in, out[:long])
 		}},
-		"AllReduce": {Plain, long, 0, 2, func(_ *World, out []uint64) []uint64 { return out }, map[int]int{1: 1, 2: 1}, func(ctx context.Context, w *World, in, out []uint64) error {
+		"AllReduce": {tuning.Plain, long, 0, 2, func(_ *World, out []uint64) []uint64 { return out }, map[int]int{1: 1, 2: 1}, func(ctx context.Context, w *World, in, out []uint64) error {
 			return AllReduceOp(ctx, w, in, out, Sum)
 		}},
 	} {
@@ -82,7 +84,7 @@ func TestCutShortLeavesAlone(t *testing.T) {
 						return nil
 					}
 					return c.make(ctx, w, in, out)
-				}, WithAlgorithm(c.algorithm)))
+				}, Tune(func(t *tuning.Tuning) { t.Algorithm = c.algorithm })))
 			}
 		})
 	}

@@ -401,7 +401,7 @@ func TestCollectorUnderTraffic(t *testing.T) {
 			end := time.Now().Add(await.Limit)
 			uses := int64(testsize.N(400))
 			s := stress{over: func() bool { return c.used.Load() >= uses && c.met() || time.Now().After(end) }}
-			s.run(t, &c, WithTransfers(set), WithKept(32<<20, 200))
+			s.run(t, &c, movedBy(set), keepingAtMost(32<<20, 200))
 			require.Empty(t, c.stale)
 			require.Empty(t, c.moved)
 			require.NotZero(t, c.again, "no address was used for another buffer")
@@ -417,7 +417,7 @@ func TestCollectorNoticed(t *testing.T) {
 	// On a busy machine it takes longer until memory is given back while it is used.
 	end := time.Now().Add(await.Limit)
 	s := stress{trusting: true, over: func() bool { return c.wrong() || time.Now().After(end) }}
-	s.run(t, &c, WithTransfers(transfer.Of(transfer.Cache)), WithKept(32<<20, 200))
+	s.run(t, &c, movedBy(transfer.Of(transfer.Cache)), keepingAtMost(32<<20, 200))
 	require.NotEmpty(t, c.stale)
 	require.True(t, c.wrong(), "%d regions at addresses of others, %d whose memory was freed; stale %d, of other frames %d", c.again, c.gone, len(c.stale), len(c.moved))
 	t.Logf("after %d uses: %d of stale regions, the first of %s; %d of other frames, of %d that could be seen", c.used.Load(), len(c.stale), c.stale[0], len(c.moved), c.seen.Load())

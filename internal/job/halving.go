@@ -3,6 +3,8 @@ package job
 import (
 	"context"
 	"math/bits"
+
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // A fold makes the ranks a power of two: of the first ranks each even one hands what it has to
@@ -59,13 +61,13 @@ type sum[T any] struct {
 
 // newSum begins with a rank's own elements. The total comes to be in out, if that is as long.
 // An Op adds what comes to parts of the total which are not sent meanwhile, as those are that are halved, at once.
-func newSum[T any](r *round, in, out []T, by operation[T], way Algorithm) sum[T] {
-	s := sum[T]{round: r, fold: r.w.fold(), total: out, by: by, direct: by.kernel != nil && way == Long && r.w.size > 1}
+func newSum[T any](r *round, in, out []T, by operation[T], way tuning.Algorithm) sum[T] {
+	s := sum[T]{round: r, fold: r.w.fold(), total: out, by: by, direct: by.kernel != nil && way == tuning.Long && r.w.size > 1}
 	most := len(in)
 	switch {
 	case s.direct:
 		most = 0
-	case way == Long && s.pairs == 0:
+	case way == tuning.Long && s.pairs == 0:
 		most = (most + 1) / 2
 	}
 	if len(out) == len(in) {
@@ -212,7 +214,7 @@ func (s *sum[T]) collect(ctx context.Context, parts []part, root int) error {
 }
 
 // allReduce gives the total of all to every rank, the short way or the long one.
-func allReduce[T any](ctx context.Context, r *round, in, out []T, by operation[T], way Algorithm) error {
+func allReduce[T any](ctx context.Context, r *round, in, out []T, by operation[T], way tuning.Algorithm) error {
 	s := newSum(r, in, out, by, way)
 	if err := s.handOver(ctx); err != nil {
 		return err
@@ -226,8 +228,8 @@ func allReduce[T any](ctx context.Context, r *round, in, out []T, by operation[T
 }
 
 // spread has the total at each rank that is left.
-func (s *sum[T]) spread(ctx context.Context, way Algorithm) error {
-	if way == Short {
+func (s *sum[T]) spread(ctx context.Context, way tuning.Algorithm) error {
+	if way == tuning.Short {
 		return s.double(ctx)
 	}
 	parts, err := s.halve(ctx)
@@ -239,7 +241,7 @@ func (s *sum[T]) spread(ctx context.Context, way Algorithm) error {
 
 // reduceLong gives, at root, the total of all.
 func reduceLong[T any](ctx context.Context, r *round, root int, in []T, by operation[T]) ([]T, error) {
-	s := newSum(r, in, nil, by, Long)
+	s := newSum(r, in, nil, by, tuning.Long)
 	if err := s.handOver(ctx); err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (i *introduction) findRDMA(s Settings) error {
 
 // openShared opens the device for ranks that share memory.
 func (s *Settings) openShared(size int, key []byte) (*shm.Device, error) {
-	return shm.Open(shm.Options{Ranks: size, Key: key, SmallPages: s.smallPages, HandshakeLimit: max(s.silence, DefaultSilence)})
+	return shm.Open(shm.Options{Ranks: size, Key: key, SmallPages: s.tuning.NoHugePages, HandshakeLimit: max(s.silence, DefaultSilence)})
 }
 
 // introductions exchanges them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
 )
@@ -33,9 +34,9 @@ func TestRDMAOptions(t *testing.T) {
 	s, err := newSettings(nil)
 	require.NoError(t, err)
 	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3"}, s.rdmaOptions())
-	s, err = newSettings([]Option{WithRDMA(func(o *ibv.Options) { o.OnDemand, o.MTU = true, 1024 })})
+	s, err = newSettings([]Option{Tune(func(t *tuning.Tuning) { t.MTU = 1024 })})
 	require.NoError(t, err)
-	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3", OnDemand: true, MTU: 1024}, s.rdmaOptions())
+	require.Equal(t, ibv.Options{Device: "mlx5_7:2", GID: "3", MTU: 1024}, s.rdmaOptions())
 }
 
 // Ranks are more than cores only where they share them.

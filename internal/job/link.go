@@ -113,10 +113,10 @@ type Link struct {
 }
 
 const (
-	// defaultBurst is how many requests, and burstBytes how many of their bytes, are
+	// mostCollected is how many requests, and burstBytes how many of their bytes, are
 	// collected before they are posted.
-	defaultBurst = 32
-	burstBytes   = 32 << 10
+	mostCollected = 32
+	burstBytes    = 32 << 10
 	// bytesAttended are about written in a microsecond.
 	bytesAttended = 6 << 10
 	// pollBytes is how much is written between polls.

@@ -131,10 +131,10 @@ func (l *Link) Unknown(bytes int) float64 {
 }
 
 // Blocks cuts so many bytes into messages of longest bytes at most, which the target combines with what it
-// has while others come: as takes the least time on the link's card, or all long if the World's transfers
-// lack transfer.Superpipeline (WithTransfers).
+// has while others come: as takes the least time on the link's card, or all long if the job's tuning leaves
+// transfer.Superpipeline out.
 func (l *Link) Blocks(bytes, longest int) transfer.Blocks {
-	if !l.world.settings.transfers.Has(transfer.Superpipeline) {
+	if l.world.settings.tuning.NoProtocols.Has(transfer.Superpipeline) {
 		return transfer.LongBlocks(bytes, longest)
 	}
 	return l.card.model.Blocks(bytes, longest)

@@ -311,11 +311,16 @@ func (l *Link) shortLetter() int { return min(shortLetter, l.mostInline()) }
 
 // mostInline is how many bytes go to the card with the request that writes or sends them: it
 // need not fetch them, and their memory need not be known to it.
-func (l *Link) mostInline() int { return min(l.card.attributes.MaxInline, l.world.settings.inline) }
+func (l *Link) mostInline() int {
+	if l.world.settings.tuning.NoInline {
+		return 0
+	}
+	return l.card.attributes.MaxInline
+}
 
 // lastLetter is the last request, if that is a letter which was not posted.
 func (l *Link) lastLetter() *verbs.SendRequest {
-	if l.ring.stamped == len(l.requests) || l.world.settings.burst == 1 {
+	if l.ring.stamped == len(l.requests) || l.world.settings.tuning.NoCollecting {
 		return nil
 	}
 	if r := &l.requests[len(l.requests)-1]; r.Opcode == verbs.OpSend {
@@ -330,7 +335,7 @@ func (l *Link) leave(bytes int) {
 	l.bytes += bytes
 	l.counts.bytes += uint64(bytes)
 	l.collected++
-	if l.bytes >= burstBytes || l.collected >= l.world.settings.burst {
+	if l.bytes >= burstBytes || l.collected >= mostCollected || l.world.settings.tuning.NoCollecting {
 		l.post(false)
 	}
 	poll := l.unpolled >= pollBytes

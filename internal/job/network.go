@@ -81,7 +81,7 @@ func openNetwork(ctx context.Context, o opening, s Settings) (verbs.Device, erro
 	}
 	var device verbs.Device
 	if err == nil {
-		device, err = joinCards(cards, s.striping)
+		device, err = joinCards(cards, s.tuning.NoStriping)
 	}
 	if err != nil {
 		for _, card := range cards {
@@ -122,7 +122,7 @@ func at(address netip.Addr) string { return net.JoinHostPort(address.String(), "
 // openTCP opens a device for each address. What it has opened when one fails is given back too.
 func (s *Settings) openTCP(listen []netip.Addr, key []byte) (cards []verbs.Device, err error) {
 	for _, address := range listen {
-		card, err := tcp.Open(tcp.Options{Listen: at(address), Port: s.port, Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.without})
+		card, err := tcp.Open(tcp.Options{Listen: at(address), Port: s.port, Key: key, TLS: s.tls, Silence: s.silence, Logger: s.logger, Without: s.tuning.NoSockets})
 		if err != nil {
 			return cards, err
 		}
@@ -145,10 +145,14 @@ func (s *Settings) openRDMA(listen string, key []byte) (cards []verbs.Device, er
 	return cards, err
 }
 
-// joinCards makes one device of several.
-func joinCards(cards []verbs.Device, without rails.Optimization) (verbs.Device, error) {
+// joinCards makes one device of several. Without striping it uses only the first.
+func joinCards(cards []verbs.Device, noStriping bool) (verbs.Device, error) {
 	if len(cards) == 1 {
 		return cards[0], nil
+	}
+	var without rails.Optimization
+	if noStriping {
+		without = rails.Striping
 	}
 	return rails.NewWithout(without, cards...)
 }

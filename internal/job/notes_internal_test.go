@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // Notes come in order and whole, beside messages that are too long for them, also where numbers wrap and one rank is
@@ -56,7 +58,7 @@ func TestNotes(t *testing.T) {
 			require.Equal(t, []int64{3 * int64(i), 3}, sums)
 		}
 		return nil
-	}, WithAlgorithm(Plain)))
+	}, Tune(func(t *tuning.Tuning) { t.Algorithm = tuning.Plain })))
 }
 
 // Who has noteSlots notes at a rank that reads none goes on when it has read one.
@@ -83,5 +85,5 @@ func TestNotesWait(t *testing.T) {
 			}
 		}
 		return nil
-	}, WithAlgorithm(Plain)))
+	}, Tune(func(t *tuning.Tuning) { t.Algorithm = tuning.Plain })))
 }

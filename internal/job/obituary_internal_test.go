@@ -47,7 +47,7 @@ func meetWith(t *testing.T, options []Option, hosts ...string) []*World {
 				round.told.Wait()
 				return round.texts, nil
 			}
-			worlds[rank], errs[rank] = New(t.Context(), rank, len(hosts), exchange, append(slices.Clone(options), WithHost(hosts[rank]))...)
+			worlds[rank], errs[rank] = New(t.Context(), rank, len(hosts), exchange, append(slices.Clone(options), func(s *Settings) { s.host = hosts[rank] })...)
 		})
 	}
 	joined.Wait()

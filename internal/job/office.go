@@ -209,7 +209,7 @@ func (o *office) carry(ctx context.Context, out, in *parcel) (moved, received bo
 
 // piped tells whether messages with a rank go through pipes.
 func (o *office) piped(rank int) bool {
-	return o.world.maps(rank) && !o.world.settings.unpiped
+	return o.world.maps(rank) && !o.world.settings.tuning.NoPipes
 }
 
 // boxError is what is wrong with what a rank has sent, or where it can be sent something.

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
 	"os"
 	"runtime"
@@ -17,11 +16,10 @@ import (
 	"github.com/onesided/rma/internal/bootstrap/address"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/proof"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/regcache"
-	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
-	"github.com/onesided/rma/verbs/rails"
 	"github.com/onesided/rma/verbs/tcp"
 )
 
@@ -50,8 +48,6 @@ type Settings struct {
 	silence time.Duration
 	// network opens the device that reaches every rank, nil for the one over TCP.
 	network func(rank int) (verbs.Device, error)
-	// rdma changes how an RDMA card is opened, if not nil.
-	rdma func(*ibv.Options)
 	// trace is the file for what the rank does over the network, empty for none.
 	trace string
 	// hook is told of what the rank does, if not nil. stats has windows count, statsTo where a table goes, if not
@@ -61,14 +57,12 @@ type Settings struct {
 	// debug has windows look for misuse.
 	debug   bool
 	statsTo string
-	// transfers are how what a card does not know may get to it, kept bounds what it is told
-	// of and keeps.
-	transfers transfer.Set
-	kept      regcache.Limits
+	// tuning has the switches of the benchmark and of tests.
+	tuning tuning.Tuning
+	// kept bounds what a card is told of and keeps. Only tests set another than keptBytes and keptRegions.
+	kept regcache.Limits
 	// unshared tells that no memory is shared with others, whatever host they are on.
 	unshared bool
-	// smallPages tells that memory is shared in pages of 4 KiB.
-	smallPages bool
 	// port is where the devices of sessions are reached, nil for ports of their own; dialed is where this
 	// rank has reached rank 0, empty but in sessions.
 	port   *tcp.Port
@@ -76,14 +70,6 @@ type Settings struct {
 	// session is that of the World, nil if it has none. yield is that of the endpoint, nil for that of goroutines.
 	session *Session
 	yield   func()
-	// rings tells whether letters may go by rings, nil if nothing does.
-	rings *bool
-	// burst is how many requests a link collects; inline how many bytes go along with one;
-	// without are optimizations to leave out.
-	burst   int
-	inline  int
-	eager   bool
-	without tcp.Optimization
 	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Four things
 	// wake nobody, and are found only after a sleep:
 	//   - a rank is silent with which the root of a barrier has no connection: the root connects to ask only when it has
@@ -94,30 +80,6 @@ type Settings struct {
 	// Only tests set another than defaultLongestSleep: longer than they last, so that who is not woken hangs, or short, so
 	// that a wait looks soon.
 	longestSleep time.Duration
-	ways
-	// rails is how many cards a rank has that is simulated; striping is rails.Striping if it is to be
-	// left out.
-	rails    int
-	striping rails.Optimization
-}
-
-// ways are those of collectives, which all ranks have to go together.
-type ways struct {
-	algorithm                  Algorithm
-	unpiped, unnoted, unstaged bool
-}
-
-func (s ways) String() string {
-	text := fmt.Sprintf("WithAlgorithm(%d)", s.algorithm)
-	for _, option := range []struct {
-		without bool
-		name    string
-	}{{s.unpiped, "pipes"}, {s.unnoted, "notes"}, {s.unstaged, "staging"}} {
-		if option.without {
-			text += ", no " + option.name
-		}
-	}
-	return text
 }
 
 // WithLogger is that of package world.
@@ -151,118 +113,36 @@ func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *Settings) { s.network = open }
 }
 
-// WithRDMA has change say how an RDMA card is opened, beside what the environment says
-// (RMA_IBV_DEVICE, RMA_IBV_GID): memory that is paged on demand instead of pinned, the MTU, after
-// how long without an answer a packet is sent again. The fields from Listen on are the World's.
-func WithRDMA(change func(*ibv.Options)) Option { return func(s *Settings) { s.rdma = change } }
-
 // rdmaOptions are those of an RDMA card, but for what is the World's.
 func (s *Settings) rdmaOptions() ibv.Options {
 	o := ibv.FromEnvironment()
-	if s.rdma != nil {
-		s.rdma(&o)
-	}
+	o.MTU = s.tuning.MTU
 	return o
 }
 
-// WithRings says whether short messages are written into rings in the memory of their receivers, which look
-// there (package verbs/channel), where a card suits that. Without it they are, but not in virtual time, where
-// to look takes time.
-func WithRings(on bool) Option { return func(s *Settings) { s.rings = &on } }
+// Tune returns an option for the benchmark and tests: change sets switches of the job.
+func Tune(change func(t *tuning.Tuning)) Option { return func(s *Settings) { change(&s.tuning) } }
 
-// WithPipes says whether the messages of collectives between ranks that map each other's memory go by pipes
-// there (package internal/pipe), as they do without it; else they go over links, as between others. All ranks
-// pass the same, else it is an ErrMismatch to make the World. It is for measuring.
-func WithPipes(on bool) Option { return func(s *Settings) { s.unpiped = !on } }
-
-// WithNotes says whether messages of collectives of up to 48 bytes between ranks that map each other's memory, of up
-// to 64, go by notes: a line each, in which the receiver finds it. They do without it; else they go as longer ones do.
-// All ranks pass the same, as with WithPipes. It is for measuring.
-func WithNotes(on bool) Option { return func(s *Settings) { s.unnoted = !on } }
-
-// WithStaging says whether long messages of collectives go through memory that is made for them, as they do without
-// it: between ranks that map each other's memory that of the sender (staging), between others that of the receiver,
-// where the sender writes (landing). Each is of 1 MiB a rank and World or team at most, with 64 bytes for every 32 KiB
-// of staging, and made when it is first needed. Else they go as short ones do. All ranks pass the same, as with
-// WithPipes. It is for measuring.
-func WithStaging(on bool) Option { return func(s *Settings) { s.unstaged = !on } }
-
-// WithHugePages says whether memory that processes of a machine share, of 2 MiB and more, is in pages of 2 MiB, where
-// Linux (6.1 and later) has some left: what is read and written here and there needs a processor's table of pages less.
-// It is without this option. It is for measuring.
-func WithHugePages(on bool) Option { return func(s *Settings) { s.smallPages = !on } }
+// Tuning returns the switches of the job.
+func (w *World) Tuning() *tuning.Tuning { return &w.settings.tuning }
 
 // usesRings tells whether letters may go by rings.
 func (s *Settings) usesRings(virtual bool) bool {
-	if s.rings != nil {
-		return *s.rings
+	switch s.tuning.Rings {
+	case tuning.RingsAlways:
+		return true
+	case tuning.RingsNever:
+		return false
 	}
 	return !virtual
 }
 
-// WithBurst has a [Link] collect that many reads, writes and messages before it posts them,
-// if they are not long and nobody waits for them sooner: 1 posts each at once, a message in
-// a letter of its own. How long operations are deferred before a link is given them, and
-// which of them become one message, is up to who uses it. It is for measuring; without it
-// they are 32.
-func WithBurst(requests int) Option {
-	return func(s *Settings) { s.burst = max(requests, 1) }
-}
-
-// WithInline has at most so many bytes that a [Link] writes or sends go to the card with the
-// request itself, which saves it a fetch and their registration. It is for measuring; without it
-// they are as many as the card takes.
-func WithInline(most int) Option {
-	return func(s *Settings) { s.inline = max(most, 0) }
-}
-
-// WithStandBack says whether what makes progress while the program computes stands back where the program calls
-// often, and no other rank waits for it meanwhile: by a few milliseconds at most. Where GOMAXPROCS is 1 it does so also if
-// others wait. It does without it. It is for measuring.
-func WithStandBack(on bool) Option { return func(s *Settings) { s.eager = !on } }
-
-// WithTransfers has memory that a card does not know get to it only in some of the ways that there
-// are: those that keep nothing, transfer.Copy, CopyPipeline, Superpipeline, Register and Pipeline, and
-// those by which what is used frequently is registered and kept, transfer.Cache and CachingPipeline.
-// Without the latter nothing is kept, and with them alone everything is, as far as it can be. What
-// is none of the former is copied in the simplest way where nothing else is left. The default
-// is all of them, of which the costs of the card and what is observed choose.
-func WithTransfers(allowed transfer.Set) Option {
-	return func(s *Settings) { s.transfers = allowed }
-}
-
-// DefaultKeptBytes and DefaultKeptRegions are how much of the program's memory a rank keeps registered
-// at most for its card, while no operation uses it.
+// keptBytes and keptRegions are how much of the program's memory a rank keeps registered at most for its card, while no
+// operation uses it.
 const (
-	DefaultKeptBytes   = 1 << 30
-	DefaultKeptRegions = 1 << 12
+	keptBytes   = 1 << 30
+	keptRegions = 1 << 12
 )
-
-// WithKept sets how much of the program's memory, in bytes and in regions, a rank keeps registered
-// at most for its card, while no operation uses it. 0 of either is none. Buffers are kept of sizes up
-// to the largest power of 2 that is in the bytes.
-func WithKept(bytes uint64, regions int) Option {
-	return func(s *Settings) { s.kept = regcache.Limits{Bytes: bytes, Regions: max(regions, 0)} }
-}
-
-// WithoutOptimizations does without optimizations of TCP. It is for measuring what they
-// bring.
-func WithoutOptimizations(which tcp.Optimization) Option {
-	return func(s *Settings) { s.without |= which }
-}
-
-// WithRails has each rank of Simulate have several cards, which long transfers take at once: see
-// package rails. Real ranks have as many as WithAddress lists addresses, or RMA_IBV_DEVICE cards.
-func WithRails(cards int) Option { return func(s *Settings) { s.rails = max(cards, 1) } }
-
-// WithoutStriping has ranks with several cards use only the first. It is for measuring what the
-// others bring.
-func WithoutStriping() Option { return func(s *Settings) { s.striping = rails.Striping } }
-
-// WithHost names the host that this rank is taken to be on: ranks on hosts of
-// different names share no memory. Without this option the environment variable
-// RMA_HOST says so.
-func WithHost(name string) Option { return func(s *Settings) { s.host = name } }
 
 // WithAddress is that of package world.
 func WithAddress(text string) Option { return func(s *Settings) { s.address = text } }
@@ -294,8 +174,8 @@ func newSettings(options []Option) (Settings, error) {
 	stall, stallErr := stallFromEnvironment()
 	s := Settings{
 		stall:  stall,
-		logger: slog.New(warnings{slog.Default().Handler()}), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, rails: 1, burst: defaultBurst, inline: math.MaxInt, longestSleep: defaultLongestSleep,
-		transfers: transfer.All, kept: regcache.Limits{Bytes: DefaultKeptBytes, Regions: DefaultKeptRegions},
+		logger: slog.New(warnings{slog.Default().Handler()}), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, longestSleep: defaultLongestSleep,
+		kept:    regcache.Limits{Bytes: keptBytes, Regions: keptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
 		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),
 	}

@@ -119,7 +119,7 @@ func (l *Link) origins() *origins {
 }
 
 func newOrigins(w *World, c *card) *origins {
-	o := &origins{world: w, card: c, allowed: w.settings.transfers}
+	o := &origins{world: w, card: c, allowed: transfer.All &^ w.settings.tuning.NoProtocols}
 	o.puts, o.gets = c.model.Chooser(o.allowed, true), c.model.Chooser(o.allowed, false)
 	var only [cardKinds]*card
 	only[c.kind] = c

@@ -46,7 +46,7 @@ func TestUnknownAllocatesNothing(t *testing.T) {
 					require.LessOrEqual(t, more, 0.0, "%d bytes", bytes)
 				}
 				return err
-			}, append(knowingNone(), WithTransfers(transfer.Of(protocol)))...)
+			}, append(knowingNone(), movedBy(transfer.Of(protocol)))...)
 		})
 	}
 }

@@ -82,7 +82,7 @@ func TestSimulatedTransfers(t *testing.T) {
 						}
 					}
 					return nil
-				}, WithTransfers(set))
+				}, movedBy(set))
 			})
 		}
 	}
@@ -131,7 +131,7 @@ func TestSimulatedStages(t *testing.T) {
 		require.LessOrEqual(t, o.stages.made, mostStages)
 		require.Zero(t, o.stages.taken)
 		return w.Barrier(ctx)
-	}, WithTransfers(transfer.Of(transfer.Superpipeline))))
+	}, movedBy(transfer.Of(transfer.Superpipeline))))
 }
 
 // registering is a device that knows no memory but that which is registered.
@@ -200,7 +200,7 @@ func TestKeptUntilGone(t *testing.T) {
 		require.EqualValues(t, 11*64<<10, told.Bytes[transfer.Cache]+told.Bytes[transfer.Copy])
 		require.Equal(t, stats(), told.Kept)
 		return nil
-	}, append(knowingNone(), WithTransfers(transfer.Of(transfer.Cache, transfer.Copy)))...)
+	}, append(knowingNone(), movedBy(transfer.Of(transfer.Cache, transfer.Copy)))...)
 }
 
 // Where the card takes no more, what nobody uses gives way.
@@ -223,7 +223,7 @@ func TestKeptGivesWay(t *testing.T) {
 		require.EqualValues(t, len(buffers), told.Operations[transfer.Cache])
 		require.EqualValues(t, len(buffers)*4096, told.Bytes[transfer.Cache], "none was copied")
 		return nil
-	}, append(cards, WithTransfers(transfer.Of(transfer.Cache)))...)
+	}, append(cards, movedBy(transfer.Of(transfer.Cache)))...)
 }
 
 // full takes no more than so many weak regions.

@@ -4,38 +4,13 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 )
 
 // A collective can be done in several ways, of which some take few messages and others few
 // bytes. Which is the cheapest every rank works out for itself, and all alike: from the tolls
 // that all have told of their cards when they joined the job, and in whole numbers.
-
-// An Algorithm is a way in which collectives are done, where there are several.
-type Algorithm uint8
-
-const (
-	// ByCost takes what the costs of the ranks' cards make the cheapest. It is the default.
-	ByCost Algorithm = iota
-	// Plain goes along a binomial tree, and AllReduce along one to rank 0 and back; AllGather
-	// takes log2(Size) messages, and AllToAll one for each rank, of up to 16.
-	Plain
-	// Short takes the fewest messages one behind the other: AllReduce doubles what each rank has
-	// the sum of, and AllToAll forwards parts. Of ranks that share cores and memory AllReduce adds up
-	// a line, 64 bytes, in one place, where they meet, and Broadcast has each of up to 32 ranks read up to 96
-	// bytes where the root has left them.
-	Short
-	// Long takes the fewest bytes: Reduce and AllReduce halve what each rank adds up, Broadcast
-	// scatters parts, which go around a ring then, as those of AllGather do.
-	Long
-	algorithms
-)
-
-// WithAlgorithm has collectives done in one way, for measuring. All ranks pass the same, else it is an ErrMismatch to
-// make the World.
-func WithAlgorithm(a Algorithm) Option {
-	return func(s *Settings) { s.algorithm = min(a, algorithms-1) }
-}
 
 // A toll is what messages take over a card, in nanoseconds: each of them, and a mebibyte of them
 // and of a copy.
@@ -98,7 +73,7 @@ func (w *World) cost(e effort) uint64 {
 		e.messages, e.bytes, e.added = max(e.messages, e.allMessages), max(e.bytes, e.allBytes), max(e.added, e.allAdded)
 	}
 	mebibyte := w.toll.mebibyte
-	if w.linked && !w.settings.unstaged && e.piece >= uint64(w.rendezvousFrom()) {
+	if w.linked && !w.settings.tuning.NoStaging && e.piece >= uint64(w.rendezvousFrom()) {
 		// The receiver tells where first, and copies while more comes.
 		e.messages *= 2
 		mebibyte = max(mebibyte-min(2*w.toll.copied, mebibyte), w.toll.copied)
@@ -107,17 +82,17 @@ func (w *World) cost(e effort) uint64 {
 	return e.messages*w.toll.message + e.bytes>>10*mebibyte>>10 + (e.copied+e.added)>>10*w.toll.copied>>10
 }
 
-// choose is the way that is taken of those that there are, none of which is Plain's.
-func (w *World) choose(plain effort, short, long *effort) Algorithm {
-	ways := [algorithms]*effort{Plain: &plain, Short: short, Long: long}
-	if wanted := w.settings.algorithm; wanted != ByCost {
+// choose is the way that is taken of those that there are, none of which is tuning.Plain's.
+func (w *World) choose(plain effort, short, long *effort) tuning.Algorithm {
+	ways := [tuning.Algorithms]*effort{tuning.Plain: &plain, tuning.Short: short, tuning.Long: long}
+	if wanted := w.settings.tuning.Algorithm; wanted != tuning.ByCost {
 		if ways[wanted] != nil {
 			return wanted
 		}
-		return Plain
+		return tuning.Plain
 	}
-	best := Plain
-	for way := Short; way < algorithms; way++ {
+	best := tuning.Plain
+	for way := tuning.Short; way < tuning.Algorithms; way++ {
 		if ways[way] != nil && w.cost(*ways[way]) < w.cost(*ways[best]) {
 			best = way
 		}
@@ -130,7 +105,7 @@ func (w *World) rounds() uint64 { return uint64(bits.Len(uint(w.size - 1))) }
 
 // reduceWay is how Reduce is done with so many bytes of a rank, allReduceWay how AllReduce is,
 // and so on.
-func (w *World) reduceWay(length int) Algorithm {
+func (w *World) reduceWay(length int) tuning.Algorithm {
 	n, p, f := uint64(length), uint64(w.size), w.fold()
 	levels, pairs := f.levels(), uint64(f.pairs)
 	return w.choose(
@@ -141,24 +116,24 @@ func (w *World) reduceWay(length int) Algorithm {
 // A way is what was chosen last for a call: programs mostly make the same ones.
 type way struct {
 	length int
-	chosen Algorithm
+	chosen tuning.Algorithm
 }
 
-func (w *World) allReduceWay(length int) Algorithm {
-	if known := &w.allReduced; known.length != length || known.chosen == ByCost {
+func (w *World) allReduceWay(length int) tuning.Algorithm {
+	if known := &w.allReduced; known.length != length || known.chosen == tuning.ByCost {
 		*known = way{length, w.chooseAllReduce(length)}
 	}
 	return w.allReduced.chosen
 }
 
-func (w *World) broadcastWay(length int) Algorithm {
-	if known := &w.broadcasted; known.length != length || known.chosen == ByCost {
+func (w *World) broadcastWay(length int) tuning.Algorithm {
+	if known := &w.broadcasted; known.length != length || known.chosen == tuning.ByCost {
 		*known = way{length, w.chooseBroadcast(length)}
 	}
 	return w.broadcasted.chosen
 }
 
-func (w *World) chooseAllReduce(length int) Algorithm {
+func (w *World) chooseAllReduce(length int) tuning.Algorithm {
 	n, p, f := uint64(length), uint64(w.size), w.fold()
 	levels, power, pairs := f.levels(), uint64(f.power), uint64(f.pairs)
 	ends := 2 * min(pairs, 1)
@@ -168,24 +143,24 @@ func (w *World) chooseAllReduce(length int) Algorithm {
 		&effort{piece: n / 2, messages: 2*levels + ends, bytes: 2*n - 2*n/power + ends*n, added: n - n/power + ends/2*n, allMessages: 2*power*levels + 2*pairs, allBytes: 2 * (p - 1) * n, allAdded: (p - 1) * n})
 }
 
-func (w *World) chooseBroadcast(length int) Algorithm {
+func (w *World) chooseBroadcast(length int) tuning.Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	return w.choose(
 		effort{piece: n, messages: rounds, bytes: rounds * n, allMessages: p - 1, allBytes: (p - 1) * n}, nil,
 		&effort{piece: n / p, messages: rounds + p - 1, bytes: 2 * n, allMessages: p * p, allBytes: (p - 1 + rounds/2) * n})
 }
 
-func (w *World) allGatherWay(length int) Algorithm {
+func (w *World) allGatherWay(length int) tuning.Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	return w.choose(
 		effort{piece: n * p / 2, messages: rounds, bytes: (p - 1) * n, copied: p * n, allMessages: p * rounds, allBytes: p * (p - 1) * n}, nil,
 		&effort{piece: n, messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n})
 }
 
-func (w *World) allToAllWay(length int) Algorithm {
+func (w *World) allToAllWay(length int) tuning.Algorithm {
 	n, p, rounds := uint64(length), uint64(w.size), w.rounds()
 	if w.size > pairwiseRanks {
-		return Short
+		return tuning.Short
 	}
 	return w.choose(
 		effort{piece: n, messages: p - 1, bytes: (p - 1) * n, allMessages: p * (p - 1), allBytes: p * (p - 1) * n},

@@ -248,7 +248,7 @@ func (d *demand) look(w *World) {
 // processor from that rank; and neither does output wait for room, nor anything to be tried again.
 func (w *World) calm() bool {
 	c := w.cards[networkCard]
-	return c != nil && !w.settings.eager && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
+	return c != nil && !w.settings.tuning.NoStandBack && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
 		(runtime.GOMAXPROCS(0) == 1 || w.Now()-time.Duration(w.demand.last.Load()) >= calmAfter)
 }
 

@@ -86,7 +86,7 @@ func TestCalm(t *testing.T) {
 		{"somebody waits for a completion, behind a short computation", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, false, true, true},
 		{"somebody waits for a completion, behind a long computation", func(*World) {}, false, false, true},
 		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false, false},
-		{"a rank that is to have it eager", func(w *World) { w.settings.eager = true }, false, false, false},
+		{"a rank that is to have it eager", func(w *World) { w.settings.tuning.NoStandBack = true }, false, false, false},
 	} {
 		runApart(t, 1, func(ctx context.Context, w *World) error {
 			w.stopDriver()

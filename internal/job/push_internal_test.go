@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -17,7 +18,7 @@ func (scarceDevice) RegisterMemory([]byte, verbs.Access) (verbs.MemoryRegion, er
 
 // A Push that had no memory to ask must not have the next one take for asked what was told.
 func TestPushAgain(t *testing.T) {
-	worlds := quiet(t, func(s *Settings) { s.inline = 0 })
+	worlds := quiet(t, Tune(func(t *tuning.Tuning) { t.NoInline = true }))
 	w := worlds[0]
 	defer worlds[1].Serve(7, new(echo))()
 	l, err := w.Link(1)

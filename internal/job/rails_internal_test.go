@@ -5,17 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/onesided/rma/verbs/rails"
 )
 
 // A list of addresses is as many rails, each of which has to be one of this host's.
 func TestListOfAddresses(t *testing.T) {
 	loopback := netip.MustParseAddr("127.0.0.1")
-	s, err := newSettings([]Option{WithAddress("127.0.0.1,127.0.0.1"), WithoutStriping()})
+	s, err := newSettings([]Option{WithAddress("127.0.0.1,127.0.0.1")})
 	require.NoError(t, err)
 	require.Equal(t, []netip.Addr{loopback, loopback}, s.listen)
-	require.Equal(t, rails.Striping, s.striping)
 	listen, err := s.listenAt(t.Context(), true)
 	require.NoError(t, err)
 	require.Equal(t, s.listen, listen)

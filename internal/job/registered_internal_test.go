@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 )
@@ -71,7 +72,7 @@ func TestRegistersOnce(t *testing.T) {
 				t.Errorf("registered ahead %v: a write took the processor %v, a registration takes %v", ahead, took, profile.Register)
 			}
 			return errors.Join(l.Settle(ctx), w.Barrier(ctx))
-		}, WithTransfers(transfer.Of(transfer.Register))))
+		}, movedBy(transfer.Of(transfer.Register))))
 	}
 }
 
@@ -81,9 +82,9 @@ func TestInline(t *testing.T) {
 	profile := simtest.Profile(t, "ndr-2024")
 	times := make(map[bool]time.Duration)
 	for _, inline := range []bool{true, false} {
-		options := []Option{WithTransfers(transfer.Of(transfer.Register))}
+		options := []Option{movedBy(transfer.Of(transfer.Register))}
 		if !inline {
-			options = append(options, WithInline(0))
+			options = append(options, Tune(func(t *tuning.Tuning) { t.NoInline = true }))
 		}
 		for _, ahead := range []bool{true, false} {
 			s := simtest.With(t, profile, 1)

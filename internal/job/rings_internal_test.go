@@ -11,6 +11,7 @@ import (
 
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // counting is a Service that checks the order of what comes, and answers questions.
@@ -113,7 +114,11 @@ func talk(t *testing.T, profile string, ranks, messages int, rings bool) (took t
 			}
 		}
 		return c.bad
-	}, WithRings(rings)))
+	}, Tune(func(t *tuning.Tuning) {
+		if rings {
+			t.Rings = tuning.RingsAlways
+		}
+	})))
 	return took, looked
 }
 

@@ -124,10 +124,10 @@ func simulatedWorlds(s *sim.Simulator, n int, settings Settings) ([]*World, []*s
 // be.
 func (s *Settings) simulatedDevice(card *sim.Device) (verbs.Device, error) {
 	cards := []verbs.Device{card}
-	for len(cards) < s.rails {
+	for len(cards) < s.tuning.Rails {
 		cards = append(cards, card.OpenRail())
 	}
-	return joinCards(cards, s.striping)
+	return joinCards(cards, s.tuning.NoStriping)
 }
 
 // ErrDeadlock: in virtual time all ranks wait, and have for longer than anything takes. The error says of

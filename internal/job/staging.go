@@ -59,7 +59,7 @@ func pieceOf(memory []byte, pieces, i int) []byte {
 // markOf is what a header of a message of so many bytes to or from a rank tells of the way it goes.
 func (o *office) markOf(rank, bytes int) uint64 {
 	switch {
-	case o.world.settings.unstaged:
+	case o.world.settings.tuning.NoStaging:
 	case o.piped(rank):
 		if bytes >= stagedFrom {
 			return stagedMark

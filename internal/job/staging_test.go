@@ -10,6 +10,7 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/world"
 )
 
@@ -40,7 +41,7 @@ func longOnes(s *script) {
 
 func init() {
 	for name, algorithm := range algorithms {
-		with := func() ([]world.Option, error) { return []world.Option{job.WithAlgorithm(algorithm)}, nil }
+		with := func() ([]world.Option, error) { return []world.Option{byAlgorithm(algorithm)}, nil }
 		jobtest.RegisterWith("long ones: "+name, with, scripted(longOnes))
 	}
 	register("long ones, hasty", func(s *script) {
@@ -57,7 +58,7 @@ func TestLongMessages(t *testing.T) {
 				if n == 5 && testsize.Race || !testsize.Turn(i+k, 3) {
 					continue
 				}
-				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), job.WithAlgorithm(algorithms[name])), "%d ranks", n)
+				require.NoError(t, world.Run(t.Context(), n, scripted(longOnes), byAlgorithm(algorithms[name])), "%d ranks", n)
 			}
 			if testsize.Turn(i, 4) {
 				jobtest.Apart(t, 3, "long ones: "+name)
@@ -74,12 +75,12 @@ func TestLongMessages(t *testing.T) {
 		})
 	}
 	t.Run("not staged", func(t *testing.T) {
-		require.NoError(t, world.Run(t.Context(), 3, scripted(longOnes), job.WithStaging(false)))
+		require.NoError(t, world.Run(t.Context(), 3, scripted(longOnes), job.Tune(func(t *tuning.Tuning) { t.NoStaging = true })))
 	})
 	t.Run("in virtual time", func(t *testing.T) {
 		for i, staging := range []bool{true, false} {
 			if testsize.Turn(i, 2) {
-				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(longOnes), job.WithStaging(staging)))
+				require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "ndr-2024", 1), 3, scripted(longOnes), job.Tune(func(t *tuning.Tuning) { t.NoStaging = !staging })))
 			}
 		}
 	})

@@ -1,6 +1,10 @@
 package job
 
-import "context"
+import (
+	"context"
+
+	"github.com/onesided/rma/internal/tuning"
+)
 
 // Ranks that share cores and map each other's memory add up short vectors at one place, the table in the
 // block of rank 0: each stores its elements there and comes to the barrier's counter, and the last to come
@@ -27,8 +31,8 @@ func placeAt(table []byte, rank int) []byte { return table[placeBytes*rank:][:pl
 
 // atTable tells whether vectors of so many bytes are added up at a table.
 func (w *World) atTable(bytes int) bool {
-	wanted := w.settings.algorithm
-	return w.rooted && bytes <= placeBytes && w.size <= mostAtTable && w.sharing && len(w.hosts.ranks) == 1 && (wanted == ByCost || wanted == Short)
+	wanted := w.settings.tuning.Algorithm
+	return w.rooted && bytes <= placeBytes && w.size <= mostAtTable && w.sharing && len(w.hosts.ranks) == 1 && (wanted == tuning.ByCost || wanted == tuning.Short)
 }
 
 // addAtTable gives the total of all to every rank: the elements of ranks in their order.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/tuning"
 )
 
 // The collectives with a root go along a binomial tree, but for long Broadcasts and Reduces:
@@ -26,7 +27,7 @@ func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error
 	switch {
 	case w.onBoard(len(data)):
 		err = r.broadcastOnBoard(ctx, root, data)
-	case w.broadcastWay(len(data)) == Long:
+	case w.broadcastWay(len(data)) == tuning.Long:
 		err = r.broadcastLong(ctx, root, data)
 	default:
 		err = r.broadcast(ctx, root, data)
@@ -223,7 +224,7 @@ func reduceBy[T any](ctx context.Context, w *World, op string, root int, in, out
 	}
 	defer r.leave()
 	way := reduceInTree[T]
-	if w.reduceWay(len(bytesOf(in))) == Long {
+	if w.reduceWay(len(bytesOf(in))) == tuning.Long {
 		way = reduceLong[T]
 	}
 	total, err := way(ctx, r, root, in, by)
@@ -254,7 +255,7 @@ func allReduceBy[T any](ctx context.Context, w *World, op string, in, out []T, b
 	if w.atTable(len(bytesOf(in))) {
 		return r.end(addAtTable(ctx, r, in, out, by))
 	}
-	if way := w.allReduceWay(len(bytesOf(in))); way != Plain {
+	if way := w.allReduceWay(len(bytesOf(in))); way != tuning.Plain {
 		return r.end(allReduce(ctx, r, in, out, by, way))
 	}
 	total, err := reduceInTree(ctx, r, 0, in, by)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
@@ -56,6 +57,15 @@ func there(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs, memory, 
 var someSets = []transfer.Set{
 	transfer.All, transfer.Of(transfer.Copy), transfer.Of(transfer.Superpipeline), transfer.Of(transfer.Register), transfer.Of(transfer.Pipeline),
 	transfer.Of(transfer.Cache), transfer.Of(transfer.CachingPipeline), 0,
+}
+
+// movedBy has memory that the card does not know moved by these protocols only.
+func movedBy(set transfer.Set) Option {
+	return Tune(func(t *tuning.Tuning) { t.NoProtocols = transfer.All &^ set })
+}
+
+func keepingAtMost(bytes uint64, regions int) Option {
+	return func(s *Settings) { s.kept = regcache.Limits{Bytes: bytes, Regions: regions} }
 }
 
 // kept tells what the link's card keeps.
@@ -103,7 +113,7 @@ func TestRefusedIsCopied(t *testing.T) {
 						}
 					}
 					return nil
-				}, WithTransfers(set), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				}, movedBy(set), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				said := strings.Count(log.String(), "the card takes no more memory")
 				require.True(t, said == 1 || said == 0 && after > 0, log.String())
 			})
@@ -187,7 +197,7 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 					return fmt.Errorf("%d regions are kept", n)
 				}
 				return w.Barrier(ctx)
-			}, append(c.network(), WithTransfers(set), WithKept(0, 0))...))
+			}, append(c.network(), movedBy(set), keepingAtMost(0, 0))...))
 		})
 	}
 }
@@ -230,7 +240,7 @@ func TestMemoryOfAnyKind(t *testing.T) {
 					require.Less(t, keptBy(l).Bytes, uint64(4*most), "only what was used")
 				}
 				return unmap(mapping)
-			}, WithTransfers(set))
+			}, movedBy(set))
 		})
 	}
 }
@@ -250,7 +260,7 @@ func TestNothingIsKept(t *testing.T) {
 				}
 				l.origins().tidy()
 				return l.card.device.(*checking).nothingLeft(ctx)
-			}, WithTransfers(transfer.Of(transfer.Cache)), WithKept(limits.Bytes, limits.Regions))
+			}, movedBy(transfer.Of(transfer.Cache)), keepingAtMost(limits.Bytes, limits.Regions))
 			require.NotZero(t, c.registered)
 		})
 	}
@@ -295,7 +305,7 @@ func TestOverlappingAtOnce(t *testing.T) {
 				}
 				all.Wait()
 				return errors.Join(errs[:]...)
-			}, WithTransfers(set), WithKept(64<<10, 3))
+			}, movedBy(set), keepingAtMost(64<<10, 3))
 		})
 	}
 }

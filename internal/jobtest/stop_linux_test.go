@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/world"
 )
 
-var resting = jobtest.RegisterWith("resting",
-	func() ([]world.Option, error) { return []world.Option{job.WithHost(os.Getenv(hostVariable))}, nil },
+var resting = jobtest.Register("resting",
 	func(ctx context.Context, w *world.World) error {
 		if route := w.Route(1 - w.Rank()); route != "tcp" {
 			return fmt.Errorf("ranks on hosts of different names reach each other by %q", route)
@@ -29,13 +26,11 @@ var resting = jobtest.RegisterWith("resting",
 		return w.Barrier(ctx)
 	})
 
-const hostVariable = "RMA_JOBTEST_HOST"
-
 // The test places ranks, lets them go on from where they hold, and continues one that has
 // stopped.
 func TestHoldStopContinue(t *testing.T) {
 	var placed []int
-	job := jobtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("%s=host%d", hostVariable, rank)} },
+	job := jobtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("RMA_HOST=host%d", rank)} },
 		func(rank int, program string) *exec.Cmd {
 			placed = append(placed, rank)
 			return exec.Command(program)

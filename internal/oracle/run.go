@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -14,7 +15,7 @@ import (
 
 // Options say how a program is run. They have no influence on what is allowed.
 type Options struct {
-	// Without excludes schemes, as window.Without does.
+	// Without excludes schemes, as hint.Without does.
 	Without scheduler.Scheme
 	// Concurrent makes the members of a rank goroutines. Otherwise they take turns: each carries out all of its steps
 	// of a phase, as on a device whose ranks are single coroutines.
@@ -119,8 +120,8 @@ func (r *runner) open() error {
 	r.windows = make([]opened, len(r.program.Windows))
 	for i := range r.windows {
 		w, o := &r.program.Windows[i], &r.windows[i]
-		options := []window.Option{window.Notifications(w.Slots), window.Without(r.options.Without)}
-		for _, hint := range []struct {
+		options := []window.Option{window.Notifications(w.Slots), hint.Without(r.options.Without)}
+		for _, promise := range []struct {
 			given bool
 			by    func() window.Option
 		}{
@@ -128,8 +129,8 @@ func (r *runner) open() error {
 			{w.Unordered, window.Unordered}, {w.Immediate, window.Immediate},
 			{w.CardAtomics, window.CardAtomics},
 		} {
-			if hint.given {
-				options = append(options, hint.by())
+			if promise.given {
+				options = append(options, promise.by())
 			}
 		}
 		build := makers[w.Kind].allocate

@@ -11,6 +11,7 @@ import (
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -41,7 +42,12 @@ func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)
 		if watch != nil {
 			s.Trace(watch)
 		}
-		return world.Simulate(ctx, s, n, body, append(options, job.WithTransfers(transfersOf(seed)), job.WithRings(seed/2%2 == 1))...)
+		return world.Simulate(ctx, s, n, body, append(options, job.Tune(func(t *tuning.Tuning) {
+			t.NoProtocols = transfer.All &^ transfersOf(seed)
+			if seed/2%2 == 1 {
+				t.Rings = tuning.RingsAlways
+			}
+		}))...)
 	}
 }
 
@@ -81,7 +87,7 @@ func TestSimulatedRails(t *testing.T) {
 		}
 		return simulatedOn(seed, watch, func(p *sim.Profile) {
 			p.Post, p.Fetch, p.FetchInline, p.Wire, p.Place, p.TurnRead, p.Return, p.Link = 0, 0, 0, 0, 0, 0, 0, 1e9
-		}, job.WithRails(2+int(seed%2)))
+		}, job.Tune(func(t *tuning.Tuning) { t.Rails = 2 + int(seed%2) }))
 	}
 	runPrograms(t, onSimRails, oracle.Limits{}, 1, on)
 	t.Logf("%d parts of random programs' writes went over other cards than the first", striped)

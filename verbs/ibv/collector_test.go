@@ -17,6 +17,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
 	"github.com/onesided/rma/window"
@@ -82,7 +83,7 @@ func TestCollected(t *testing.T) {
 				stats := w.Stats().Transfers
 				registered = stats.Kept.Invalidations
 				return errors.Join(win.Unlock(ctx, 1), w.Barrier(ctx), win.Close())
-			}, world.WithDevice("ibv"), job.WithTransfers(set))
+			}, world.WithDevice("ibv"), job.Tune(func(t *tuning.Tuning) { t.NoProtocols = transfer.All &^ set }))
 			require.NoError(t, err)
 			if set != transfer.All {
 				require.NotZero(t, registered, "no region was retired because its memory was gone")

@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/oracle"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs/ibv"
@@ -27,16 +28,13 @@ func TestPrograms(t *testing.T) {
 		o := oracle.Options{Without: scheduler.Scheme(seed) & scheduler.All, Concurrent: seed%2 == 0}
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		err := world.Run(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) }, world.WithDevice("ibv"),
-			job.WithRDMA(func(o *ibv.Options) { o.MTU = []int{0, 1024, 4096}[seed/4%3] }), transfers(seed))
+			job.Tune(func(t *tuning.Tuning) {
+				t.MTU = []int{0, 1024, 4096}[seed/4%3]
+				if seed%2 == 1 {
+					t.NoProtocols = transfer.All &^ transfer.Of(transfer.Protocol(seed/2%uint64(transfer.Protocols)))
+				}
+			}))
 		cancel()
 		require.NoError(t, err, "seed %d: without %#x:\n%s", seed, o.Without, p)
 	}
-}
-
-// transfers are all, or one.
-func transfers(seed uint64) world.Option {
-	if seed%2 == 0 {
-		return job.WithTransfers(transfer.All)
-	}
-	return job.WithTransfers(transfer.Of(transfer.Protocol(seed / 2 % uint64(transfer.Protocols))))
 }
