@@ -9,7 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/internal/tuning"
+	"github.com/onesided/rma/scheduler"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs/tcp"
+	"github.com/onesided/rma/world"
 )
 
 // Every switch has an exhibit, in the order of switches, of a value that it may have and does not have by
@@ -34,6 +40,26 @@ func TestExhibits(t *testing.T) {
 	for _, t := range of {
 		_ = t.throw(new(settings), t.values[0])
 	}
+}
+
+// A job has the switches that its flags set.
+func TestSwitchesReachTheJob(t *testing.T) {
+	var s settings
+	for _, text := range []string{"transfer=register", "rings=on", "hugepages=off", "pipes=off", "notes=off", "staging=off", "algorithm=long", "pack=off", "merge=off", "collect=off", "inline=off", "standback=off", "striping=off", "batches=off", "reno=off"} {
+		before := s.tuning
+		require.NoError(t, s.set(text))
+		require.NotEqual(t, before, s.tuning, text)
+	}
+	require.Equal(t, tuning.Tuning{
+		Algorithm: tuning.Long, NoPipes: true, NoNotes: true, NoStaging: true,
+		Rings: tuning.RingsAlways, NoCollecting: true, NoInline: true, NoStandBack: true,
+		NoProtocols: transfer.All &^ transfer.Of(transfer.Register), NoSchemes: scheduler.Pack | scheduler.Merge, NoSockets: tcp.Batches | tcp.Reno,
+		NoHugePages: true, NoStriping: true,
+	}, s.tuning)
+	require.NoError(t, world.Run(t.Context(), 1, func(_ context.Context, w *world.World) error {
+		require.Equal(t, s.tuning, *job.Of(w).Tuning())
+		return nil
+	}, s.ofJob()...))
 }
 
 func TestSwitches(t *testing.T) {
