@@ -59,6 +59,7 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if promisesOf(&local) != 0 || local.Slots != 0 || local.Seats != 0 {
 		return nil, fmt.Errorf("window: Attach: %w: the options of a window are given to Allocate or Create; pass none", ErrArgument)
 	}
+	defer j.EndSpan("Attach", j.BeginSpan())
 	v := j.Attached(visitorKey{}, func() any { return newVisitor(j) }).(*visitor)
 	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.Scheme)
 	if err != nil {

@@ -82,6 +82,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
 	defer all.mu.Unlock()
+	defer j.EndSpan(a.call, j.BeginSpan())
 	a.kind, a.Slots, a.Scheme = reduce.KindOf[T](), defaultNotifications, scheduler.All&^j.Tuning().NoSchemes
 	var fault error
 	for _, option := range options {
@@ -221,12 +222,9 @@ func (c *creation) agree(ctx context.Context) error {
 
 // gather exchanges a value with all ranks.
 func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
-	err := job.AllGather(ctx, c.world, []T{mine}, all)
+	err := job.GatherForWindow(ctx, c.world, "window."+c.call, []T{mine}, all)
 	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
-	if err != nil {
-		return errtext.Errorf("window: %s: %w", c.call, err)
-	}
-	return nil
+	return err
 }
 
 // differences returns the error of the first rank that differs from rank 0. If none does, it returns that of the first

@@ -128,6 +128,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	if err := checkContext(ctx, "Close"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Close", c.world.BeginSpan())
 	c.mu.Lock()
 	unfinished := c.unfinished
 	c.unfinished = false

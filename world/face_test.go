@@ -144,18 +144,26 @@ func TestVirtual(t *testing.T) {
 	require.NoError(t, world.Simulate(t.Context(), s, 1, is(true)))
 }
 
-// A hook gets the calls of the program only, not its spans, nor the parts of calls that a trace shows.
+// A hook gets each call of the program once, and no other: not its spans, nor the parts of calls that a trace shows.
 func TestHookOfCalls(t *testing.T) {
 	profile, err := sim.ByName(sim.Profiles()[0])
 	require.NoError(t, err)
 	s, err := sim.New(profile, 1)
 	require.NoError(t, err)
-	var calls []string
-	hook := world.WithHook(func(e *world.Event) { calls = append(calls, e.Call) })
+	calls := make(map[string]int)
+	hook := world.WithHook(func(e *world.Event) { calls[e.Call]++ })
 	require.NoError(t, world.Simulate(t.Context(), s, 2, func(ctx context.Context, w *world.World) error {
 		const size = 2 << 20
 		win, err := window.Allocate[byte](ctx, w, size)
 		if err != nil {
+			return err
+		}
+		created, err := window.Create(ctx, w, make([]byte, 1))
+		if err != nil {
+			return err
+		}
+		// Close of the World closes the team.
+		if _, err := w.Split(ctx, 0, 0); err != nil {
 			return err
 		}
 		w.Span("mine", 1, 2)
@@ -163,10 +171,16 @@ func TestHookOfCalls(t *testing.T) {
 		if err == nil && w.Rank() == 0 {
 			err = win.Put(make([]byte, size), 1, 0)
 		}
-		return errors.Join(err, win.Fence(ctx, window.NoSucceed), w.Barrier(ctx), win.Close())
+		err = errors.Join(err, win.Fence(ctx, window.NoSucceed), w.Barrier(ctx), win.Close(), created.Close())
+		small, failed := w.Shrink(ctx)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		return errors.Join(small.Close(), w.Close(), w.Close())
 	}, hook))
-	slices.Sort(calls)
-	require.Equal(t, []string{"AllGather", "Barrier", "Fence", "Put"}, slices.Compact(calls))
+	require.Equal(t, map[string]int{
+		"Allocate": 2, "Create": 2, "Split": 2, "Fence": 4, "Put": 1, "Barrier": 2, "Shrink": 2, "Close": 8,
+	}, calls)
 }
 
 // A rank that a World does not have is no panic, before and after a failure.

@@ -94,9 +94,9 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 // option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
-// WithHook calls a function after every operation on windows of this rank, after every call of a window that synchronizes (Fence, Start,
-// Complete, Post, Wait, Lock, Unlock, the flushes and the waits for requests and notifications), and after every collective but Shrink and
-// Close. Allocate and Create of windows are reported as the AllGathers within them. The function runs in the goroutine that made the
+// WithHook calls a function after every operation on windows of this rank, after every call that makes, synchronizes or closes a window
+// (Allocate, Create, Attach, Fence, Start, Complete, Post, Wait, Lock, Unlock, the flushes, the waits for requests and notifications,
+// Close), and after every collective. Close of a World is reported when its waits are over. The function runs in the goroutine that made the
 // call. Several goroutines may call it at once; with Run and Main those of all ranks. It must not use the World. The Event belongs
 // to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
 func WithHook(hook func(*Event)) Option {

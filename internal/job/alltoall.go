@@ -16,7 +16,17 @@ func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	if err := checkParts("AllGather", "out", len(out), len(in), w.size); err != nil {
 		return err
 	}
-	r, err := begin[T](ctx, w, "AllGather", callAllGather, 0, len(in))
+	return allGatherIn(ctx, w, "AllGather", callAllGather, in, out)
+}
+
+// GatherForWindow is AllGather within a call of package window that makes a window, which errors name: window.Allocate or window.Create.
+// To the ledger the two are one call: package window finds out itself, and on all ranks, that ranks have made different ones.
+func GatherForWindow[T any](ctx context.Context, w *World, call string, in, out []T) error {
+	return allGatherIn(ctx, w, call, callWindow, in, out)
+}
+
+func allGatherIn[T any](ctx context.Context, w *World, op string, call uint32, in, out []T) error {
+	r, err := begin[T](ctx, w, op, call, 0, len(in))
 	if err != nil {
 		return err
 	}

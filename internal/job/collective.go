@@ -21,11 +21,13 @@ const (
 	callBarrier
 	callSplit
 	callJoin
+	// callWindow is the one of package window in which a window is made.
+	callWindow
 )
 
 // callNames has behind the collectives those calls that meet apart from them.
 var callNames = [...]string{"nothing that is known here", "Broadcast", "Gather", "AllGather", "Scatter", "AllToAll", "Reduce", "AllReduce", "Barrier", "Split", "Split",
-	"window.Fence", "window.Close"}
+	"window.Allocate or Create", "window.Fence", "window.Close"}
 
 // The bits of a call from opShift on are the number of an Op, if it has one.
 const opShift = 16
@@ -90,7 +92,7 @@ func begin[T any](ctx context.Context, w *World, op string, call uint32, root, n
 func start[T any](w *World, op string, call uint32, root, n int) error {
 	element, err := elementIn[T](&w.round)
 	if err != nil {
-		return errtext.Errorf("world: %s: %w", op, err)
+		return errtext.Errorf("%s: %w", errtext.Call("world", op), err)
 	}
 	return w.round.begin(op, element, signature{call: call, number: w.calls.Load() + 1,
 		root: uint32(root), element: uint32(element.size), kind: element.kind, part: uint64(n) * uint64(element.size)})
@@ -120,7 +122,7 @@ func (r *round) refuse(op string) error {
 	if err := r.w.lost(op, r.w.calls.Load()+1); err != nil {
 		return r.w.post.giveUp(&r.out, err)
 	}
-	return fmt.Errorf("world: %s: %w: %s was cut short, call it again with the same arguments first", op, ErrUnfinished, r.op)
+	return fmt.Errorf("%s: %w: %s was cut short, call it again with the same arguments first", errtext.Call("world", op), ErrUnfinished, r.op)
 }
 
 // end ends the call, with its error.
@@ -137,10 +139,12 @@ func (r *round) end(err error) error {
 	return nil
 }
 
-// leave lets the next call in. A call whose combine ended it by a panic cannot go
+// leave lets the next call in. Package window tells of its calls itself. A call whose combine ended it by a panic cannot go
 // on: nothing is the same call.
 func (r *round) leave() {
-	r.w.EndSpan(r.op, r.since)
+	if r.signature.call != callWindow {
+		r.w.EndSpan(r.op, r.since)
+	}
 	if !r.ended {
 		r.signature.call = 0
 	}

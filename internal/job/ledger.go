@@ -171,7 +171,7 @@ func (w *World) condemn(op string, number, from uint32, what string) error {
 	if err := w.verdict(op, number); err != nil {
 		return err
 	}
-	return fmt.Errorf("world: %s: %w: %s", op, ErrMismatch, what)
+	return fmt.Errorf("%s: %w: %s", errtext.Call("world", op), ErrMismatch, what)
 }
 
 // unlike is the error of a call at which rank, or some rank if that is -1, is known
@@ -383,7 +383,7 @@ func (w *World) verdict(op string, number uint32) error {
 	case v == nil:
 		return nil
 	case v.leaver < 0 || v.leaver >= w.size:
-		return fmt.Errorf("world: %s: %w: %s", op, ErrMismatch, v.text)
+		return fmt.Errorf("%s: %w: %s", errtext.Call("world", op), ErrMismatch, v.text)
 	case v.shrinks && w.FailureCount() != 0:
 		w.report(number)
 		return w.anyFailure(op)

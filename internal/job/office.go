@@ -134,10 +134,10 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		if err := wait.Pause(ctx); err != nil {
 			for _, p := range [...]*parcel{in, out} {
 				if open(p) {
-					return fmt.Errorf("world: %s: %w%s", op, err, wait.found(p.rank).waitsFor())
+					return fmt.Errorf("%s: %w%s", errtext.Call("world", op), err, wait.found(p.rank).waitsFor())
 				}
 			}
-			return errtext.Errorf("world: %s: %w", op, err)
+			return errtext.Errorf("%s: %w", errtext.Call("world", op), err)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (o *office) failed(op string, number uint32, err error) error {
 			return w.lost(op, number)
 		}
 	}
-	return errtext.Errorf("world: %s: %w", op, err)
+	return errtext.Errorf("%s: %w", errtext.Call("world", op), err)
 }
 
 // close gives back what an office has, when nobody uses it any more.

@@ -89,7 +89,9 @@ func runRank(ctx context.Context, body func(ctx context.Context, w *World) error
 }
 
 // closeAll is the end of a rank whose body has done well.
-func (w *World) closeAll() error { return errors.Join(w.departShrunk(), w.Close()) }
+func (w *World) closeAll() error {
+	return errors.Join(w.departShrunk(), w.closeOwn(context.Background()))
+}
 
 // departFailed ends the membership of a rank whose body has failed. It waits for other ranks at most reasonTime, and until
 // goroutines of this one that are in a call of a window have noticed the failure.

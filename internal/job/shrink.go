@@ -58,6 +58,7 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 		return nil, fmt.Errorf("world: Shrink: %w in another goroutine of rank %d", ErrBusy, w.rank)
 	}
 	defer w.collective.Unlock()
+	defer w.EndSpan("Shrink", w.BeginSpan())
 	if w.shrinking.over {
 		return nil, fmt.Errorf("world: Shrink: %w: this World has been shrunk already, shrink the one that it gave", ErrArgument)
 	}
@@ -248,7 +249,7 @@ func (w *World) shrunkBy(op string, rank int) error {
 		cause = "has called Shrink, which has failed, and others wait for it in no other collective of this World: call Shrink again, or close this World"
 	}
 	if rank == w.rank {
-		return errtext.Errorf("world: %s: this rank %w", op, cause)
+		return errtext.Errorf("%s: this rank %w", errtext.Call("world", op), cause)
 	}
 	return &PeerError{Rank: rank, Op: op, Cause: cause}
 }

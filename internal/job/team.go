@@ -61,6 +61,7 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 		return nil, err
 	}
 	defer w.collective.Unlock()
+	defer w.EndSpan("Split", w.BeginSpan())
 	team, err := w.split(ctx, color, key)
 	if err != nil && w.lost("Split", w.calls.Load()+1) != nil {
 		// Called again it ends no better.
@@ -85,7 +86,6 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 		*s = splitting{begun: true, color: color, key: key}
 		bids := make([]bid, w.size)
 		if err := r.end(allGather(ctx, r, []bid{{int64(color), int64(key), w.highestContext()}}, bids)); err != nil {
-			w.EndSpan(r.op, r.since)
 			return nil, err
 		}
 		s.team, s.members, s.flaw = w.joinTeam(bids)
@@ -94,7 +94,6 @@ func (w *World) split(ctx context.Context, color, key int) (*World, error) {
 	if err := start[stand](w, "Split", callJoin, 0, 1); err != nil {
 		return nil, err
 	}
-	defer func() { w.EndSpan(r.op, r.since) }()
 	stands := make([]stand, w.size)
 	if err := r.end(allGather(ctx, r, []stand{s.stand()}, stands)); err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func (w *World) abandonSplit(ctx context.Context) (cut, err error) {
 	}
 	w.splitting = splitting{}
 	for ; len(w.abandoned) > 0; w.abandoned = w.abandoned[1:] {
-		failed := w.abandoned[0].CloseContext(ctx)
+		failed := w.abandoned[0].closeOwn(ctx)
 		if cutBy(ctx, failed) {
 			return failed, err
 		}
@@ -263,9 +262,9 @@ func (w *World) closeTeams(ctx context.Context) error {
 	var closing sync.WaitGroup
 	for i, t := range teams {
 		if w.virtual() {
-			errs[i] = t.CloseContext(ctx)
+			errs[i] = t.closeOwn(ctx)
 		} else {
-			closing.Go(func() { errs[i] = t.CloseContext(ctx) })
+			closing.Go(func() { errs[i] = t.closeOwn(ctx) })
 		}
 	}
 	closing.Wait()

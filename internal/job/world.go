@@ -235,7 +235,7 @@ func (w *World) enter(ctx context.Context, call string) error {
 }
 
 // errUnmade: a program has made a World by itself.
-var errUnmade = fmt.Errorf("%w: a World that no call of package world has made: take one from Init, New or Run", ErrArgument)
+var errUnmade = fmt.Errorf("%w: a World that no call of package world has made", ErrArgument)
 
 // made returns the error of a call with a World that there is not, or that a program has made by itself.
 func made(w *World, call string) error {
@@ -270,14 +270,14 @@ func (w *World) take(ctx context.Context, call string) error {
 	case ctx == nil:
 		return nilArgument(call, "context")
 	case !w.collective.TryLock():
-		return fmt.Errorf("world: %s: %w in another goroutine of rank %d", call, ErrBusy, w.rank)
+		return fmt.Errorf("%s: %w in another goroutine of rank %d", errtext.Call("world", call), ErrBusy, w.rank)
 	}
 	err := w.Collective()
 	if err == nil {
 		return nil
 	}
 	w.collective.Unlock()
-	return errtext.Errorf("world: %s: %w", call, err)
+	return errtext.Errorf("%s: %w", errtext.Call("world", call), err)
 }
 
 // Close is that of package world.
@@ -291,6 +291,15 @@ func (w *World) CloseContext(ctx context.Context) error {
 	if ctx == nil {
 		return nilArgument("Close", "context")
 	}
+	return w.closeIn(ctx, true)
+}
+
+// closeOwn closes a World that the library closes itself, of which the hook of the program is not told. In the stack of a goroutine of
+// the library its name stands for Close.
+func (w *World) closeOwn(ctx context.Context) error { return w.closeIn(ctx, false) }
+
+// closeIn is CloseContext; called: the program has called it.
+func (w *World) closeIn(ctx context.Context, called bool) error {
 	select {
 	case w.closing <- struct{}{}:
 	default:
@@ -305,7 +314,13 @@ func (w *World) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	w.closed.Store(true)
-	done, err := w.leave(ctx)
+	tell := func() {}
+	if called {
+		begun := w.BeginSpan()
+		tell = sync.OnceFunc(func() { w.EndSpan("Close", begun) })
+	}
+	defer tell()
+	done, err := w.leave(ctx, tell)
 	if done {
 		w.ended = true
 		initialized.CompareAndSwap(w, nil)
@@ -313,8 +328,9 @@ func (w *World) CloseContext(ctx context.Context) error {
 	return err
 }
 
-// leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it.
-func (w *World) leave(ctx context.Context) (done bool, err error) {
+// leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it. It calls tell while
+// there is still a trace.
+func (w *World) leave(ctx context.Context, tell func()) (done bool, err error) {
 	l := &w.leaving
 	if !l.begun {
 		l.begun = true
@@ -371,6 +387,7 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 		if w != w.root {
+			tell()
 			return true, errors.Join(l.err, w.departTeam(!l.alone))
 		}
 		// Others may need this rank's progress until they have finalized too.
@@ -378,6 +395,7 @@ func (w *World) leave(ctx context.Context) (done bool, err error) {
 		if cutBy(ctx, err) {
 			return false, errtext.Errorf("world: Close: %w", err)
 		}
+		tell()
 		l.err = errors.Join(l.err, err, w.departWithin(ctx))
 		l.departed = true
 	}
