@@ -83,7 +83,7 @@ func (r Request) awaitFlush(ctx context.Context, call string) error {
 			err = d.awaitLeave(ctx)
 		case how == riding:
 			rank := d.link.Rank()
-			err = d.core.awaitWord(ctx, "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket, d)
+			err = d.core.awaitWord(ctx, "", "waiting for an answer", rank, &d.core.granted[rank], r.late.ticket, d)
 		default:
 			err = d.askFlush(ctx, r.late)
 		}

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -448,10 +449,12 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 }
 
 // awaitWord waits until a word that rank sets, in this rank's control block or by messages, has reached number. It
-// looks at the word once more before it returns an error. passive is the queue of a request that rank serves without a
-// call of its program, once rank has posted. Otherwise passive is nil.
-func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomic.Uint32, number uint32, passive *deferred) error {
-	if err := c.beginReading(ctx, call); err != nil {
+// looks at the word once more before it returns an error. call is the call of the program, or "" if the caller of awaitWord
+// adds it by blame; errors other than a *world.PeerError begin with doing then. passive is the queue of a request that rank
+// serves without a call of its program, once rank has posted. Otherwise passive is nil.
+func (c *core) awaitWord(ctx context.Context, call, doing string, rank int, word *atomic.Uint32, number uint32, passive *deferred) error {
+	head := cmp.Or(call, doing)
+	if err := c.beginReading(ctx, head); err != nil {
 		return err
 	}
 	defer c.endReading()
@@ -466,7 +469,7 @@ func (c *core) awaitWord(ctx context.Context, call string, rank int, word *atomi
 			err = c.lost(call, rank, &wait)
 		}
 		if err == nil {
-			err = c.pause(ctx, call, &wait)
+			err = c.pause(ctx, head, &wait)
 		}
 		if err != nil && !reached(word, number) {
 			return awaited(ctx, err, "it waits for rank %d", rank)

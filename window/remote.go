@@ -60,10 +60,10 @@ func (c *core) blame(call string, rank int, err error) error {
 	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
 }
 
-// awaitTicket waits until the last request, for a lock or for the end of an epoch, has been granted.
-func (d *deferred) awaitTicket(ctx context.Context, call string) error {
+// awaitTicket waits until the last request, for a lock or for the end of an epoch, has been granted: see awaitWord.
+func (d *deferred) awaitTicket(ctx context.Context, call, doing string) error {
 	c, rank := d.core, d.link.Rank()
-	return c.awaitWord(ctx, call, rank, &c.granted[rank], c.tickets[rank].Load(), d)
+	return c.awaitWord(ctx, call, doing, rank, &c.granted[rank], c.tickets[rank].Load(), d)
 }
 
 // askLock requests the lock of the rank in a message without operations.
@@ -79,7 +79,7 @@ func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 
 // awaitLock waits until the requested lock has been granted. If that fails, it withdraws the request.
 func (d *deferred) awaitLock(ctx context.Context, call string) error {
-	err := d.awaitTicket(ctx, call)
+	err := d.awaitTicket(ctx, call, "")
 	if err != nil {
 		d.tellUnlock()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -455,4 +456,50 @@ func ExampleCompleted() {
 		log.Fatal(err)
 	}
 	// Output: 6
+}
+
+// The error of a wait for a request names that call, in its text and where programs read it.
+func TestErrorsNameWait(t *testing.T) {
+	waits := map[string]func(ctx context.Context, r window.Request) error{
+		"Request.Wait": func(ctx context.Context, r window.Request) error { return r.Wait(ctx) },
+		"WaitAll":      func(ctx context.Context, r window.Request) error { return window.WaitAll(ctx, r) },
+		"WaitAny": func(ctx context.Context, r window.Request) error {
+			_, err := window.WaitAny(ctx, r)
+			return err
+		},
+		"Completed": func(ctx context.Context, r window.Request) (err error) {
+			for _, err = range window.Completed(ctx, r) {
+			}
+			return err
+		},
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, wait := range waits {
+		err := world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+			win, err := window.Allocate[int64](ctx, w, 1)
+			if err != nil || w.Rank() == 1 {
+				return errors.Join(err, w.Barrier(ctx), w.Close())
+			}
+			into := make([]int64, 1)
+			if err := win.Start(ctx, group(1)); err != nil {
+				return err
+			}
+			get, err := win.RGet(into, 1, 0)
+			if err != nil {
+				return err
+			}
+			cut := wait(over, get)
+			if !errors.Is(cut, context.Canceled) || !strings.HasPrefix(cut.Error(), "window: "+name+": ") {
+				return fmt.Errorf("cut short, it is not %s: %w", name, cut)
+			}
+			err = errors.Join(w.Barrier(ctx), wait(ctx, get))
+			var lost *world.PeerError
+			if !errors.As(err, &lost) || lost.Op != "window."+name || err.Error() != "window: "+name+": rank 1 has left the job, or the team" {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return w.Close()
+		}, world.WithDevice("tcp"), world.WithAddress("127.0.0.1"))
+		require.NoError(t, err)
+	}
 }

@@ -243,7 +243,8 @@ func (d *deferred) posted() bool {
 // waits tells whether what is queued may not leave yet. It is called with the mutex.
 func (d *deferred) waits() bool { return !d.answered() || !d.posted() }
 
-// awaitGrant returns when what was asked for with a ticket has been granted.
+// awaitGrant returns when what was asked for with a ticket has been granted. The caller adds the call to its error, as to that of
+// awaitPost.
 func (d *deferred) awaitGrant(ctx context.Context) error {
 	d.mu.Lock()
 	answered := d.answered()
@@ -251,7 +252,7 @@ func (d *deferred) awaitGrant(ctx context.Context) error {
 	if answered {
 		return nil
 	}
-	return d.awaitTicket(ctx, "waiting for an answer")
+	return d.awaitTicket(ctx, "", "waiting for an answer")
 }
 
 // awaitPost returns when the target is known to have posted.
@@ -261,7 +262,7 @@ func (d *deferred) awaitPost(ctx context.Context) error {
 		return nil
 	}
 	rank := d.link.Rank()
-	return d.core.awaitWord(ctx, "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), nil)
+	return d.core.awaitWord(ctx, "", "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), nil)
 }
 
 // awaitLeave returns when what is queued may leave.

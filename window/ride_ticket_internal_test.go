@@ -68,7 +68,7 @@ var rideOvertaken = jobtest.Register("a grant that a later one overtakes", func(
 		}
 		win.core.tickets[1].Store(5)
 		waited := make(chan error)
-		go func() { waited <- p.deferred.awaitTicket(ended, "waiting") }()
+		go func() { waited <- p.deferred.awaitTicket(ended, "", "waiting") }()
 		for win.core.readers.Load() == 0 {
 			runtime.Gosched()
 		}

@@ -71,26 +71,23 @@ func (r Request) await(ctx context.Context, call string) error {
 		return r.awaitFlush(ctx, call)
 	}
 	d := r.deferred
-	for {
+	for over := false; !over; {
 		mark, how, err := d.sent(ctx, r.before)
 		switch {
 		case err != nil:
-			return err
 		case how == staying:
 			err = d.awaitLeave(ctx)
 		case how == riding:
 			err = d.awaitGrant(ctx)
 		default:
-			if err := d.link.Reach(ctx, mark, d.core.number); err != nil {
-				return err
-			}
-			d.core.hasRead(r.read)
-			return nil
+			err, over = d.link.Reach(ctx, mark, d.core.number), true
 		}
 		if err != nil {
-			return err
+			return d.core.blame(call, d.link.Rank(), err)
 		}
 	}
+	d.core.hasRead(r.read)
+	return nil
 }
 
 // Test reports whether Wait would return at once. It makes progress, but does not yield to other goroutines. If the
@@ -132,12 +129,12 @@ func (r Request) look(call string) (done bool, how departure, err error) {
 		if done, err = d.link.Reached(mark, d.core.number); done && err == nil {
 			d.core.hasRead(r.read)
 		}
-		return done, how, err
+		return done, how, d.core.blame(call, d.link.Rank(), err)
 	case ours(err, context.Canceled):
 		how, err = unasked, nil
 	}
 	d.core.world.Poll()
-	return false, how, err
+	return false, how, d.core.blame(call, d.link.Rank(), err)
 }
 
 // lost returns why the request can never complete, or nil while it may. It cannot complete if the window is closed, or

@@ -169,14 +169,22 @@ func exportedName(function string) (name string, own bool) {
 		if !ok {
 			continue
 		}
-		if rest == "(*pending).completed" {
+		switch rest {
+		case "(*pending).completed":
 			// The iterator runs after Completed has returned.
 			return one.name + ".Completed", true
+		case "(*World).closeOwn":
+			// A World closes its teams in goroutines of their own.
+			return one.name + ".Close", true
 		}
 		parts := strings.Split(strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(rest), ".")
 		last := parts[len(parts)-1]
 		if len(parts) > 2 || parts[0] == "Waiter" || !unicode.IsUpper(rune(last[0])) || strings.Contains(last, "-") {
 			// Below another closure its caller has a frame of its own.
+			return "", true
+		}
+		if one.path == packages[1].path && len(parts) == 2 && parts[0] != "World" && parts[0] != "Meeting" {
+			// Programs have only the World of this package, and its tests a Meeting.
 			return "", true
 		}
 		if len(parts) == 2 && unicode.IsUpper(rune(parts[0][0])) && parts[0] != "World" && parts[0] != "Window" {

@@ -266,8 +266,8 @@ func TestCallNames(t *testing.T) {
 	const world, window, job = "github.com/onesided/rma/world.", "github.com/onesided/rma/window.", "github.com/onesided/rma/internal/job."
 	for function, want := range map[string]string{
 		world + "(*World).Barrier": "world.Barrier", job + "(*World).Barrier": "world.Barrier", world + "AllReduce[...]": "world.AllReduce", window + "(*untyped).Fence": "window.Fence",
-		window + "(*Window[...]).PutNotify": "window.PutNotify", window + "Request.Wait": "window.Request.Wait", window + "(*pending).completed": "window.Completed",
-		window + "(*untyped).Fence.func1": "", world + "inJob.func1": "", job + "runRank": "", job + "(*Waiter).Pause": "", window + "(*untyped).Fence-range1": "",
+		window + "(*Window[...]).PutNotify": "window.PutNotify", window + "Request.Wait": "window.Request.Wait", window + "(*pending).completed": "window.Completed", job + "(*World).closeOwn": "world.Close",
+		window + "(*untyped).Fence.func1": "", world + "inJob.func1": "", job + "runRank": "", job + "(*Link).Flush": "", job + "(*Region).Deregister": "", job + "(*Waiter).Pause": "", window + "(*untyped).Fence-range1": "",
 	} {
 		name, own := exportedName(function)
 		require.True(t, own, function)
@@ -332,6 +332,22 @@ func TestStallInClose(t *testing.T) {
 			return w.CloseContext(ctx)
 		}, WithStall(time.Second), WithLogger(log.logger())))
 	}
+}
+
+// A Close that waits in a team, which it closes itself, is named by what the program calls.
+func TestStallInCloseOfOpenTeam(t *testing.T) {
+	t.Parallel()
+	var log recorder
+	require.NoError(t, Run(t.Context(), 2, func(ctx context.Context, w *World) error {
+		if _, err := w.Split(ctx, 0, w.rank); err != nil {
+			return err
+		}
+		if w.rank == 1 {
+			return errors.Join(log.reported(ctx, "world.Close", "rank 1 (in no call of the library)", "0"), w.Close())
+		}
+		return w.Close()
+	}, WithStall(time.Second), WithLogger(log.logger())))
+	require.Empty(t, log.lines("world.CloseContext"))
 }
 
 // CloseContext of a World that is closed returns nil, even where its context is over, and that of a nil World is an error.
