@@ -216,3 +216,15 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+// The error of a flush after an Unlock that was left before its end speaks of no other goroutine.
+func TestBusyAfterSuspendedUnlock(t *testing.T) {
+	s := New(0, 2)
+	require.NoError(t, s.BeginLock(Shared, 1))
+	s.EndLock(1)
+	_, err := s.BeginUnlock(1)
+	require.NoError(t, err)
+	s.SuspendUnlock(1)
+	require.EqualError(t, s.CheckFlush("Flush", 1), "epoch: rank 0: Flush of rank 1: the epoch is being opened or closed: "+
+		"an Unlock of rank 1 (shared) was left before its end; call Unlock again, which continues it")
+}

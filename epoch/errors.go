@@ -17,8 +17,9 @@ var (
 
 	// ErrEpochOpen reports a call that would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = errors.New("another epoch is open")
-	// ErrBusy reports that another goroutine is opening or closing the epoch.
-	ErrBusy = errors.New("in progress in another goroutine")
+	// ErrBusy reports that the epoch is being opened or closed: by another goroutine, or by an Unlock that was left before
+	// its end.
+	ErrBusy = errors.New("the epoch is being opened or closed")
 	// ErrNotStarted reports a Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")
 	// ErrNotPosted reports a Wait or Test without Post, or a Start that no Post has matched.

@@ -52,6 +52,7 @@ var (
 	// ErrEpochOpen means that the call would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = epoch.ErrEpochOpen
 	// ErrBusy means that the epoch is being opened or closed: by another goroutine, or by an Unlock whose context ended.
+	// It is not world.ErrBusy, which Allocate and Create return.
 	ErrBusy = epoch.ErrBusy
 	// ErrNotStarted means that Complete has no Start.
 	ErrNotStarted = epoch.ErrNotStarted
@@ -60,7 +61,8 @@ var (
 	ErrNotPosted = epoch.ErrNotPosted
 	// ErrNotLocked means that Unlock or a flush has no Lock, or UnlockAll no LockAll.
 	ErrNotLocked = epoch.ErrNotLocked
-	// ErrClosed means that the window is closed.
+	// ErrClosed means that the window is closed, also by Close of its World. It is not world.ErrClosed, which Allocate
+	// and Create return for a closed World.
 	ErrClosed = epoch.ErrClosed
 	// ErrGroup means that a group has a rank that does not exist or is named twice.
 	ErrGroup = epoch.ErrGroup
