@@ -16,7 +16,8 @@ import (
 )
 
 // A Server serves windows to clients, within limits, and shows their sessions. The zero Server has the default limits.
-// Its methods may be called from any goroutine.
+// Its methods may be called from any goroutine. A nil Server has no sessions, and its other methods return an
+// [ErrArgument].
 type Server struct {
 	// Limits is read when Serve is called.
 	Limits Limits
@@ -76,9 +77,12 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 	if err := checkContext(ctx, "Serve"); err != nil {
 		return err
 	}
+	listener := job.ListenerOf(l)
 	switch {
-	case l == nil:
-		return fmt.Errorf("window: Serve: %w: nil Listener", ErrArgument)
+	case s == nil:
+		return fmt.Errorf("window: Serve: %w: nil Server", ErrArgument)
+	case listener == nil:
+		return fmt.Errorf("window: Serve: %w: nil Listener, or one that world.Listen has not made", ErrArgument)
 	case len(windows) == 0:
 		return fmt.Errorf("window: Serve: %w: no windows", ErrArgument)
 	}
@@ -109,7 +113,6 @@ func (s *Server) Serve(ctx context.Context, l *world.Listener, windows ...Served
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { s.enforce(ctx, &limits) })
-	listener := job.ListenerOf(l)
 	for {
 		session, err := listener.Accept(ctx)
 		switch {
@@ -226,6 +229,9 @@ func (s *Server) attendants() []*attendant {
 
 // Sessions returns the open sessions, the oldest first.
 func (s *Server) Sessions() []Session {
+	if s == nil {
+		return nil
+	}
 	all := s.attendants()
 	shown := make([]Session, len(all))
 	for i, a := range all {
@@ -241,7 +247,10 @@ func (s *Server) Evict(ctx context.Context, id uint64, why error) error {
 	if err := checkContext(ctx, "Evict"); err != nil {
 		return err
 	}
-	if why == nil {
+	switch {
+	case s == nil:
+		return fmt.Errorf("window: Evict: %w: nil Server", ErrArgument)
+	case why == nil:
 		return fmt.Errorf("window: Evict: %w: nil reason", ErrArgument)
 	}
 	s.mu.Lock()

@@ -220,11 +220,11 @@ func TestRefused(t *testing.T) {
 	}{
 		{refusedName, 0, "", ErrNotServed, "no such window is served under that name"},
 		{refusedKind, uint64(reduce.KindOf[int64]()), "", ErrNotServed, "no such window of float32: its elements are of int64"},
-		{refusedKind, 1 << 40, "a\x1b[2J", nil, `world: refused by rank 0: "a\x1b[2J"`},
+		{refusedKind, 1 << 40, "a\x1b[2J", nil, `world: rank 0 rejected a message: "a\x1b[2J"`},
 		{refusedSeats, 3, "", ErrNoSeat, "all seats are taken: there are 3 (option Seats)"},
-		{refusedSeats, 1 << 60, "", nil, `world: refused by rank 0: ""`},
+		{refusedSeats, 1 << 60, "", nil, `world: rank 0 rejected a message: ""`},
 		{refusedClosed, 0, "", ErrNotServed, "no such window: it is closed"},
-		{99, 0, strings.Repeat("\x00", 9999), nil, `world: refused by rank 0: "` + strings.Repeat(`\x00`, 512) + `"`},
+		{99, 0, strings.Repeat("\x00", 9999), nil, `world: rank 0 rejected a message: "` + strings.Repeat(`\x00`, 512) + `"`},
 	} {
 		a := inquiry{refusal: c.refusal, detail: c.detail, text: []byte(c.text)}
 		err := a.refused(reduce.KindOf[float32]())

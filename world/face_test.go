@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -42,7 +43,7 @@ func TestOneWorld(t *testing.T) {
 	}))
 }
 
-// A World that no call has made, and none at all, are errors of calls.
+// A World that no call has made, and none at all, are errors of calls, and methods without one say so when they panic.
 func TestNoWorld(t *testing.T) {
 	var none *world.World
 	for _, w := range []*world.World{none, new(world.World)} {
@@ -57,7 +58,62 @@ func TestNoWorld(t *testing.T) {
 		require.ErrorIs(t, err, world.ErrArgument)
 		_, err = window.Allocate[int](t.Context(), w, 1)
 		require.ErrorIs(t, err, world.ErrArgument)
+		require.ErrorIs(t, w.Err(0), world.ErrArgument)
+		for name, method := range map[string]func(){
+			"Rank": func() { w.Rank() }, "Size": func() { w.Size() }, "Others": func() { w.Others() }, "InJob": func() { w.InJob(0) },
+			"Failures": func() { w.Failures() }, "OnFailure": func() { w.OnFailure(nil) }, "Route": func() { w.Route(0) },
+			"Mapped": func() { w.Mapped(0) }, "Now": func() { w.Now() }, "Compute": func() { w.Compute(0) }, "Virtual": func() { w.Virtual() },
+			"Span": func() { w.Span("", 0, 0) }, "Stats": func() { w.Stats() },
+		} {
+			require.PanicsWithValue(t, "world: "+name+" of a World that no call of package world has made", method)
+		}
 	}
+}
+
+// A Listener that Listen has not made, and none at all, are errors of calls.
+func TestNoListener(t *testing.T) {
+	var none *world.Listener
+	for _, l := range []*world.Listener{none, new(world.Listener)} {
+		require.ErrorIs(t, l.Close(), world.ErrArgument)
+		require.PanicsWithValue(t, "world: Addr of a Listener that Listen has not made", func() { l.Addr() })
+		require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+			win, err := window.Allocate[int](ctx, w, 1, window.Seats(1))
+			if err != nil {
+				return err
+			}
+			var server *window.Server
+			for _, err := range []error{window.Serve(ctx, l, win.As("a")), server.Serve(ctx, l, win.As("a")), server.Evict(ctx, 1, errors.New("enough"))} {
+				if !errors.Is(err, world.ErrArgument) {
+					return fmt.Errorf("another error: %w", err)
+				}
+			}
+			if server.Sessions() != nil {
+				return errors.New("it has sessions")
+			}
+			return win.Close()
+		}))
+	}
+}
+
+// A registration may be ended twice, and after Close, which ends it; a closed World registers nothing.
+func TestRegisterEnds(t *testing.T) {
+	require.NoError(t, world.Run(t.Context(), 1, func(_ context.Context, w *world.World) error {
+		stop, err := world.Register(w, []int{1})
+		if err != nil {
+			return err
+		}
+		left, err := world.Register(w, []int{1})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(stop(), stop(), w.Close(), stop(), left()); err != nil {
+			return err
+		}
+		if _, err = world.Register(w, []int{1}); !errors.Is(err, world.ErrClosed) || err.Error() != "world: Register: the World is closed" {
+			return fmt.Errorf("after Close: %w", err)
+		}
+		return nil
+	}))
 }
 
 // Others begin with the next rank.

@@ -2,13 +2,15 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"net"
 
 	"github.com/onesided/rma/internal/job"
 )
 
 // A Listener accepts sessions of processes that were started at other times, by other users: see [Dial]. window.Serve
-// serves windows to them. Its methods may be called from any goroutine.
+// serves windows to them. Its methods may be called from any goroutine. For a nil Listener and the zero Listener Close and window.Serve
+// return an [ErrArgument], and Addr panics.
 type Listener struct {
 	_ noCopy
 	l *job.Listener
@@ -39,11 +41,23 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 }
 
 // Addr returns the address at which the Listener listens.
-func (l *Listener) Addr() net.Addr { return l.inner().Addr() }
+func (l *Listener) Addr() net.Addr {
+	j := l.inner()
+	if j == nil {
+		panic("world: Addr of a Listener that Listen has not made")
+	}
+	return j.Addr()
+}
 
 // Close ends listening. Sessions that were accepted continue, but ranks of them that are not connected yet, which happens with
 // their first operation, cannot connect any more.
-func (l *Listener) Close() error { return l.inner().Close() }
+func (l *Listener) Close() error {
+	j := l.inner()
+	if j == nil {
+		return fmt.Errorf("world: Close: %w: a Listener that Listen has not made", ErrArgument)
+	}
+	return j.Close()
+}
 
 // Dial begins a session with the process that listens at a host:port, see [Listen]. It returns a World of
 // two ranks, in which this process is rank 1 and the other one rank 0. Windows of rank 0 are attached to it: see

@@ -37,7 +37,7 @@ type Transfers struct {
 
 // Stats may be called at any time. It locks each connection for a moment, and allocates.
 func (w *World) Stats() Stats {
-	s := w.inner().Stats()
+	s := w.made("Stats").Stats()
 	return Stats{
 		Rank: s.Rank, Size: s.Size, Failures: s.Failures, Routes: s.Routes, Collectives: s.Collectives,
 		Messages: s.Messages, Sends: s.Sends, Writes: s.Writes, Reads: s.Reads, Atomics: s.Atomics, Bytes: s.Bytes,

@@ -2,12 +2,15 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/verbs"
 )
 
 // A World is one rank's membership in a job, or in a team of ranks of one. Its methods may be called from any goroutine.
@@ -21,8 +24,8 @@ import (
 //   - Route, Mapped and Stats, to see how operations reach other ranks; Span, to mark parts of the program in a trace
 //   - Now, Compute and Virtual, the time of the job
 //
-// A World comes from [Run], [Main], [Init], [New], [Simulate], [Dial], Split or Shrink. The zero World has no methods that
-// may be called.
+// A World comes from [Run], [Main], [Init], [New], [Simulate], [Dial], Split or Shrink. Calls return an [ErrArgument] for a nil World and
+// for the zero World; methods that return no error panic.
 type World struct {
 	_ noCopy
 	j *job.World
@@ -56,6 +59,14 @@ func (w *World) inner() *job.World {
 	return w.j
 }
 
+// made returns the job.World of a World for a method that returns no error. It panics if no call has made the World.
+func (w *World) made(method string) *job.World {
+	if w == nil || w.j == nil {
+		panic("world: " + method + " of a World that no call of package world has made")
+	}
+	return w.j
+}
+
 // Package window sees the job.World of a World, and the job.Listener of a Listener.
 func init() {
 	job.SetFace(func(w any) *job.World {
@@ -68,16 +79,16 @@ func init() {
 }
 
 // Rank returns this rank's number, from 0.
-func (w *World) Rank() int { return w.inner().Rank() }
+func (w *World) Rank() int { return w.made("Rank").Rank() }
 
 // Size returns the number of ranks: `for rank := range w.Size()` visits them in order.
-func (w *World) Size() int { return w.inner().Size() }
+func (w *World) Size() int { return w.made("Size").Size() }
 
 // Others yields every rank but this one, starting with the next higher one. Ranks that all visit the others in this
 // order do not all visit the same one first.
 func (w *World) Others() iter.Seq[int] {
+	size := w.made("Others").Size()
 	return func(yield func(rank int) bool) {
-		size := w.Size()
 		for step := 1; step < size; step++ {
 			if !yield((w.Rank() + step) % size) {
 				return
@@ -88,13 +99,14 @@ func (w *World) Others() iter.Seq[int] {
 
 // InJob returns the number in the job of a rank of this World, and -1 for one that this World does not have. The two differ in a team.
 func (w *World) InJob(rank int) int {
-	if !w.has(rank) {
+	j := w.made("InJob")
+	if !has(j, rank) {
 		return -1
 	}
-	return w.inner().InJob(rank)
+	return j.InJob(rank)
 }
 
-func (w *World) has(rank int) bool { return rank >= 0 && rank < w.Size() }
+func has(j *job.World, rank int) bool { return rank >= 0 && rank < j.Size() }
 
 // Barrier returns when every rank has called it. Whatever a rank did before its call is visible to all ranks afterwards.
 func (w *World) Barrier(ctx context.Context) error { return w.inner().Barrier(ctx) }
@@ -150,15 +162,19 @@ func (w *World) CloseContext(ctx context.Context) error { return w.inner().Close
 // have left, too. In a session (see [Dial]) the server counts as failed when it has ended the session; the cause is an [ErrLeft] or an
 // [ErrEvicted]. A rank that this World does not have is an [ErrArgument].
 func (w *World) Err(rank int) error {
-	if !w.has(rank) {
-		return fmt.Errorf("world: Err: %w: rank %d, %s", ErrArgument, rank, errtext.Allowed(w.Size()-1))
+	j := w.inner()
+	switch err := job.Made(j, "Err"); {
+	case err != nil:
+		return err
+	case !has(j, rank):
+		return fmt.Errorf("world: Err: %w: rank %d, %s", ErrArgument, rank, errtext.Allowed(j.Size()-1))
 	}
-	return w.inner().Failure(rank)
+	return j.Failure(rank)
 }
 
 // Failures returns the failures so far, in the order in which this rank learned of them. As far as this rank knows, the first one
 // caused the others. They must not be changed. Failures returns nil, at the cost of one load, while no rank has failed.
-func (w *World) Failures() []*PeerError { return w.inner().Failures() }
+func (w *World) Failures() []*PeerError { return w.made("Failures").Failures() }
 
 // OnFailure calls f with each failure from now on, in the order of Failures, until stop is called. Failures that are known already are
 // not repeated: a program that calls OnFailure first and Failures then misses none.
@@ -167,41 +183,59 @@ func (w *World) Failures() []*PeerError { return w.inner().Failures() }
 // stop. In virtual time, where a rank is one task, f runs within a call of the rank that waits; there it may
 // neither wait nor issue operations.
 func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
-	return w.inner().OnFailure(f)
+	return w.made("OnFailure").OnFailure(f)
 }
 
 // Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv". It is "" for a rank that this World does not have.
 func (w *World) Route(rank int) string {
-	if !w.has(rank) {
+	j := w.made("Route")
+	if !has(j, rank) {
 		return ""
 	}
-	return w.inner().Route(rank)
+	return j.Route(rank)
 }
 
 // Mapped reports whether this rank can map the memory of another rank of this World. It can map its own.
-func (w *World) Mapped(rank int) bool { return w.has(rank) && w.inner().Mapped(rank) }
+func (w *World) Mapped(rank int) bool {
+	j := w.made("Mapped")
+	return has(j, rank) && j.Mapped(rank)
+}
 
 // Now returns the time since some moment before the job began, on the clock that measures this job: real time, or the
 // simulator's in a job of Simulate, where each rank has the time of its own processor.
-func (w *World) Now() time.Duration { return w.inner().Now() }
+func (w *World) Now() time.Duration { return w.made("Now").Now() }
 
 // Compute keeps this rank's processor busy for d on the clock of Now. In real time the library makes progress meanwhile. In virtual
 // time Compute does so whenever something arrives, and the time that this takes is added to d.
-func (w *World) Compute(d time.Duration) { w.inner().Compute(d) }
+func (w *World) Compute(d time.Duration) { w.made("Compute").Compute(d) }
 
 // Virtual reports whether the time of this World is that of a simulator: see [Simulate].
-func (w *World) Virtual() bool { return w.inner().Virtual() }
+func (w *World) Virtual() bool { return w.made("Virtual").Virtual() }
 
 // Span adds a span of the program to the trace of this rank: that of [WithTrace], or in virtual time that which the simulator had
 // when the job began. Spans of one goroutine are disjoint or nested. Without a trace Span does nothing.
-func (w *World) Span(name string, from, until time.Duration) { w.inner().Span(name, from, until) }
+func (w *World) Span(name string, from, until time.Duration) {
+	w.made("Span").Span(name, from, until)
+}
 
 // Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. Stop is called
-// after the last operation on the buffer is complete. Without Register the library registers frequently used buffers by itself.
+// after the last operation on the buffer is complete, and before Close of the World, which ends the registration, too. A second stop, and
+// one after Close, return nil. Register returns an [ErrArgument] for a nil World and an [ErrClosed] for a closed one. Without Register the library registers frequently used buffers by itself.
 func Register[T Element](w *World, buffer []T) (stop func() error, err error) {
 	region, err := job.RegisterElements(w.inner(), buffer)
 	if err != nil {
 		return nil, err
 	}
-	return region.Deregister, nil
+	var once sync.Once
+	return func() (err error) {
+		once.Do(func() {
+			if err = region.Deregister(); errors.Is(err, verbs.ErrClosed) {
+				// Close of the World has ended the registration.
+				err = nil
+			}
+			// A program that keeps stop does not keep the buffer.
+			region = nil
+		})
+		return err
+	}, nil
 }

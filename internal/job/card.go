@@ -9,6 +9,7 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 
 	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 )
@@ -203,7 +204,14 @@ func RegisterElements[T reduce.Element](w *World, buffer []T) (*Region, error) {
 	if err := made(w, "Register"); err != nil {
 		return nil, err
 	}
-	return w.Register(bytesOf(buffer), verbs.LocalWrite)
+	if w.closed.Load() {
+		return nil, fmt.Errorf("world: Register: %w", errWorldClosed)
+	}
+	r, err := w.Register(bytesOf(buffer), verbs.LocalWrite)
+	if err != nil {
+		return nil, errtext.Errorf("world: Register: %w", err)
+	}
+	return r, nil
 }
 
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,

@@ -11,7 +11,7 @@ var (
 	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs; or it lives, and
 	// has called [World.Shrink] in the place of that call.
 	ErrLeft = errors.New("the rank has left the job, or the team")
-	// ErrClosed: this World, or this Listener, is closed.
+	// ErrClosed: this World is closed. It is that of Accept of a Listener, too.
 	ErrClosed = errors.New("closed")
 	// ErrInitialized: Init was called while the World that it had returned was open, or in a rank of Run, Main or Simulate.
 	ErrInitialized = errors.New("already initialized")
@@ -35,13 +35,13 @@ func nilArgument(call, what string) error {
 	return fmt.Errorf("world: %s: %w: nil %s", call, ErrArgument, what)
 }
 
-// A PeerError says that a call needed a rank that has failed, or left.
+// A PeerError means that a call needed a rank that has failed, or has left. It unwraps to Cause.
 type PeerError struct {
-	// Rank is that one.
+	// Rank is that rank.
 	Rank int
-	// Op is the call, empty if none is meant.
+	// Op is the call, such as "Barrier" or "window.Fence", or "" if none.
 	Op string
-	// Cause is why it failed, or ErrLeft, or an error that is one and says what the rank has done.
+	// Cause is why the rank failed, or an ErrLeft.
 	Cause error
 }
 
@@ -60,12 +60,14 @@ func (e *PeerError) Error() string {
 	return errtext.After(text+" has failed: ", e.Cause)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Cause }
 
-// A RankError is how a rank of Run ended.
+// A RankError means that a rank of Run, Main or Simulate failed. It unwraps to Cause.
 type RankError struct {
-	Rank  int
+	// Rank is that rank.
+	Rank int
+	// Cause is the error or panic of the body, or the error of Close.
 	Cause error
 }
 
@@ -73,16 +75,17 @@ func (e *RankError) Error() string {
 	return errtext.After(fmt.Sprintf("world: rank %d: ", e.Rank), e.Cause)
 }
 
-// Unwrap gives the error that the body returned.
+// Unwrap returns the cause.
 func (e *RankError) Unwrap() error { return e.Cause }
 
-// A RejectionError says that a rank refused what this one asked of it by a message.
+// A RejectionError means that a rank rejected a message of this one.
 type RejectionError struct {
+	// Rank is the rank that rejected it.
 	Rank int
-	// Text is the rank's reason.
+	// Text is its reason.
 	Text string
 }
 
 func (e *RejectionError) Error() string {
-	return fmt.Sprintf("world: refused by rank %d: %s", e.Rank, e.Text)
+	return fmt.Sprintf("world: rank %d rejected a message: %s", e.Rank, e.Text)
 }

@@ -17,7 +17,7 @@ func TestErrorsWithoutCause(t *testing.T) {
 		"messages of rank 0: <nil>":               new(boxError),
 		"reaching rank 0: <nil>":                  new(linkageError),
 		"world: rank 1 has failed: rank 0: <nil>": &PeerError{Rank: 1, Cause: new(RankError)},
-		"world: refused by rank 0: ":              new(RejectionError),
+		"world: rank 0 rejected a message: ":      new(RejectionError),
 		"world: : ranks disagree: rank 0 has come to number 0 by call 0, rank 0 by call 0": new(MeetingError),
 	} {
 		require.EqualError(t, err, text)

@@ -237,6 +237,9 @@ func (w *World) enter(ctx context.Context, call string) error {
 // errUnmade: a program has made a World by itself.
 var errUnmade = fmt.Errorf("%w: a World that no call of package world has made", ErrArgument)
 
+// Made is made for package world.
+func Made(w *World, call string) error { return made(w, call) }
+
 // made returns the error of a call with a World that there is not, or that a program has made by itself.
 func made(w *World, call string) error {
 	switch {
