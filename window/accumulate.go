@@ -11,7 +11,7 @@ import (
 // origin). Each element is atomic with respect to all other operations of the accumulate family on the window, from any
 // rank. Accumulates from one origin to one location take effect in program order, unless the window is [Unordered].
 func (w *Window[T]) Accumulate(op Op, origin []T, target, displacement int) error {
-	return w.view.accumulate(op, address(origin), len(origin), target, displacement)
+	return w.of().accumulate(op, address(origin), len(origin), target, displacement)
 }
 
 // GetAccumulate is [Window.Accumulate] that also stores in result what each element was before. result is as long as
@@ -21,7 +21,7 @@ func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacemen
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
 		return fmt.Errorf("window: GetAccumulate: %w: origin has %s, result %d; they must have as many", ErrArgument, errtext.Count(len(origin), "element"), len(result))
 	}
-	return w.view.accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
+	return w.of().accumulateAny("GetAccumulate", op, operands{origin: address(origin), result: kept(result), count: len(result)}, target, displacement)
 }
 
 // FetchAndOp is [Window.GetAccumulate] of one element: *result becomes what the element was before op changed it. It is
@@ -31,7 +31,7 @@ func (w *Window[T]) FetchAndOp(op Op, operand T, result *T, target, displacement
 	if result == nil {
 		return fmt.Errorf("window: FetchAndOp: %w: nil result", ErrArgument)
 	}
-	return w.view.fetchAndOp(op, addressOf(&operand), keptElement(result), target, displacement)
+	return w.of().fetchAndOp(op, addressOf(&operand), keptElement(result), target, displacement)
 }
 
 // CompareAndSwap sets one element of target's window to swap if it equals compare bit for bit. *result becomes what the
@@ -40,7 +40,7 @@ func (w *Window[T]) CompareAndSwap(compare, swap T, result *T, target, displacem
 	if result == nil {
 		return fmt.Errorf("window: CompareAndSwap: %w: nil result", ErrArgument)
 	}
-	return w.view.compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
+	return w.of().compareAndSwap(addressOf(&compare), addressOf(&swap), keptElement(result), target, displacement)
 }
 
 // chosen reports whether op is the operation that a window with SameOp has chosen. Without SameOp it is always true.

@@ -100,6 +100,9 @@ func (v *view) accumulate(op Op, origin unsafe.Pointer, count, target, displacem
 
 // accumulateAny is the slow path of an accumulate, for calls that fail the checks of the fast path.
 func (v *view) accumulateAny(call string, op Op, o operands, target, displacement int) error {
+	if v.core == nil {
+		return unmade(call)
+	}
 	if v.watch == nil {
 		return v.doAccumulate(call, op, o, target, displacement)
 	}
@@ -258,6 +261,9 @@ func (v *view) compareAndSwap(compare, swap, result unsafe.Pointer, target, disp
 			v.swapMapped(t, memory, displacement, compare, swap, result)
 			return nil
 		}
+	}
+	if v.core == nil {
+		return unmade("CompareAndSwap")
 	}
 	if v.watch == nil {
 		return v.doSwap(compare, swap, result, target, displacement)

@@ -16,7 +16,7 @@ func (w *Window[T]) AccumulateEach(op Op, origin []T, target int, displacements 
 	if len(origin) != len(displacements) {
 		return fmt.Errorf("window: %s: %w: %s for %s; there must be as many", callEach, ErrArgument, errtext.Count(len(displacements), "displacement"), errtext.Count(len(origin), "element"))
 	}
-	return w.view.scatter(op, address(origin), target, displacements)
+	return w.of().scatter(op, address(origin), target, displacements)
 }
 
 const (

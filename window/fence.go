@@ -25,12 +25,16 @@ import (
 //
 // If a rank fails during a Fence, the Fence may succeed on some ranks and return a *world.PeerError on others. A rank
 // on which it has failed takes part in no further Fence of the window.
+func (w *Window[T]) Fence(ctx context.Context, asserts ...Assert) error {
+	return w.calls().Fence(ctx, asserts...)
+}
+
 func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	c := w.core
-	defer c.world.EndSpan("Fence", c.world.BeginSpan())
-	if err := checkContext(ctx, "Fence"); err != nil {
+	if err := c.check(ctx, "Fence"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Fence", c.world.BeginSpan())
 	if err := c.checkJob("Fence"); err != nil {
 		return err
 	}
@@ -116,6 +120,8 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // epoch or of [ErrServed], and after the failure of a rank, the window is closed. Its memory then stays until the World
 // is closed, because other ranks may still use it. Calls of other ranks that wait for this one return a
 // *world.PeerError whose cause is [ErrDeparted].
+func (w *Window[T]) Close() error { return w.calls().Close() }
+
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 
 // CloseContext is [Window.Close] that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and
@@ -123,9 +129,11 @@ func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
 //
 // Its memory stays, because other ranks may still use it and may complete their Close. Another Close or CloseContext
 // continues, and frees the memory at its end. So does Close of the World.
+func (w *Window[T]) CloseContext(ctx context.Context) error { return w.calls().CloseContext(ctx) }
+
 func (w *untyped) CloseContext(ctx context.Context) error {
 	c := w.core
-	if err := checkContext(ctx, "Close"); err != nil {
+	if err := c.check(ctx, "Close"); err != nil {
 		return err
 	}
 	defer c.world.EndSpan("Close", c.world.BeginSpan())

@@ -10,9 +10,11 @@ import (
 
 // Flush waits until every operation of this rank on target is complete there and visible to all ranks. It needs an
 // epoch of Lock or LockAll. If ctx ends first, Flush returns its error and may be called again.
+func (w *Window[T]) Flush(ctx context.Context, target int) error { return w.calls().Flush(ctx, target) }
+
 func (w *untyped) Flush(ctx context.Context, target int) error {
 	c := w.core
-	if err := checkContext(ctx, "Flush"); err != nil {
+	if err := c.check(ctx, "Flush"); err != nil {
 		return err
 	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.FailureCount() == 0 {
@@ -37,9 +39,14 @@ func (w *untyped) Flush(ctx context.Context, target int) error {
 //
 // MPI has no such call. Zounmevo, Zhao, Balaji, Gropp and Afsahi, "Nonblocking Epochs in MPI One-Sided Communication"
 // (SC 2014), show what programs gain by it.
+func (w *Window[T]) RFlush(target int) (Request, error) { return w.calls().RFlush(target) }
+
 func (w *untyped) RFlush(target int) (Request, error) {
 	c := w.core
 	const call = "window.RFlush"
+	if c == nil {
+		return Request{}, unmade("RFlush")
+	}
 	if uint(target) >= uint(c.size) || !c.epochs.Passive(target) {
 		if err := c.checkFlush(call, target); err != nil {
 			return Request{}, err
@@ -139,8 +146,13 @@ func (c *core) flushTarget(ctx context.Context, call string, target int, there b
 }
 
 // FlushAll is [Window.Flush] of every rank that is locked.
+func (w *Window[T]) FlushAll(ctx context.Context) error { return w.calls().FlushAll(ctx) }
+
 func (w *untyped) FlushAll(ctx context.Context) error {
 	c := w.core
+	if err := c.check(ctx, "FlushAll"); err != nil {
+		return err
+	}
 	defer c.world.EndSpan("FlushAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushAll")
 }
@@ -149,9 +161,13 @@ func (w *untyped) FlushAll(ctx context.Context) error {
 // valid. It needs an epoch of Lock or LockAll. Short puts and accumulates are copied: for them FlushLocal does not wait
 // for target, unless this rank has yet to acquire the lock. If ctx ends first, FlushLocal returns its error and may be
 // called again.
+func (w *Window[T]) FlushLocal(ctx context.Context, target int) error {
+	return w.calls().FlushLocal(ctx, target)
+}
+
 func (w *untyped) FlushLocal(ctx context.Context, target int) error {
 	c := w.core
-	if err := checkContext(ctx, "FlushLocal"); err != nil {
+	if err := c.check(ctx, "FlushLocal"); err != nil {
 		return err
 	}
 	if uint(target) < uint(c.size) && c.epochs.Passive(target) && c.world.FailureCount() == 0 {
@@ -166,8 +182,13 @@ func (w *untyped) FlushLocal(ctx context.Context, target int) error {
 }
 
 // FlushLocalAll is [Window.FlushLocal] of every rank that is locked.
+func (w *Window[T]) FlushLocalAll(ctx context.Context) error { return w.calls().FlushLocalAll(ctx) }
+
 func (w *untyped) FlushLocalAll(ctx context.Context) error {
 	c := w.core
+	if err := c.check(ctx, "FlushLocalAll"); err != nil {
+		return err
+	}
 	defer c.world.EndSpan("FlushLocalAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
@@ -204,9 +225,6 @@ func (c *core) flushed(ctx context.Context, call string, target int) error {
 }
 
 func (c *core) flushedAll(ctx context.Context, call string) error {
-	if err := checkContext(ctx, unqualified(call)); err != nil {
-		return err
-	}
 	c.mu.Lock()
 	err := c.epochs.CheckFlushAll(unqualified(call))
 	c.mu.Unlock()
@@ -244,9 +262,14 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 
 // Sync orders the loads and stores of this rank in its own part with the operations of all ranks. Operations after Sync
 // see what this rank has stored before. Loads after Sync see operations that were complete before.
+func (w *Window[T]) Sync() error { return w.calls().Sync() }
+
 func (w *untyped) Sync() error {
 	c := w.core
-	if c.closed.Load() {
+	switch {
+	case c == nil:
+		return unmade("Sync")
+	case c.closed.Load():
 		return fmt.Errorf("window: Sync: %w", ErrClosed)
 	}
 	publish()

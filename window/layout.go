@@ -172,7 +172,7 @@ func (w *Window[T]) checkLayouts(call string, buffer []T, local Layout, target, 
 	case written.overlaps:
 		return refuse(fmt.Errorf("%w: it writes an element twice", ErrOverlap))
 	}
-	_, err := w.view.reach(call, target, displacement, remote.extent)
+	_, err := w.of().reach(call, target, displacement, remote.extent)
 	return err
 }
 
@@ -215,7 +215,7 @@ func (w *Window[T]) AccumulateLayout(op Op, origin []T, from Layout, target, dis
 	if longest == 0 {
 		return nil
 	}
-	if err := w.view.refuseOp(op, longest); err != nil {
+	if err := w.of().refuseOp(op, longest); err != nil {
 		return &OpError{Op: "AccumulateLayout", Target: target, Displacement: displacement, Count: to.elements, Cause: err}
 	}
 	return pairs(&from, &to, func(o, t, n int) error {

@@ -33,6 +33,10 @@ const (
 //
 // An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
 // the epoch, use [Window.LockNow].
+func (w *Window[T]) Lock(ctx context.Context, kind LockKind, target int) error {
+	return w.calls().Lock(ctx, kind, target)
+}
+
 func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "Lock", kind, target, false)
 }
@@ -40,17 +44,21 @@ func (w *untyped) Lock(ctx context.Context, kind LockKind, target int) error {
 // LockNow opens the epoch of [Window.Lock], and returns when this rank holds the lock. If ctx ends first, no epoch is open
 // and the request is withdrawn. If target shares no memory with this rank, LockNow takes at least a round trip; Lock takes
 // none by itself.
+func (w *Window[T]) LockNow(ctx context.Context, kind LockKind, target int) error {
+	return w.calls().LockNow(ctx, kind, target)
+}
+
 func (w *untyped) LockNow(ctx context.Context, kind LockKind, target int) error {
 	return w.core.beginLock(ctx, "LockNow", kind, target, true)
 }
 
 // beginLock is Lock, or LockNow if now is set.
 func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target int, now bool) error {
+	if err := c.check(ctx, name); err != nil {
+		return err
+	}
 	if c.remote {
 		defer c.world.EndSpan(name, c.world.BeginSpan())
-	}
-	if err := checkContext(ctx, name); err != nil {
-		return err
 	}
 	if err := c.checkRank(name, target); err != nil {
 		return err
@@ -147,14 +155,18 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 //
 // Unlock looks at ctx only while it waits for a lock that Lock did not wait for. If ctx ends then, Unlock returns its
 // error, and another Unlock continues.
+func (w *Window[T]) Unlock(ctx context.Context, target int) error {
+	return w.calls().Unlock(ctx, target)
+}
+
 func (w *untyped) Unlock(ctx context.Context, target int) error {
 	c := w.core
+	const call = "window.Unlock"
+	if err := c.check(ctx, "Unlock"); err != nil {
+		return err
+	}
 	if c.remote {
 		defer c.world.EndSpan("Unlock", c.world.BeginSpan())
-	}
-	const call = "window.Unlock"
-	if err := checkContext(ctx, "Unlock"); err != nil {
-		return err
 	}
 	if err := c.checkRank("Unlock", target); err != nil {
 		return err
@@ -244,12 +256,16 @@ func (c *core) unlock(kind LockKind, target int) {
 //
 // With [NoCheck] LockAll acquires no lock, and connects to no rank before the first operation on it. Each rank may
 // assert NoCheck or not. Without NoCheck, LockAll connects to all ranks and requests a lock from each.
+func (w *Window[T]) LockAll(ctx context.Context, asserts ...Assert) error {
+	return w.calls().LockAll(ctx, asserts...)
+}
+
 func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
 	c := w.core
-	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
-	if err := checkContext(ctx, "LockAll"); err != nil {
+	if err := c.check(ctx, "LockAll"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
 	assert := together(asserts)
 	if assert&^NoCheck != 0 {
 		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, ErrAssert, NoCheck)
@@ -367,12 +383,14 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 //
 // ctx must not be nil, but UnlockAll does not look at it otherwise. It waits until every operation is complete or its
 // target has failed, also after ctx has ended.
+func (w *Window[T]) UnlockAll(ctx context.Context) error { return w.calls().UnlockAll(ctx) }
+
 func (w *untyped) UnlockAll(ctx context.Context) error {
 	c := w.core
-	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
-	if err := checkContext(ctx, "UnlockAll"); err != nil {
+	if err := c.check(ctx, "UnlockAll"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
 	unchecked := c.unchecked

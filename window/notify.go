@@ -16,7 +16,7 @@ const putNotify = "PutNotify"
 // lock or the post of target if Lock or Start has not. The wait ends with an error when target has failed or left. Two
 // ranks that notify each other before either has posted wait for each other.
 func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error {
-	return w.view.putNotify(kept(origin), len(origin), target, displacement, slot)
+	return w.of().putNotify(kept(origin), len(origin), target, displacement, slot)
 }
 
 // WaitNotify waits until count notifications have arrived in a slot of this rank that no earlier WaitNotify or
@@ -25,12 +25,16 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 // Any rank may send notifications. So WaitNotify returns a *world.PeerError as soon as any rank has failed, or all
 // others have left, unless the notifications are there. It returns an ErrClosed when the window is closed
 // meanwhile. If ctx ends first, WaitNotify returns its error and takes nothing.
+func (w *Window[T]) WaitNotify(ctx context.Context, slot int, count uint64) error {
+	return w.calls().WaitNotify(ctx, slot, count)
+}
+
 func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error {
 	c := w.core
-	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())
-	if err := checkContext(ctx, "WaitNotify"); err != nil {
+	if err := c.check(ctx, "WaitNotify"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())
 	if err := c.checkJob("WaitNotify"); err != nil {
 		return err
 	}
@@ -77,8 +81,15 @@ func (c *core) nobodyLeft(wait *job.Waiter) error {
 }
 
 // TestNotify is [Window.WaitNotify] that does not block. It reports whether it has taken count notifications.
+func (w *Window[T]) TestNotify(slot int, count uint64) (bool, error) {
+	return w.calls().TestNotify(slot, count)
+}
+
 func (w *untyped) TestNotify(slot int, count uint64) (bool, error) {
 	c := w.core
+	if c == nil {
+		return false, unmade("TestNotify")
+	}
 	if err := c.checkJob("TestNotify"); err != nil {
 		return false, err
 	}

@@ -29,12 +29,14 @@ import (
 //
 // A rank that posts and starts calls Post first. Two ranks that share memory and start epochs to each other before
 // either has posted wait for each other.
+func (w *Window[T]) Start(ctx context.Context, group Group) error { return w.calls().Start(ctx, group) }
+
 func (w *untyped) Start(ctx context.Context, group Group) error {
 	c := w.core
-	defer c.world.EndSpan("Start", c.world.BeginSpan())
-	if err := checkContext(ctx, "Start"); err != nil {
+	if err := c.check(ctx, "Start"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Start", c.world.BeginSpan())
 	if err := c.reachEach(ctx, "Start", group); err != nil {
 		return err
 	}
@@ -70,12 +72,14 @@ func (c *core) postRides(target int) bool {
 // If this rank could not send some operations, only its own Complete returns an error: the targets learn of the end of
 // the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
 // first, Complete returns its error, and another Complete continues.
+func (w *Window[T]) Complete(ctx context.Context) error { return w.calls().Complete(ctx) }
+
 func (w *untyped) Complete(ctx context.Context) error {
 	c := w.core
-	defer c.world.EndSpan("Complete", c.world.BeginSpan())
-	if err := checkContext(ctx, "Complete"); err != nil {
+	if err := c.check(ctx, "Complete"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Complete", c.world.BeginSpan())
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
 	told := c.epochs.Told()
@@ -150,12 +154,14 @@ func throughShortage(call func() error) error {
 // ctx ends then, or if this rank cannot connect to a rank, there is no exposure. Afterwards Post notifies each rank,
 // also when ctx has ended. Over a network it may wait for room, at most for the time of world.WithPeerTimeout, or for a
 // free file descriptor.
+func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
+
 func (w *untyped) Post(ctx context.Context, group Group) error {
 	c := w.core
-	defer c.world.EndSpan("Post", c.world.BeginSpan())
-	if err := checkContext(ctx, "Post"); err != nil {
+	if err := c.check(ctx, "Post"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Post", c.world.BeginSpan())
 	if err := c.reachEach(ctx, "Post", group); err != nil {
 		return err
 	}
@@ -212,12 +218,14 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 // Wait ends the exposure that Post began. It waits until every rank of the group has called Complete. Then all their
 // operations are in window memory. If a rank of the group has failed, the exposure ends and Wait returns a
 // *world.PeerError. If ctx ends first, Wait returns its error, and another Wait or Test continues.
+func (w *Window[T]) Wait(ctx context.Context) error { return w.calls().Wait(ctx) }
+
 func (w *untyped) Wait(ctx context.Context) error {
 	c := w.core
-	defer c.world.EndSpan("Wait", c.world.BeginSpan())
-	if err := checkContext(ctx, "Wait"); err != nil {
+	if err := c.check(ctx, "Wait"); err != nil {
 		return err
 	}
+	defer c.world.EndSpan("Wait", c.world.BeginSpan())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")
@@ -238,7 +246,14 @@ func (w *untyped) Wait(ctx context.Context) error {
 }
 
 // Test is [Window.Wait] that does not block. It reports whether the exposure has ended.
-func (w *untyped) Test() (bool, error) { return w.core.test() }
+func (w *Window[T]) Test() (bool, error) { return w.calls().Test() }
+
+func (w *untyped) Test() (bool, error) {
+	if w.core == nil {
+		return false, unmade("Test")
+	}
+	return w.core.test()
+}
 
 func (c *core) test() (bool, error) {
 	c.mu.Lock()

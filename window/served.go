@@ -41,7 +41,8 @@ const mostName = 128
 // As returns this rank's part of the window with a name for clients, to be passed to [Serve]. A name has 1 to 128
 // printable ASCII characters.
 func (w *Window[T]) As(name string) Served {
-	return Served{name: name, core: w.view.core, kind: w.view.kind}
+	v := w.of()
+	return Served{name: name, core: v.core, kind: v.kind}
 }
 
 // ReadOnly returns the same window, which clients may only read: by Get, by operations of the accumulate family with

@@ -40,7 +40,12 @@ type Stats struct {
 }
 
 // Stats returns the counts so far. It may be called at any time, also when the window is closed.
-func (w *untyped) Stats() Stats { return w.core.stats() }
+func (w *Window[T]) Stats() Stats { return w.calls().Stats() }
+
+func (w *untyped) Stats() Stats {
+	w.core.mustBeMade("Stats")
+	return w.core.stats()
+}
 
 func (c *core) stats() Stats {
 	s := Stats{Window: c.number}

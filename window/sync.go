@@ -43,6 +43,19 @@ func checkContext(ctx context.Context, call string) error {
 	return nil
 }
 
+// check rejects a call of no Window, or of one that no call has made, and a nil context.
+func (c *core) check(ctx context.Context, call string) error {
+	if c == nil {
+		return unmade(call)
+	}
+	return checkContext(ctx, call)
+}
+
+// unmade returns the error of a call of no Window, or of one that a program has made by itself.
+func unmade(call string) error {
+	return fmt.Errorf("window: %s: %w: nil Window, or one that no call of package window has made", call, ErrArgument)
+}
+
 // peerError returns the error of a call that needs a rank which has failed.
 func (c *core) peerError(call string, rank int) error {
 	err := c.world.Failure(rank)

@@ -174,37 +174,43 @@ func (v *view) request(count, target int, err error) (Request, error) {
 
 // RPut is Put that returns a [Request].
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
+	if w == nil {
+		return Request{}, unmade("RPut")
+	}
 	err := w.Put(origin, target, displacement)
 	if err == nil {
-		w.view.ownBuffers(bytesOf(origin))
+		w.of().ownBuffers(bytesOf(origin))
 	}
-	return w.view.request(len(origin), target, err)
+	return w.of().request(len(origin), target, err)
 }
 
 // RGet is Get that returns a [Request].
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
+	if w == nil {
+		return Request{}, unmade("RGet")
+	}
 	err := w.Get(result, target, displacement)
 	var read *access
 	if err == nil {
-		read = w.view.ownBuffers(bytesOf(result))
+		read = w.of().ownBuffers(bytesOf(result))
 	}
-	r, err := w.view.request(len(result), target, err)
+	r, err := w.of().request(len(result), target, err)
 	if r.read = read; r.deferred == nil {
-		w.view.hasRead(read)
+		w.of().hasRead(read)
 	}
 	return r, err
 }
 
 // RAccumulate is Accumulate that returns a [Request].
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
-	return w.view.request(len(origin), target, w.Accumulate(op, origin, target, displacement))
+	return w.of().request(len(origin), target, w.Accumulate(op, origin, target, displacement))
 }
 
 // RGetAccumulate is GetAccumulate that returns a [Request].
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	err := w.GetAccumulate(op, origin, result, target, displacement)
 	if err == nil {
-		w.view.ownBuffers(bytesOf(result))
+		w.of().ownBuffers(bytesOf(result))
 	}
-	return w.view.request(len(result), target, err)
+	return w.of().request(len(result), target, err)
 }

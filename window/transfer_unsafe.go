@@ -67,6 +67,9 @@ func (v *view) putAny(op string, origin unsafe.Pointer, count, target, displacem
 		}
 		return nil
 	}
+	if v.core == nil {
+		return unmade(op)
+	}
 	if v.watch == nil {
 		return v.doPut(op, origin, count, target, displacement)
 	}
@@ -105,6 +108,9 @@ func (v *view) getAny(op string, result unsafe.Pointer, count, target, displacem
 			return v.failed(op, target, displacement, count, err)
 		}
 		return nil
+	}
+	if v.core == nil {
+		return unmade(op)
 	}
 	if v.watch == nil {
 		return v.doGet(op, result, count, target, displacement)
@@ -160,6 +166,9 @@ func memoryAt(at unsafe.Pointer, bytes int) []byte { return unsafe.Slice((*byte)
 
 // putNotify is PutNotify.
 func (v *view) putNotify(origin unsafe.Pointer, count, target, displacement, slot int) error {
+	if v.core == nil {
+		return unmade(putNotify)
+	}
 	if err := v.checkSlot(putNotify, slot); err != nil {
 		return err
 	}

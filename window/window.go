@@ -50,6 +50,9 @@ const (
 // A Window is memory that every rank of a job exposes to the others, as elements of type T. A Window comes from
 // [Allocate], [Create], [View] or [Attach].
 //
+// Calls return an [ErrArgument] for a nil Window and for the zero Window. A Put or Get of a nil Window, and methods of one
+// that return no error, panic.
+//
 // Its methods may be called from any goroutine. Operations of several goroutines may share an epoch. The program orders
 // them before the call that ends the epoch.
 type Window[T Element] struct {
@@ -58,6 +61,42 @@ type Window[T Element] struct {
 	untyped
 	view  view
 	local []T
+}
+
+// calls returns the methods that do not depend on the element type. Those of a nil Window return the errors of one that no
+// call has made.
+func (w *Window[T]) calls() *untyped {
+	if w == nil {
+		return &noWindow
+	}
+	return &w.untyped
+}
+
+// of returns the view of a Window. That of a nil Window has no core, like that of one that no call has made: operations
+// find that out where they are not fast. Put and Get take w.view, because programs would not inline them otherwise.
+func (w *Window[T]) of() *view {
+	if w == nil {
+		return &noView
+	}
+	return &w.view
+}
+
+var (
+	noWindow untyped
+	noView   view
+)
+
+// mustBeMade panics in a method that returns no error, of a nil Window or of one that no call has made.
+func (w *Window[T]) mustBeMade(method string) {
+	if w == nil || w.core == nil {
+		w.calls().core.mustBeMade(method)
+	}
+}
+
+func (c *core) mustBeMade(method string) {
+	if c == nil {
+		panic(unmade(method).Error())
+	}
 }
 
 // untyped has the methods that do not depend on the element type. It does not embed core: each instantiation of Window
@@ -241,8 +280,8 @@ func Create[T Element](ctx context.Context, w *world.World, memory []T, options 
 //
 // Views as the same type are the same Window. Closing one of them closes the window.
 func View[U, T Element](win *Window[T]) (*Window[U], error) {
-	if win == nil {
-		return nil, fmt.Errorf("window: View: %w: nil Window", ErrArgument)
+	if win == nil || win.core == nil {
+		return nil, unmade("View")
 	}
 	if win.core.closed.Load() {
 		return nil, fmt.Errorf("window: View: %w", ErrClosed)
@@ -310,7 +349,10 @@ func (c *core) hide(rank int) {
 func (w *Window[T]) part(rank int) *target { return &w.view.targets[rank] }
 
 // Local returns this rank's part of the window. The slice is valid until Close, or until the World is closed.
-func (w *Window[T]) Local() []T { return w.local }
+func (w *Window[T]) Local() []T {
+	w.mustBeMade("Local")
+	return w.local
+}
 
 // Len returns the number of elements that rank exposes, or 0 if the job has no such rank.
 func (w *Window[T]) Len(rank int) int {
@@ -321,15 +363,25 @@ func (w *Window[T]) Len(rank int) int {
 }
 
 // World returns the World of the window.
-func (w *untyped) World() *world.World { return w.core.face }
+func (w *Window[T]) World() *world.World { return w.calls().World() }
+
+func (w *untyped) World() *world.World {
+	w.core.mustBeMade("World")
+	return w.core.face
+}
 
 // jobOf returns the job.World of a World.
 func jobOf(w *world.World) *job.World { return job.Of(w) }
 
 // Group returns a group of ranks of this window for Start and Post. It returns an error if a rank does not exist or is
 // named twice.
+func (w *Window[T]) Group(ranks ...int) (Group, error) { return w.calls().Group(ranks...) }
+
 func (w *untyped) Group(ranks ...int) (Group, error) {
 	c := w.core
+	if c == nil {
+		return Group{}, unmade("Group")
+	}
 	group, err := epoch.NewGroup(c.size, ranks...)
 	if err != nil {
 		return Group{}, errtext.Errorf("window: Group: %w", err)
@@ -401,6 +453,9 @@ func (c *core) mapPeer(rank int) (*peer, error) {
 // reach returns the peer for an operation on elements [displacement, displacement + count) of target, or the error that
 // rejects the operation. Every operation that fails the check of the fast path comes here.
 func (v *view) reach(op string, target, displacement, count int) (*peer, error) {
+	if v.core == nil {
+		return nil, unmade(op)
+	}
 	refuse := func(cause error) (*peer, error) {
 		return nil, &OpError{Op: op, Target: target, Displacement: displacement, Count: count, Cause: cause}
 	}
