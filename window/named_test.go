@@ -47,11 +47,16 @@ func TestErrorsNameCreation(t *testing.T) {
 			{create, shrink, "window: Create: rank 1 has called Shrink, and comes to no other collective of this World: call Shrink here, too, or close this World"},
 		} {
 			var got error
+			// A rank that has failed would be the error of the other.
+			over := make(chan struct{})
 			_ = world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 				if w.Rank() == 1 {
-					return test.other(ctx, w)
+					err := test.other(ctx, w)
+					<-over
+					return err
 				}
 				got = test.call(ctx, w)
+				close(over)
 				return got
 			}, options...)
 			require.EqualError(t, got, test.text)
