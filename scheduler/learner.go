@@ -26,9 +26,9 @@ type Learner struct {
 	last         Pattern
 	since, alike int32
 	unlike       bool
-	// spare is the time that trials may still lose.
-	spare   time.Duration
-	lessons [patterns + 1]lesson
+	// spare is the time that trials may still lose. usual is the time of the last block, without a pause.
+	spare, usual time.Duration
+	lessons      [patterns + 1]lesson
 }
 
 const (
@@ -99,7 +99,9 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 	}
 	if at := &l.lessons[l.lesson]; l.unlike == (l.lesson == mixed) {
 		took := now - l.begin
-		l.spare = min(l.spare+took/spareShare-at.measured(took), spareBlocks*max(took, longBlock))
+		// A pause of the program leaves no time to spare: the trials would all be in the epochs after it.
+		l.usual = min(took, 4*max(l.usual, longBlock))
+		l.spare = min(l.spare+l.usual/spareShare-at.measured(took), spareBlocks*max(l.usual, longBlock))
 		if l.spare < 0 && at.lead <= 0 {
 			at.giveUp()
 		}

@@ -140,6 +140,25 @@ func TestPatient(t *testing.T) {
 	}
 }
 
+// A program that pauses between few long epochs has no more trials for that.
+func TestPauses(t *testing.T) {
+	large := pattern(t, planner(scheduler.All, true), "16*p1000000 16*g1000000")
+	costs := costsWithout(1, 1.7, 1, 1.2, 1, 2)
+	const rounds, epochs = 10, 16
+	now, spent := time.Duration(0), 0.0
+	l := scheduler.NewLearner(scheduler.All)
+	for range rounds {
+		now += 2 * time.Second
+		for range epochs {
+			cost := costs[l.Scheme()&^scheduler.Adapt]
+			spent += cost
+			now += time.Duration(cost * float64(17*time.Millisecond))
+			l.End(large, func() time.Duration { return now })
+		}
+	}
+	require.LessOrEqual(t, spent/rounds/epochs, 1.04)
+}
+
 // One pattern more than are remembered, in turn, is no reason to forget all.
 func TestManyPatterns(t *testing.T) {
 	p := planner(scheduler.All, true)

@@ -173,7 +173,15 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 		at.resize(best)
 		at.vote(best, candidate)
 	}
-	return min(max(candidate-best, -most), most)
+	switch {
+	case best > most:
+		// An interruption is no gain, which would permit more trials.
+		return 0
+	case candidate > best && at.size == 0:
+		// The epoch before a block of one costs as much: see Learner.warming.
+		return 2 * min(candidate-best, most)
+	}
+	return min(candidate-best, most)
 }
 
 // vote counts the result of a pair, and concludes the trial if that suffices.
