@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"slices"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // A step is one iteration of a case's loop on one rank; n is the cell's size.
@@ -61,12 +63,7 @@ type benchCase struct {
 	real string
 }
 
-func (c *benchCase) moreIsBetter() bool { return moreIsBetter(c.unit) }
-
-// moreIsBetter reports whether the unit is that of a rate or bandwidth, and not that of a time or share.
-func moreIsBetter(unit string) bool {
-	return unit == megabytes || unit == operations || unit == megaflops
-}
+func (c *benchCase) moreIsBetter() bool { return stats.MoreIsBetter(c.unit) }
 
 // fewest returns the least number of ranks of the case.
 func (c *benchCase) fewest() int {
@@ -75,15 +72,6 @@ func (c *benchCase) fewest() int {
 	}
 	return 2
 }
-
-const (
-	microseconds = "us"
-	nanoseconds  = "ns"
-	megabytes    = "MB/s"
-	operations   = "Mop/s"
-	megaflops    = "MFlop/s"
-	percent      = "%"
-)
 
 // Reasons why cases are not measured in virtual time.
 const (
@@ -125,89 +113,89 @@ func cases() []*benchCase {
 	each := func(seconds float64, size int) float64 { return seconds / float64(size) * 1e9 }
 
 	return []*benchCase{
-		{name: "put_flush_lat", unit: microseconds, about: "one put and its flush",
+		{name: "put_flush_lat", unit: stats.Microseconds, about: "one put and its flush",
 			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: putFlush, iterations: turns, value: latency(1)},
-		{name: "get_flush_lat", unit: microseconds, about: "one get and its flush",
+		{name: "get_flush_lat", unit: stats.Microseconds, about: "one get and its flush",
 			scene: passive, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: getFlush, iterations: turns, value: latency(1)},
-		{name: "acc_flush_lat", unit: microseconds, about: "one accumulate (sum of float64) and its flush",
+		{name: "acc_flush_lat", unit: stats.Microseconds, about: "one accumulate (sum of float64) and its flush",
 			scene: passive, sizes: byteSizes[:4], limit: windowBytes, each: 8, reach: operands, origin: accFlush, iterations: turns, value: latency(1)},
-		{name: "fop_lat", unit: microseconds, about: "one fetch-and-op (sum of int64) and its flush",
+		{name: "fop_lat", unit: stats.Microseconds, about: "one fetch-and-op (sum of int64) and its flush",
 			scene: passive, sizes: byteSizes[:1], reach: operands, origin: fopFlush, iterations: turns, value: latency(1)},
-		{name: "cas_lat", unit: microseconds, about: "one compare-and-swap (int64) and its flush",
+		{name: "cas_lat", unit: stats.Microseconds, about: "one compare-and-swap (int64) and its flush",
 			scene: passive, sizes: byteSizes[:1], reach: operands, origin: casFlush, iterations: turns, value: latency(1)},
-		{name: "put_bw", unit: megabytes, about: "64 puts, one flush",
+		{name: "put_bw", unit: stats.Megabytes, about: "64 puts, one flush",
 			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: putMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "get_bw", unit: megabytes, about: "64 gets, one flush",
+		{name: "get_bw", unit: stats.Megabytes, about: "64 gets, one flush",
 			scene: passive, sizes: byteSizes, limit: getsAt, each: 1, reach: streamed, origin: getMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "scatter_rate", unit: operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one flush",
+		{name: "scatter_rate", unit: stats.Operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: rate},
-		{name: "update_rate", unit: operations, about: "1000 accumulates (xor of one uint64) at random displacements in 64 MiB, one flush",
+		{name: "update_rate", unit: stats.Operations, about: "1000 accumulates (xor of one uint64) at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: rate},
-		{name: "count_rate", unit: operations, about: "1000 accumulates (sum of one int64) at random displacements in 64 MiB, one flush",
+		{name: "count_rate", unit: stats.Operations, about: "1000 accumulates (sum of one int64) at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countMany, iterations: rates, value: rate, own: true},
-		{name: "count_each_rate", unit: operations, about: "the same by one AccumulateEach",
+		{name: "count_each_rate", unit: stats.Operations, about: "the same by one AccumulateEach",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countEach, iterations: rates, value: rate, own: true},
-		{name: "row_rate", unit: operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, contiguous at the target, one flush",
+		{name: "row_rate", unit: stats.Operations, about: "1000 puts of 8 bytes, every other 8 of the origin's, contiguous at the target, one flush",
 			scene: passive, sizes: []int{1000}, reach: everyOther, origin: rowMany, iterations: rates, value: rate, own: true},
-		{name: "mixed_rate", unit: operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes alternating at random displacements in 64 MiB, one flush",
+		{name: "mixed_rate", unit: stats.Operations, about: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes alternating at random displacements in 64 MiB, one flush",
 			scene: passive, sizes: []int{1000}, reach: mixed, origin: mixedMany, iterations: rates, value: rate, own: true},
-		{name: "overlap_put_lat", unit: microseconds, about: "one put, a computation of one iteration for every 4 bytes, and the flush",
+		{name: "overlap_put_lat", unit: stats.Microseconds, about: "one put, a computation of one iteration for every 4 bytes, and the flush",
 			scene: passive, sizes: []int{65536, 1048576}, limit: windowBytes, each: 1, reach: front, origin: putCompute, iterations: turns, value: latency(1), own: true},
-		{name: "put_target_cpu", unit: nanoseconds, about: "processor time of the target's process, which waits in a barrier, for one put of scatter_rate",
+		{name: "put_target_cpu", unit: stats.Nanoseconds, about: "processor time of the target's process, which waits in a barrier, for one put of scatter_rate",
 			scene: passive, sizes: []int{1000}, reach: scattered, origin: scatterMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
-		{name: "acc_target_cpu", unit: nanoseconds, about: "the same for one accumulate of update_rate",
+		{name: "acc_target_cpu", unit: stats.Nanoseconds, about: "the same for one accumulate of update_rate",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: updateMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
-		{name: "count_target_cpu", unit: nanoseconds, about: "the same for one accumulate of count_rate",
+		{name: "count_target_cpu", unit: stats.Nanoseconds, about: "the same for one accumulate of count_rate",
 			scene: passive, sizes: []int{1000}, reach: anywhere, origin: countMany, iterations: rates, value: each, ofTarget: true, own: true, real: noProcessor},
-		{name: "passive_put_lat", unit: microseconds, about: "one put and its flush while the target computes and calls nothing; median",
+		{name: "passive_put_lat", unit: stats.Microseconds, about: "one put and its flush while the target computes and calls nothing; median",
 			scene: passive, sizes: byteSizes[:1], reach: front, sample: putsWhileComputing},
 
-		{name: "fence_put_lat", unit: microseconds, about: "one put and the fence that closes its epoch",
+		{name: "fence_put_lat", unit: stats.Microseconds, about: "one put and the fence that closes its epoch",
 			scene: fence, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, origin: fencePut, target: fenceOnly, iterations: turns, value: latency(1)},
-		{name: "fence_rate", unit: operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one fence",
+		{name: "fence_rate", unit: stats.Operations, about: "1000 puts of 8 bytes at random displacements in 64 MiB, one fence",
 			scene: fence, sizes: []int{1000}, reach: scattered, origin: fenceMany, target: fenceOnly, iterations: rates, value: rate},
 
-		{name: "pscw_put_lat", unit: microseconds, about: "start, put, complete to a target that posts and waits; half of a round trip",
+		{name: "pscw_put_lat", unit: stats.Microseconds, about: "start, put, complete to a target that posts and waits; half of a round trip",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: front, origin: pingPut, target: pongPut, iterations: halfTurns, value: latency(2)},
-		{name: "pscw_get_lat", unit: microseconds, about: "the same with a get",
+		{name: "pscw_get_lat", unit: stats.Microseconds, about: "the same with a get",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingGet, target: pongGet, iterations: halfTurns, value: latency(2)},
-		{name: "pscw_both_lat", unit: microseconds, about: "the same with a put and a get",
+		{name: "pscw_both_lat", unit: stats.Microseconds, about: "the same with a put and a get",
 			scene: pscw, sizes: byteSizes, limit: getsAt, each: 1, reach: gets(1), origin: pingBoth, target: pongBoth, iterations: halfTurns, value: latency(2)},
-		{name: "halo_lat", unit: microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 iterations",
+		{name: "halo_lat", unit: stats.Microseconds, about: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 iterations",
 			scene: pscw, sizes: []int{16384}, limit: getsAt, each: 1, reach: front, origin: halo, target: halo, iterations: halfTurns, value: latency(1), own: true},
-		{name: "pattern16_bw", unit: megabytes, about: "16 puts and 16 gets in one start-complete epoch",
+		{name: "pattern16_bw", unit: stats.Megabytes, about: "16 puts and 16 gets in one start-complete epoch",
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, reach: gets(16), origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
-		{name: "socket_lat", unit: microseconds, about: "that many bytes in each direction over one socket on loopback, both ends polling; no library",
+		{name: "socket_lat", unit: stats.Microseconds, about: "that many bytes in each direction over one socket on loopback, both ends polling; no library",
 			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
-		{name: "socket_bw", unit: megabytes, about: "64 writes to such a socket, one byte back",
+		{name: "socket_bw", unit: stats.Megabytes, about: "64 writes to such a socket, one byte back",
 			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, reach: streamed, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
 
-		{name: "hashtable_insert_rate", unit: operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
+		{name: "hashtable_insert_rate", unit: stats.Operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
 			scene: tables, sizes: []int{1000}, prepare: roomForKeys, origin: insertMany, iterations: batches, value: rate, own: true},
-		{name: "hashtable_lookup_rate", unit: operations, about: "1000 random keys of rank 1 looked up in a hash table in one batch",
+		{name: "hashtable_lookup_rate", unit: stats.Operations, about: "1000 random keys of rank 1 looked up in a hash table in one batch",
 			scene: tables, sizes: []int{1000}, prepare: keysThere, origin: lookupMany, iterations: batches, value: rate, own: true},
 
-		{name: "msg_lat", unit: microseconds, about: "a message (verbs/channel) and one back, each into the program's memory; half of a round trip",
+		{name: "msg_lat", unit: stats.Microseconds, about: "a message (verbs/channel) and one back, each into the program's memory; half of a round trip",
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: message, origin: sendReceive, target: receiveSend, iterations: halfTurns, value: latency(2)},
-		{name: "msg_bw", unit: megabytes, about: "64 messages, one of 8 bytes back",
+		{name: "msg_bw", unit: stats.Megabytes, about: "64 messages, one of 8 bytes back",
 			scene: messages, sizes: byteSizes, limit: longestMessage, each: 1, reach: messageStream, origin: sendMany, target: receiveMany, iterations: streams, value: bandwidth(inFlight)},
-		{name: "allreduce_lat", unit: microseconds, about: "a sum of float64 over all ranks, with the result on every rank (world.AllReduceOp)",
+		{name: "allreduce_lat", unit: stats.Microseconds, about: "a sum of float64 over all ranks, with the result on every rank (world.AllReduceOp)",
 			scene: collective, sizes: collectiveSizes, limit: getsAt, each: 8, origin: allReduce, target: allReduce, iterations: turns, value: latency(1)},
-		{name: "bcast_lat", unit: microseconds, about: "a broadcast (world.Broadcast) whose root has just received the previous one",
+		{name: "bcast_lat", unit: stats.Microseconds, about: "a broadcast (world.Broadcast) whose root has just received the previous one",
 			scene: collective, sizes: collectiveSizes, limit: windowBytes, each: 1, reach: front, origin: broadcast, target: broadcast, iterations: turns, value: latency(1)},
 
-		{name: "barrier_lat", unit: microseconds, about: "one barrier of that many ranks (World.Barrier)",
+		{name: "barrier_lat", unit: stats.Microseconds, about: "one barrier of that many ranks (World.Barrier)",
 			scene: alone, sizes: append([]int{2}, rankSizes...), measure: barrierLat, lone: true},
-		{name: "allreduce_scale", unit: microseconds, about: "allreduce_lat of 8 bytes among that many ranks",
+		{name: "allreduce_scale", unit: stats.Microseconds, about: "allreduce_lat of 8 bytes among that many ranks",
 			scene: alone, sizes: rankSizes, measure: allReduceScale, lone: true},
-		{name: "bcast_scale", unit: microseconds, about: "bcast_lat of 8 bytes among that many ranks",
+		{name: "bcast_scale", unit: stats.Microseconds, about: "bcast_lat of 8 bytes among that many ranks",
 			scene: alone, sizes: rankSizes, measure: broadcastScale},
-		{name: "fence_scale", unit: microseconds, about: "one fence of that many ranks, all otherwise idle",
+		{name: "fence_scale", unit: stats.Microseconds, about: "one fence of that many ranks, all otherwise idle",
 			scene: alone, sizes: rankSizes, measure: fenceScale, lone: true},
-		{name: "create_time", unit: microseconds, about: "creating a window of 1 MiB a rank among that many ranks",
+		{name: "create_time", unit: stats.Microseconds, about: "creating a window of 1 MiB a rank among that many ranks",
 			scene: alone, sizes: rankSizes, measure: createTime, lone: true},
-		{name: "idle_cpu", unit: percent, about: "share of a core that a rank uses while it waits one second in a fence",
+		{name: "idle_cpu", unit: stats.Percent, about: "share of a core that a rank uses while it waits one second in a fence",
 			scene: alone, sizes: []int{2}, measure: idleCPU, real: noProcessor},
 	}
 }

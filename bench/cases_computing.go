@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // The case of a target that computes, as in peers/mpi_rma.c.
@@ -62,7 +64,7 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 			return nil, err
 		}
 		if s.w.Rank() == 0 {
-			values = append(values, median(times))
+			values = append(values, stats.Median(times))
 		} else {
 			values = append(values, 0)
 		}

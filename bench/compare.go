@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // A contestant is one column of a comparison.
@@ -64,7 +66,7 @@ func newBout(device string, j launch, all []contestant, rounds int) *bout {
 	for _, standards := range byCase([]launch{standardsOf(device, j)}) {
 		t := &turn{contestant: all[0], job: standards}
 		for _, one := range standards.cells {
-			c := &column{series: newSeries(rounds)}
+			c := &column{Series: stats.NewSeries(rounds)}
 			beside[spell(one)] = c
 			t.columns = append(t.columns, c)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 )
 
@@ -127,7 +128,7 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
-	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].known())
+	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Known())
 	assert.Nil(t, rows[0].Ratio.Median)
 }
 
@@ -199,7 +200,7 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 		}, 3, func(string) {})
 		require.NoError(t, err)
 		assert.Equal(t, test.better, rows[0].Better, test.name)
-		assert.Equal(t, test.ratio, rows[0].Ratio.known(), test.name)
+		assert.Equal(t, test.ratio, rows[0].Ratio.Known(), test.name)
 	}
 }
 
@@ -225,7 +226,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 			mine := scripted(ours, map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)
 			rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
 			require.NoError(t, err)
-			assert.Equal(t, test.ratio, rows[0].Ratio.known())
+			assert.Equal(t, test.ratio, rows[0].Ratio.Known())
 			assert.Equal(t, test.better, rows[0].Better)
 
 			c := &comparison{Rounds: 3, columns: []string{"openmpi"}, rows: rows}
@@ -344,8 +345,8 @@ func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 	}}
 	rows, err := compare(ctx, deviceShm, []launch{jobOf(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, []float64{7}, rows[0].Columns[ours].known())
-	assert.Equal(t, &column{series: newSeries(2)}, rows[1].Columns[ours], "no failure")
+	assert.Equal(t, []float64{7}, rows[0].Columns[ours].Known())
+	assert.Equal(t, &column{Series: stats.NewSeries(2)}, rows[1].Columns[ours], "no failure")
 	c := &comparison{Rounds: 2, columns: []string{ours}, rows: rows}
 	c.end(err)
 	assert.Equal(t, []string{"of round 1: the rest of put_bw by ours, fop_lat by ours", "all of round 2"}, c.Lacks)

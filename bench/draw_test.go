@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/testsize"
 )
 
@@ -342,10 +343,10 @@ func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 	for i, name := range reportPatterns {
 		var pattern []result
 		for k, s := range schemes() {
-			ratios := newSeries(2)
-			ratios.set(0, 1+0.1*float64(i*k))
-			ratios.set(1, 1+0.3*float64(i+k))
-			pattern = append(pattern, result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: microseconds, Scheme: s.name, Ratio: &ratios})
+			ratios := stats.NewSeries(2)
+			ratios.Set(0, 1+0.1*float64(i*k))
+			ratios.Set(1, 1+0.3*float64(i+k))
+			pattern = append(pattern, result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.name, Ratio: &ratios})
 		}
 		patterns = append(patterns, pattern)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // A forecast estimates the remaining time of a run from the times of its parts so far. Parts of one key do the same
@@ -53,7 +55,7 @@ func (f *forecast) rest() time.Duration {
 		fault = f.spent / f.planned
 	}
 	if len(f.drifts) > 0 {
-		drift = median(f.drifts)
+		drift = stats.Median(f.drifts)
 	}
 	for key, seconds := range f.left {
 		if last, known := f.lasted[key]; known {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/gate"
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // gateCommand is the subcommand that reports whether a change made cells slower.
@@ -76,7 +78,7 @@ func (c gateCell) cell() gate.Cell {
 	unit := caseNamed(c.name).unit
 	return gate.Cell{
 		Device: c.device, Case: c.name, Size: c.size,
-		Unit: unit, MoreIsBetter: moreIsBetter(unit), Exact: strings.HasPrefix(c.device, deviceSim), Loops: c.loops,
+		Unit: unit, MoreIsBetter: stats.MoreIsBetter(unit), Exact: strings.HasPrefix(c.device, deviceSim), Loops: c.loops,
 	}
 }
 
@@ -265,7 +267,7 @@ func (o *gateOptions) write(b *strings.Builder, rows []*gate.Row) {
 			notes = append(notes, fmt.Sprintf("%v: failed once, and not when it was repeated: %v", r.Cell, r.Once))
 		}
 	}
-	align(b, lines, func(i int) bool { return i == 2 || i >= 4 && i <= 9 })
+	table.Align(b, lines, func(i int) bool { return i == 2 || i >= 4 && i <= 9 })
 	b.WriteString("\n")
 	for _, note := range notes {
 		b.WriteString(note + "\n")
@@ -276,7 +278,7 @@ func gateValue(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	return value(&v)
+	return table.Value(&v)
 }
 
 // gateBound formats a bound of a ratio. It is ? if there are too few rounds for any.
@@ -307,7 +309,7 @@ func counts(rows []*gate.Row) string {
 		undecided += " (" + strings.Join(slices.Concat(named(gate.Noisy, "too noisy or with too few rounds"),
 			named(gate.Near, "too near to the limit"), named(gate.Unsound, "unlike itself")), ", ") + ")"
 	}
-	return plural(len(rows), "cell") + ": " + strings.Join(slices.Concat(
+	return table.Plural(len(rows), "cell") + ": " + strings.Join(slices.Concat(
 		[]string{fmt.Sprintf("%d ok", of[gate.OK]), fmt.Sprintf("%d slower", of[gate.Slower]), undecided},
 		named(gate.Missing, "new"), named(gate.OldFailed, "failed before"), named(gate.NewFailed, "failed now")), ", ")
 }
@@ -334,7 +336,7 @@ func (o *gateOptions) verdict(rows []*gate.Row) error {
 	}
 	if doubtful, measured := gate.Doubtful(rows); 3*len(doubtful) > measured {
 		texts = append(texts, fmt.Sprintf("nothing can be said: %d of %s undecided; more -minutes than %g and -rounds than %d, or a quieter machine, would help",
-			len(doubtful), plural(measured, "measured cell"), o.plan.Time.Minutes(), o.plan.Rounds))
+			len(doubtful), table.Plural(measured, "measured cell"), o.plan.Time.Minutes(), o.plan.Rounds))
 	}
 	if texts == nil {
 		return nil

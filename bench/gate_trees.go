@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/gate"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A gateTree is a git work tree and an earlier commit of it.
@@ -64,7 +65,7 @@ func (t *gateTree) old() string {
 
 func (t *gateTree) new() string {
 	if t.changed > 0 {
-		return fmt.Sprintf("%s, with %s changed in the work tree", t.head, plural(t.changed, "file"))
+		return fmt.Sprintf("%s, with %s changed in the work tree", t.head, table.Plural(t.changed, "file"))
 	}
 	return t.head
 }

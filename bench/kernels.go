@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // kernelsCommand is the command that measures whole jobs.
@@ -48,18 +51,18 @@ func usualSizes(device string) kernelSizes {
 func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
 	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
 	stencil := func(sync, about string) *benchKernel {
-		c := &benchCase{name: "stencil_" + sync, unit: megaflops, about: about}
+		c := &benchCase{name: "stencil_" + sync, unit: stats.Megaflops, about: about}
 		return &benchKernel{"stencil", cell{c, sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
 	}
 	all := []*benchKernel{
 		{
-			"gups", cell{&benchCase{name: "gups", unit: operations, about: "RandomAccess: updates of random words of 2^size"}, sizes.log},
+			"gups", cell{&benchCase{name: "gups", unit: stats.Operations, about: "RandomAccess: updates of random words of 2^size"}, sizes.log},
 			[]string{"-log", log}, []string{log}, 7,
 		},
 		stencil("pscw", "Stencil of that order, synchronized by post, start, complete and wait"),
 		stencil("fence", "the same, synchronized by fences"),
 		{
-			"transpose", cell{&benchCase{name: "transpose", unit: megabytes, about: "Transpose of that order, in tiles of 32"}, sizes.order},
+			"transpose", cell{&benchCase{name: "transpose", unit: stats.Megabytes, about: "Transpose of that order, in tiles of 32"}, sizes.order},
 			[]string{"-order", order, "-iterations", iterations}, []string{iterations, order, "32"}, 1,
 		},
 	}
@@ -227,7 +230,7 @@ func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison 
 func (c *comparison) howKernels() []string {
 	return []string{
 		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),
-		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", plural(c.Rounds, "round")),
+		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", table.Plural(c.Rounds, "round")),
 		"ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest. More is better.",
 	}
 }

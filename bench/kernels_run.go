@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 const modulePath = "github.com/onesided/rma"
@@ -117,7 +119,7 @@ var rateLine = regexp.MustCompile(`(?m)^(?:rate +(\S+) (\S+)|Rate \((\S+)\): *(\
 var rateUnits = map[string]struct {
 	unit   string
 	factor float64
-}{"GUPS": {operations, 1e3}, "MFlop/s": {megaflops, 1}, "MFlops/s": {megaflops, 1}, "MB/s": {megabytes, 1}}
+}{"GUPS": {stats.Operations, 1e3}, "MFlop/s": {stats.Megaflops, 1}, "MFlops/s": {stats.Megaflops, 1}, "MB/s": {stats.Megabytes, 1}}
 
 // parseRate finds the rate in the output of a kernel, to which the launcher may have added lines.
 func parseRate(output, unit string) (rate float64, ok bool) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // writeList writes the output of -list.
@@ -14,20 +16,20 @@ func writeList(w io.Writer) error {
 	for _, c := range cases() {
 		lines = append(lines, []string{"  " + c.name, c.unit, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.sizes), "[]")), ","), c.about})
 	}
-	align(&b, lines, func(int) bool { return false })
+	table.Align(&b, lines, func(int) bool { return false })
 	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (barrier_lat, allreduce_scale, bcast_scale, fence_scale, create_time, idle_cpu).\n")
 	b.WriteString("\nswitches for -set (the first value is the default; bench switches: each with both values in one run):\n")
 	lines = nil
 	for _, t := range toggles() {
 		lines = append(lines, []string{"  " + t.name + "=" + strings.Join(t.values, "|"), t.about})
 	}
-	align(&b, lines, func(int) bool { return false })
+	table.Align(&b, lines, func(int) bool { return false })
 	b.WriteString("\nschemes (bench schemes: all in one run):\n")
 	lines = nil
 	for _, s := range schemes() {
 		lines = append(lines, []string{"  " + s.name, s.about})
 	}
-	align(&b, lines, func(int) bool { return false })
+	table.Align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())
 	return err
 }

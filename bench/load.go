@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A usage is the work of the processors until a moment.
@@ -52,13 +55,13 @@ func (l *machineLoad) add(about string, cores float64) {
 func (l *machineLoad) says(cores int) (text string, busy bool) {
 	text = "The system does not tell its load."
 	if l.began != "" {
-		text = fmt.Sprintf("The load average was %s before the run and %s at its end, the run's own ranks included, on %s.", l.began, l.ended, plural(cores, "core"))
+		text = fmt.Sprintf("The load average was %s before the run and %s at its end, the run's own ranks included, on %s.", l.began, l.ended, table.Plural(cores, "core"))
 	}
 	if len(l.others) == 0 {
 		return text, false
 	}
 	const noticed = 0.1 // of the cores
-	half, most := median(l.others), slices.Max(l.others)
+	half, most := stats.Median(l.others), slices.Max(l.others)
 	text += fmt.Sprintf(" Other work kept %.1f cores busy in half of the steps or more, and %.1f at most (%s).", half, most, l.most)
 	if busy = most >= noticed*float64(cores); busy {
 		text += " Values may be worse because of it: the lowest and the highest of the rounds may show by how much."

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -45,7 +46,7 @@ func deviceAs(device string, ranks int) string {
 		return fmt.Sprintf("device %s, GOMAXPROCS=%d for all ranks together", device, runtime.GOMAXPROCS(0))
 	}
 	share := append(pmi.Share(ranks), "GOMAXPROCS="+os.Getenv("GOMAXPROCS"))
-	return fmt.Sprintf("device %s, each of %s with %s", device, plural(ranks, "rank"), share[0])
+	return fmt.Sprintf("device %s, each of %s with %s", device, table.Plural(ranks, "rank"), share[0])
 }
 
 // A simulation describes what measurements in virtual time depend on, in place of a machine.

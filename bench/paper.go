@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // paperCommand is the command that reproduces the papers' figures.
@@ -50,7 +52,7 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 			lines = append(lines, []string{"  " + f.id(), f.profile, f.title})
 		}
 		var list strings.Builder
-		align(&list, lines, func(int) bool { return false })
+		table.Align(&list, lines, func(int) bool { return false })
 		fmt.Fprint(usage, list.String())
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
@@ -158,7 +160,7 @@ func offAmong(plots []*plot) error {
 		}
 	}
 	if off > 0 {
-		return fmt.Errorf("bench: %d of %s %w", off, plural(all, "case"), errOff)
+		return fmt.Errorf("bench: %d of %s %w", off, table.Plural(all, "case"), errOff)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/verbs/sim"
@@ -34,19 +35,19 @@ func channelFigures() []*figure {
 	letters, rings := curve{short: "letters", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
 	sizes := []int{4, 16, 64, 256, 1 << 10, 2 << 10}
 	latency := figure{
-		name: "11", title: "latency of messages there and back", xs: sizes, unit: microseconds, yLabel: "latency (us)",
+		name: "11", title: "latency of messages there and back", xs: sizes, unit: stats.Microseconds, yLabel: "latency (us)",
 		curves: []curve{letters, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
 	}
 	stream := figure{
-		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
+		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return float64(m.bytes) / m.stream.Seconds() / 1e6 }),
 	}
 	host := figure{
-		name: "14", title: "what a message takes of both processors", xs: sizes, unit: microseconds, yLabel: "host overhead (us)",
+		name: "14", title: "what a message takes of both processors", xs: sizes, unit: stats.Microseconds, yLabel: "host overhead (us)",
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.host) }),
 	}
 	polling := figure{
-		name: "20", title: "polling when nothing comes", xs: []int{1, 2, 4, 8, 16, 32, 64, 128}, counted: true, unit: microseconds, yLabel: "time of a poll (us)",
+		name: "20", title: "polling when nothing comes", xs: []int{1, 2, 4, 8, 16, 32, 64, 128}, counted: true, unit: stats.Microseconds, yLabel: "time of a poll (us)",
 		curves:  []curve{{short: "queue", name: "the completion queue of all connections"}, {short: "rings", name: "a ring for each connection"}},
 		measure: pollTimes,
 	}
@@ -56,16 +57,16 @@ func channelFigures() []*figure {
 	}
 	return []*figure{
 		latency.of("D", profile, label,
-			claim{name: "saved_smallest", theirs: 24, unit: percent, of: first, source: "6.3, figure 11; the profile has it from there"},
-			claim{name: "smallest", theirs: 6.8, unit: microseconds, of: func(p *plot) float64 { return p.valueAt("rings", 4) }, source: "6.2, table 2; the profile has it from there"}),
+			claim{name: "saved_smallest", theirs: 24, unit: stats.Percent, of: first, source: "6.3, figure 11; the profile has it from there"},
+			claim{name: "smallest", theirs: 6.8, unit: stats.Microseconds, of: func(p *plot) float64 { return p.valueAt("rings", 4) }, source: "6.2, table 2; the profile has it from there"}),
 		stream.of("D", profile, label,
-			claim{name: "gain_smallest", theirs: 104, unit: percent, of: first, source: "6.3, figure 12"},
-			claim{name: "least_gain", unit: percent, kind: noLess, of: leastImproved, source: "6.3: for all message ranges"}),
+			claim{name: "gain_smallest", theirs: 104, unit: stats.Percent, of: first, source: "6.3, figure 12"},
+			claim{name: "least_gain", unit: stats.Percent, kind: noLess, of: leastImproved, source: "6.3: for all message ranges"}),
 		host.of("D", profile, label,
-			claim{name: "most_saved", theirs: 22, unit: percent, of: mostImproved, source: "6.3, figure 14", beyond: beyondOverhead}),
+			claim{name: "most_saved", theirs: 22, unit: stats.Percent, of: mostImproved, source: "6.3, figure 14", beyond: beyondOverhead}),
 		polling.of("D", profile, "rings that are polled",
-			claim{name: "rings_16", theirs: 140, unit: nanoseconds, of: at(16), source: "6.4, figure 20"},
-			claim{name: "rings_128", theirs: 1300, unit: nanoseconds, of: at(128), source: "6.4, figure 20"}),
+			claim{name: "rings_16", theirs: 140, unit: stats.Nanoseconds, of: at(16), source: "6.4, figure 20"},
+			claim{name: "rings_128", theirs: 1300, unit: stats.Nanoseconds, of: at(128), source: "6.4, figure 20"}),
 	}
 }
 

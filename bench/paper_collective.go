@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/world"
 )
@@ -21,20 +22,20 @@ func collectiveFigures() []*figure {
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
 	barriers := figure{
 		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, counted: true, curves: curves,
-		unit: microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, barrier),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, barrier),
 	}
 	all := func(int) int { return collectiveRanks }
 	sums := figure{
 		name: "16", title: "a sum over 8 ranks that all get", xs: sizes, curves: curves,
-		unit: microseconds, yLabel: "latency (us)", measure: amongRanks(all, allReduce),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(all, allReduce),
 	}
 	broadcasts := sums
 	broadcasts.name, broadcasts.title, broadcasts.measure = "17", "a broadcast to 8 ranks", amongRanks(all, broadcast)
 	// The paper prints only that these gain.
 	ahead := func(source string) []claim {
 		return []claim{
-			{name: "most_saved", unit: percent, kind: noLess, of: mostImproved, source: source},
-			{name: "least_saved", unit: percent, kind: noLess, of: leastImproved, source: source},
+			{name: "most_saved", unit: stats.Percent, kind: noLess, of: mostImproved, source: source},
+			{name: "least_saved", unit: stats.Percent, kind: noLess, of: leastImproved, source: source},
 		}
 	}
 	return []*figure{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs/sim"
@@ -209,7 +210,7 @@ func (p *plot) compared(by func(off, on float64) float64) []float64 {
 
 // improvements returns gains or savings, depending on the unit.
 func (p *plot) improvements() []float64 {
-	if moreIsBetter(p.Unit) {
+	if stats.MoreIsBetter(p.Unit) {
 		return p.gains()
 	}
 	return p.savings()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
 )
@@ -47,34 +48,34 @@ func frequentFigures() []*figure {
 
 	put := figure{
 		name: "6a", title: "a put of a buffer that is used 10000 times, and its fence", xs: lengths, curves: curves,
-		unit: microseconds, yLabel: "latency (us)", measure: reusedAt(true),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: reusedAt(true),
 	}
 	get := put
 	get.name, get.title, get.measure = "6b", "a get of a buffer that is used 10000 times, and its fence", reusedAt(false)
 	from := func(name string, x int, theirs float64, kind claimKind, source string) claim {
-		return claim{name: name, theirs: theirs, unit: percent, kind: kind, source: source, of: func(p *plot) float64 { return p.improvedAt(x) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: kind, source: source, of: func(p *plot) float64 { return p.improvedAt(x) }}
 	}
 
 	beside := figure{
 		name: "7a", title: "100 buffers back to back, the i-th used 10 i times", xs: []int{256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10}, curves: curves,
-		unit: microseconds, yLabel: "latency (us)", measure: spectrumAt(func(bytes int) int { return bytes }),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: spectrumAt(func(bytes int) int { return bytes }),
 	}
 	apart := beside
 	apart.name, apart.title = "7b", "100 buffers in pages of their own, the i-th used 10 i times"
 	apart.measure = spectrumAt(func(bytes int) int { return (bytes + 4095) &^ 4095 })
 	spectrum := func() []claim {
 		return []claim{
-			{name: "most_saved", theirs: 12.7, unit: percent, of: mostImproved, source: "5.1.1, of messages", beyond: beyondMessages},
-			{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"},
+			{name: "most_saved", theirs: 12.7, unit: stats.Percent, of: mostImproved, source: "5.1.1, of messages", beyond: beyondMessages},
+			{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"},
 		}
 	}
 
 	oneSided := []*figure{
 		put.of("B", "connectx-ddr-2009", "bytes of an operation",
-			claim{name: "saved_at_8K", theirs: 20, unit: percent, of: lastImproved, source: "5.1.2", beyond: beyondFence},
+			claim{name: "saved_at_8K", theirs: 20, unit: stats.Percent, of: lastImproved, source: "5.1.2", beyond: beyondFence},
 			from("saved_at_256", 256, 0, noLess, "5.1.2: improved for messages larger than 256 bytes")),
 		get.of("B", "connectx-ddr-2009", "bytes of an operation",
-			claim{name: "saved_at_8K", theirs: 17, unit: percent, of: lastImproved, source: "figure 6, plotted only", beyond: beyondFence},
+			claim{name: "saved_at_8K", theirs: 17, unit: stats.Percent, of: lastImproved, source: "figure 6, plotted only", beyond: beyondFence},
 			from("saved_at_3K", 3<<10, 0, noLess, "5.1.2: shows itself only after 3 KiB"),
 			from("saved_at_1K", 1<<10, 0, noMore, "5.1.2: some loss for 1 KiB and less")),
 		beside.of("B", "connectx-ddr-2009", "bytes of an operation", spectrum()...),

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // Broadcasts and scatters of part B, section 5.1.3, along a binomial tree of messages as in figure 4a. Ranks of a
@@ -36,14 +38,14 @@ func frequentCollectives(lengths []int) []*figure {
 	}
 	broadcasts := figure{
 		name: "8a", title: "a broadcast to 4 ranks and to 16, by rings", xs: lengths, curves: curves,
-		unit: microseconds, yLabel: "latency (us)", measure: downTheTree((*messageRank).broadcast),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: downTheTree((*messageRank).broadcast),
 	}
 	scatters := broadcasts
 	scatters.name, scatters.title, scatters.measure = "8b", "a scatter to 4 ranks and to 16, by rings", downTheTree((*messageRank).scatter)
-	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *plot) float64 {
+	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *plot) float64 {
 		return 100 * (100 - p.share("on_16", "off_16", 4<<10)) / p.improvedAt(4<<10)
 	}}
-	waits := claim{name: "most_saved_waiting", unit: percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *plot) float64 {
+	waits := claim{name: "most_saved_waiting", unit: stats.Percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *plot) float64 {
 		most := math.Inf(-1)
 		for _, x := range p.X {
 			most = max(most, 100-p.share("waits", "off", x))
@@ -52,10 +54,10 @@ func frequentCollectives(lengths []int) []*figure {
 	}}
 	return []*figure{
 		broadcasts.of("B", profile, label,
-			claim{name: "most_saved", theirs: 25, unit: percent, of: mostImproved, source: "5.1.3, figure 8: up to 25 %", beyond: beyondTableCopies},
+			claim{name: "most_saved", theirs: 25, unit: stats.Percent, of: mostImproved, source: "5.1.3, figure 8: up to 25 %", beyond: beyondTableCopies},
 			waits, lower),
 		scatters.of("B", profile, label, waits, lower,
-			claim{name: "saved_5K_of_4K", theirs: 100, unit: percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KiB", of: func(p *plot) float64 {
+			claim{name: "saved_5K_of_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KiB", of: func(p *plot) float64 {
 				return 100 * p.improvedAt(5<<10) / p.improvedAt(4<<10)
 			}}),
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/regcache"
 )
 
@@ -54,7 +55,7 @@ func messageFigures(lengths []int) []*figure {
 	}
 	reused := figure{
 		name: "4a", title: "a message of a buffer that is used 10000 times, by rings", xs: lengths, curves: fast,
-		unit: microseconds, yLabel: "latency (us)", measure: reusedMessages,
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: reusedMessages,
 	}
 	sent := reused
 	sent.name, sent.title = "4b", "a message of a buffer that is used 10000 times, by send and receive"
@@ -66,20 +67,20 @@ func messageFigures(lengths []int) []*figure {
 
 	spectrum := figure{
 		name: "5a", title: "messages of 100 buffers, the i-th used 10 i times, by rings", xs: []int{256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10}, curves: withApart(fast),
-		unit: microseconds, yLabel: "latency (us)", measure: spectrumOfMessages,
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: spectrumOfMessages,
 	}
 	spectrumSent := spectrum
 	spectrumSent.name, spectrumSent.title = "5b", "messages of 100 buffers, the i-th used 10 i times, by send and receive"
 	spectrumSent.curves = withApart(nonFast)
-	most := claim{name: "most_saved", theirs: 12.7, unit: percent, of: mostImproved, source: "5.1.1, figure 5", beyond: beyondTableCopies}
-	last := claim{name: "saved_at_8K", kind: noLess, unit: percent, of: func(p *plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"}
-	loses := claim{name: "apart_saved_at_256", kind: noMore, unit: percent, of: func(p *plot) float64 { return 100 - p.share("apart", "off", 256) }, source: "5.1.1: even a loss for smaller messages"}
+	most := claim{name: "most_saved", theirs: 12.7, unit: stats.Percent, of: mostImproved, source: "5.1.1, figure 5", beyond: beyondTableCopies}
+	last := claim{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"}
+	loses := claim{name: "apart_saved_at_256", kind: noMore, unit: stats.Percent, of: func(p *plot) float64 { return 100 - p.share("apart", "off", 256) }, source: "5.1.1: even a loss for smaller messages"}
 
 	return []*figure{
 		counts("2fast", "fast path", true, paperFast),
 		counts("2nonfast", "non-fast path", false, paperNonFast),
-		reused.of("B", profile, label, claim{name: "most_saved", theirs: 14, unit: percent, of: mostImproved, source: "5.1.1, figure 4a", beyond: beyondTableCopies}),
-		sent.of("B", profile, label, claim{name: "saved_of_fast_at_8K", theirs: 100, unit: percent, kind: less, source: "5.1.1: lower than the fast path's", of: func(p *plot) float64 {
+		reused.of("B", profile, label, claim{name: "most_saved", theirs: 14, unit: stats.Percent, of: mostImproved, source: "5.1.1, figure 4a", beyond: beyondTableCopies}),
+		sent.of("B", profile, label, claim{name: "saved_of_fast_at_8K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.1: lower than the fast path's", of: func(p *plot) float64 {
 			return 100 * (100 - p.share("on", "off", 8<<10)) / (100 - p.share("fast_on", "fast_off", 8<<10))
 		}}),
 		spectrum.of("B", profile, label, most, last, loses),

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
 )
@@ -42,36 +43,36 @@ func schedulingFigures() []*figure {
 
 	throughput := figure{
 		name: "7", title: "16 puts, then 16 gets in an epoch", xs: powersOfTwo(1 << 20), curves: reordered,
-		unit: megabytes, yLabel: "throughput (MB/s, 10^6 bytes)", measure: caseAt("pattern16_bw", 1),
+		unit: stats.Megabytes, yLabel: "throughput (MB/s, 10^6 bytes)", measure: caseAt("pattern16_bw", 1),
 	}
-	never := claim{name: "least_gain", kind: noLess, unit: percent, of: leastImproved, source: "5.2 tells of improvements only"}
-	gain := claim{name: "most_gain", unit: percent, of: mostImproved, source: "5.2, pattern 1"}
+	never := claim{name: "least_gain", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.2 tells of improvements only"}
+	gain := claim{name: "most_gain", unit: stats.Percent, of: mostImproved, source: "5.2, pattern 1"}
 
 	both := figure{
 		name: "8", title: "a put, then a get in each epoch of a ping-pong", xs: powersOfTwo(1 << 20), curves: reordered,
-		unit: microseconds, yLabel: "time of an iteration (us)", logarithmic: true,
+		unit: stats.Microseconds, yLabel: "time of an iteration (us)", logarithmic: true,
 		measure: caseAt("pscw_both_lat", 2), // the case returns half of a round trip, the paper an iteration
 	}
-	saved := claim{name: "most_saved", unit: percent, of: mostImproved, source: "5.2, pattern 2"}
+	saved := claim{name: "most_saved", unit: stats.Percent, of: mostImproved, source: "5.2, pattern 2"}
 	unlike := []claim{
-		{name: "least_saved", kind: noLess, unit: percent, of: leastImproved, source: "5.2 tells of improvements only"},
-		{name: "large_over_small", kind: noLess, unit: percent, of: lastOverFirst, source: "5.2: especially for large messages"},
+		{name: "least_saved", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.2 tells of improvements only"},
+		{name: "large_over_small", kind: noLess, unit: stats.Percent, of: lastOverFirst, source: "5.2: especially for large messages"},
 	}
 
 	put := figure{
 		name: "9", title: "a put in each epoch of a ping-pong", xs: powersOfTwo(16 << 10), curves: aggregated,
-		unit: microseconds, yLabel: "latency (us)", measure: caseAt("pscw_put_lat", 1),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: caseAt("pscw_put_lat", 1),
 	}
 	get := put
 	get.name, get.title, get.measure = "10", "a get in each epoch of a ping-pong", caseAt("pscw_get_lat", 1)
-	rides := claim{name: "most_saved", unit: percent, of: mostImproved, source: "5.3"}
+	rides := claim{name: "most_saved", unit: stats.Percent, of: mostImproved, source: "5.3"}
 	same := []claim{
-		{name: "least_saved", kind: noLess, unit: percent, of: leastImproved, source: "5.3: better or the same"},
-		{name: "saved_at_largest", kind: asGood, unit: percent, of: lastImproved, source: "5.3: the same for larger sizes"},
+		{name: "least_saved", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.3: better or the same"},
+		{name: "saved_at_largest", kind: asGood, unit: stats.Percent, of: lastImproved, source: "5.3: the same for larger sizes"},
 	}
 	return []*figure{
-		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: megabytes, of: peak, source: "5.2, pattern 1"}),
-		throughput.on("b", "pcix-2005", gain.says(8, beyondBus), never, claim{name: "gain_at_bus", theirs: 8, unit: percent, of: improvedAtBound, source: "5.2: the bus is the bound"}),
+		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: stats.Megabytes, of: peak, source: "5.2, pattern 1"}),
+		throughput.on("b", "pcix-2005", gain.says(8, beyondBus), never, claim{name: "gain_at_bus", theirs: 8, unit: stats.Percent, of: improvedAtBound, source: "5.2: the bus is the bound"}),
 		both.on("a", "pcie-2005", append([]claim{saved.says(40, beyondOverlap)}, unlike...)...),
 		both.on("b", "pcix-2005", append([]claim{saved.says(20, "")}, unlike...)...),
 		put.on("a", "pcie-2005", append([]claim{rides.says(44, beyondPut)}, same...)...),

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
@@ -37,7 +38,7 @@ func superpipelineFigures() []*figure {
 		sizes = append(sizes, n)
 	}
 	bandwidth := figure{
-		xs: inSteps(sizes, 1.05), unit: megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
+		xs: inSteps(sizes, 1.05), unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
 	}
 	const largest = 32 << 20
 
@@ -45,10 +46,10 @@ func superpipelineFigures() []*figure {
 	simple.name, simple.title = "2", "registering and copying, each as simple as it can be"
 	simple.curves = []curve{raw, register, naive}
 	lost := func(name, curve string, x int, theirs float64, source, beyond string) claim {
-		return claim{name: name, theirs: theirs, unit: percent, kind: loss, source: source, beyond: beyond, of: func(p *plot) float64 { return 100 - p.share(curve, "raw", x) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: loss, source: source, beyond: beyond, of: func(p *plot) float64 { return 100 - p.share(curve, "raw", x) }}
 	}
 	left := func(name, curve string, theirs float64, source, beyond string) claim {
-		return claim{name: name, theirs: theirs, unit: percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "raw", largest) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "raw", largest) }}
 	}
 
 	pipelines := bandwidth
@@ -73,21 +74,21 @@ func superpipelineFigures() []*figure {
 			left("copy_of_raw_at_32M", "copy", 57, "2, by the equation", beyondStages)),
 		pipelines.of("C", profile, label,
 			lost("super_loses_at_16K", "super", 16<<10, 15, "5", beyondFirst),
-			claim{name: "super_loses_above_64K", theirs: 5, unit: percent, kind: less, source: "5", of: func(p *plot) float64 {
+			claim{name: "super_loses_above_64K", theirs: 5, unit: stats.Percent, kind: less, source: "5", of: func(p *plot) float64 {
 				return 100 - p.leastShare("super", "raw", func(x int) bool { return x > 64<<10 })
 			}},
-			claim{name: "copy_over_even_below_16K", theirs: 100, unit: percent, kind: noLess, source: "3, figure 4", of: func(p *plot) float64 {
+			claim{name: "copy_over_even_below_16K", theirs: 100, unit: stats.Percent, kind: noLess, source: "3, figure 4", of: func(p *plot) float64 {
 				return p.leastShare("copy", "even", func(x int) bool { return x < 16<<10 })
 			}}),
 		touched.of("C", profile, label,
-			claim{name: "super_first_of_best", theirs: 100, unit: percent, kind: asGood, source: "5: its best already at the first send", of: func(p *plot) float64 {
+			claim{name: "super_first_of_best", theirs: 100, unit: stats.Percent, kind: asGood, source: "5: its best already at the first send", of: func(p *plot) float64 {
 				return p.leastShare("super_1", "super", func(x int) bool { return x >= 32<<10 })
 			}},
-			claim{name: "cache_first_of_best_at_64K", theirs: 40, unit: percent, source: "2: the first send is as with naive registration, which loses 60 %", of: func(p *plot) float64 { return p.share("cache_1", "cache", 64<<10) }},
-			claim{name: "super_over_cache_first", theirs: 100, unit: percent, kind: noLess, source: "5: the others get poor performance at first", of: func(p *plot) float64 {
+			claim{name: "cache_first_of_best_at_64K", theirs: 40, unit: stats.Percent, source: "2: the first send is as with naive registration, which loses 60 %", of: func(p *plot) float64 { return p.share("cache_1", "cache", 64<<10) }},
+			claim{name: "super_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "5: the others get poor performance at first", of: func(p *plot) float64 {
 				return p.leastShare("super_1", "cache_1", func(x int) bool { return x >= 32<<10 })
 			}},
-			claim{name: "super_of_cache_best", theirs: 100, unit: percent, source: "5: roughly the same", of: func(p *plot) float64 {
+			claim{name: "super_of_cache_best", theirs: 100, unit: stats.Percent, source: "5: roughly the same", of: func(p *plot) float64 {
 				return p.leastShare("super", "cache", func(x int) bool { return x >= 32<<10 })
 			}}),
 	}

@@ -6,6 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // figures returns the figures of all papers, in their order.
@@ -46,7 +49,7 @@ func writePaper(w io.Writer, plots []*plot, curves bool) error {
 			lines = append(lines, []string{p.Part, p.Figure, v.Case, v.Theirs, rounded(v.Ours), v.Unit, v.word(), note(v.Reason, &reasons)})
 		}
 	}
-	align(&b, lines, func(i int) bool { return i == 3 || i == 4 })
+	table.Align(&b, lines, func(i int) bool { return i == 3 || i == 4 })
 	for i, reason := range reasons {
 		if i == 0 {
 			b.WriteString("\nBeyond the paper's:\n")
@@ -79,7 +82,7 @@ func note(reason string, reasons *[]string) string {
 func (p *plot) writeCurves(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s%s: %s; %s, %s\n", p.Part, p.Figure, p.Title, p.Profile, p.figure.yLabel)
 	improvement := "saved %"
-	if moreIsBetter(p.Unit) {
+	if stats.MoreIsBetter(p.Unit) {
 		improvement = "gain %"
 	}
 	for _, c := range p.Curves {
@@ -93,11 +96,11 @@ func (p *plot) writeCurves(b *strings.Builder) {
 	for i, x := range p.X {
 		line := []string{fmt.Sprint(x)}
 		for _, c := range p.Curves {
-			line = append(line, value(&c.Values[i]))
+			line = append(line, table.Value(&c.Values[i]))
 		}
 		lines = append(lines, append(line, rounded(p.improvements()[i])))
 	}
-	align(b, lines, func(int) bool { return true })
+	table.Align(b, lines, func(int) bool { return true })
 }
 
 // rounded formats a number with the digits that a paper prints.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/traces"
 	"github.com/onesided/rma/scheduler/transfer"
 )
@@ -54,7 +55,7 @@ func traceFigures() []*figure {
 		for _, c := range curves {
 			claims = append(claims, claim{name: "time_" + c.short, kind: untold, unit: milliseconds, source: "not in a paper", of: func(p *plot) float64 { return p.last(c.short) }})
 		}
-		ratio := claim{name: "auto_of_best", theirs: 105, kind: noMore, unit: percent, source: "C, 7, future work: adaptive", of: autoOfBest}
+		ratio := claim{name: "auto_of_best", theirs: 105, kind: noMore, unit: stats.Percent, source: "C, 7, future work: adaptive", of: autoOfBest}
 		if t.Mixed {
 			ratio.theirs, ratio.kind = 100, less
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
@@ -49,7 +50,7 @@ func (r result) percentileLines() []string {
 
 // distributed reports whether the case has percentiles: it is a latency whose iterations rank 0 times.
 func (c *benchCase) distributed() bool {
-	return c.unit == microseconds && c.origin != nil && c.sample == nil && c.prepare == nil && !c.ofTarget
+	return c.unit == stats.Microseconds && c.origin != nil && c.sample == nil && c.prepare == nil && !c.ofTarget
 }
 
 // The clock is read once a batch. A batch takes clockShare times as long as reading the clock. It has at most

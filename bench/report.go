@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // reportCommand is the command that draws what it measures.
@@ -222,6 +224,6 @@ func (r *report) write(stdout io.Writer) error {
 			return fmt.Errorf("bench: report: %w", err)
 		}
 	}
-	_, err := fmt.Fprintf(stdout, "%s\n%s\n%s, %s\n", filepath.Join(r.o.dir, "report.html"), filepath.Join(r.o.dir, "results.txt"), filepath.Join(r.o.dir, "*.svg"), plural(pictures, "plot"))
+	_, err := fmt.Fprintf(stdout, "%s\n%s\n%s, %s\n", filepath.Join(r.o.dir, "report.html"), filepath.Join(r.o.dir, "results.txt"), filepath.Join(r.o.dir, "*.svg"), table.Plural(pictures, "plot"))
 	return err
 }

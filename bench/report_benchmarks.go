@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // benchmarks returns the results in the format of Go's benchmarks, one line for each round of a cell.
@@ -22,7 +24,7 @@ func (r *report) benchmarks() string {
 	for _, k := range r.kernels {
 		for _, row := range k.rows {
 			for _, by := range k.columns {
-				for _, v := range row.Columns[by].known() {
+				for _, v := range row.Columns[by].Known() {
 					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.cell, k.o.device, by, r.Procs), measuredAs(v, row.Unit, ""))
 				}
 			}
@@ -73,13 +75,13 @@ func (c *reportCell) tailsAs(round int) string {
 // measuredAs returns a value in a unit that benchmark tools know.
 func measuredAs(v float64, unit, prefix string) string {
 	switch unit {
-	case microseconds:
+	case stats.Microseconds:
 		v, unit = v*1e3, "ns/op"
-	case nanoseconds:
+	case stats.Nanoseconds:
 		unit = "ns/op"
-	case operations:
+	case stats.Operations:
 		v, unit = v*1e6, "op/s"
-	case percent:
+	case stats.Percent:
 		unit = "percent"
 	}
 	return fmt.Sprintf("%.6g %s%s", v, prefix, unit)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A reportFile is a file of the report. A plot also has its case and the command that measures that.
@@ -124,7 +127,7 @@ func sizeChart(lines []*reportLine) *chart {
 			}
 			curve.points = append(curve.points, chartPoint{
 				x: float64(cell.size), y: *cell.Median, low: *cell.Min, high: *cell.Max,
-				hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), byteUnits(float64(cell.size)), value(cell.Median), first.unit, value(cell.Min), value(cell.Max)),
+				hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), byteUnits(float64(cell.size)), table.Value(cell.Median), first.unit, table.Value(cell.Min), table.Value(cell.Max)),
 			})
 		}
 		c.curves = append(c.curves, curve)
@@ -152,7 +155,7 @@ func percentileChart(lines []*reportLine) *chart {
 			if one.beyond > 0 {
 				x = 1 / one.beyond
 			}
-			curve.points = append(curve.points, chartPoint{x: x, y: one.value, hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, value(&one.value), first.unit)})
+			curve.points = append(curve.points, chartPoint{x: x, y: one.value, hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, table.Value(&one.value), first.unit)})
 		}
 		c.curves = append(c.curves, curve)
 	}
@@ -178,7 +181,7 @@ func (c *reportCell) percentiles() *percentiles {
 		for _, p := range all {
 			values = append(values, pick(p))
 		}
-		return median(values)
+		return stats.Median(values)
 	}
 	together := &percentiles{
 		P50: of(func(p *percentiles) float64 { return p.P50 }), P90: of(func(p *percentiles) float64 { return p.P90 }),
@@ -201,7 +204,7 @@ func schemesChart(patterns [][]result) *chart {
 			if m := one.Ratio; m.Median != nil {
 				curve.points = append(curve.points, chartPoint{
 					x: float64(i+1) + aside, y: *m.Median, low: *m.Min, high: *m.Max,
-					hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, ratio(m.Median)),
+					hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, table.Ratio(m.Median)),
 				})
 			}
 		}
@@ -220,11 +223,11 @@ func schemesChart(patterns [][]result) *chart {
 
 // scaleChart plots the time of workloads over the number of ranks.
 func scaleChart(all []*growth) *chart {
-	c := &chart{note: "in virtual time, on cards of profile " + reportCard + "; less is better", xLabel: "ranks", yLabel: microseconds}
+	c := &chart{note: "in virtual time, on cards of profile " + reportCard + "; less is better", xLabel: "ranks", yLabel: stats.Microseconds}
 	for _, g := range all {
 		curve := chartCurve{name: g.Workload}
 		for _, p := range g.Points {
-			curve.points = append(curve.points, chartPoint{x: float64(p.Ranks), y: p.Micros, hover: fmt.Sprintf("%s, %s: %.2f us", g.Workload, plural(p.Ranks, "rank"), p.Micros)})
+			curve.points = append(curve.points, chartPoint{x: float64(p.Ranks), y: p.Micros, hover: fmt.Sprintf("%s, %s: %.2f us", g.Workload, table.Plural(p.Ranks, "rank"), p.Micros)})
 		}
 		c.curves = append(c.curves, curve)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // reportStyle is for light backgrounds and for printing.
@@ -122,12 +124,12 @@ func (r *report) writeSummary(p *page) {
 	for _, l := range r.lines {
 		for _, c := range l.cells {
 			all++
-			if len(c.known()) == r.o.rounds {
+			if len(c.Known()) == r.o.rounds {
 				measured++
 			}
 		}
 	}
-	text := fmt.Sprintf("%d of %s of cases have a value of each of %s", measured, plural(all, "cell"), plural(r.o.rounds, "round"))
+	text := fmt.Sprintf("%d of %s of cases have a value of each of %s", measured, table.Plural(all, "cell"), table.Plural(r.o.rounds, "round"))
 	if r.took > 0 {
 		text += fmt.Sprintf("; the run took %v", r.took.Round(time.Second))
 	}
@@ -159,7 +161,7 @@ func (r *report) summary() [][]string {
 				if k < 0 {
 					row = append(row, "-")
 				} else {
-					row = append(row, value(lines[k].cells[i].Median))
+					row = append(row, table.Value(lines[k].cells[i].Median))
 				}
 			}
 			rows = append(rows, row)
@@ -222,7 +224,7 @@ func (r *report) writeCircumstances(p *page) {
 	p.table(rows)
 	fmt.Fprintf(p, "<p><code>%s</code></p>\n", xmlText(r.Command))
 	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
-		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, plural(reportLoops, "loop")))
+		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, table.Plural(reportLoops, "loop")))
 }
 
 // caseTable returns a row for each size of each line.
@@ -241,10 +243,10 @@ func caseTable(lines []*reportLine) [][]string {
 	rows := [][]string{head}
 	for _, l := range lines {
 		for _, c := range l.cells {
-			row := []string{l.name(), fmt.Sprint(c.size), value(c.Median), value(c.Min), value(c.Max), fmt.Sprint(len(c.known()))}
+			row := []string{l.name(), fmt.Sprint(c.size), table.Value(c.Median), table.Value(c.Min), table.Value(c.Max), fmt.Sprint(len(c.Known()))}
 			if t := c.percentiles(); t != nil {
 				for _, one := range t.each() {
-					row = append(row, value(&one.value))
+					row = append(row, table.Value(&one.value))
 				}
 			}
 			for len(row) < len(head) {
@@ -277,7 +279,7 @@ func schemesTable(patterns [][]result) [][]string {
 	for i, s := range schemes() {
 		row := []string{s.name}
 		for _, p := range patterns {
-			row = append(row, value(&p[i].Value), ratio(p[i].Ratio.Median))
+			row = append(row, table.Value(&p[i].Value), table.Ratio(p[i].Ratio.Median))
 		}
 		rows = append(rows, row)
 	}

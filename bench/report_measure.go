@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -153,7 +155,7 @@ func (r *report) plan(stderr io.Writer) error {
 func (r *report) addLine(o *options, by string, j launch, run func(context.Context, launch) ([]result, error)) {
 	l := &reportLine{device: o.device, by: by, run: run, job: j}
 	for _, one := range j.cells {
-		l.cells = append(l.cells, &reportCell{cell: one, column: column{series: newSeries(r.o.rounds)}, tails: make([]*percentiles, r.o.rounds)})
+		l.cells = append(l.cells, &reportCell{cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
 }
@@ -213,7 +215,7 @@ func (l *reportLine) seconds() float64 {
 			continue
 		}
 		bytes := float64(c.size)
-		if c.c.unit == megabytes {
+		if c.c.unit == stats.Megabytes {
 			bytes *= inFlight
 		}
 		sum += float64(c.c.iterations(c.size)) * (turn + bytes/rate) * (reportLoops + 1) * 1.1
@@ -267,7 +269,7 @@ func (r *report) planScale() {
 		g := &growth{Workload: w.name, Device: deviceSim + reportCard}
 		r.scale = append(r.scale, g)
 		for _, n := range reportRanks {
-			about := fmt.Sprintf("%s, %s", w.name, plural(n, "rank"))
+			about := fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank"))
 			r.steps = append(r.steps, reportStep{about: about, key: about, seconds: float64(n) / 100, run: func(ctx context.Context) error {
 				card, err := sim.ByName(reportCard)
 				if err != nil {
@@ -377,5 +379,5 @@ func (r *report) ourFailures() error {
 	if slow {
 		causes = append(causes, fmt.Sprintf("-timeout %v allows for a busy machine", 5*r.o.devices[0].timeout))
 	}
-	return fmt.Errorf("bench: report: %d of %s failed here: %s", failed, plural(all, "cell"), strings.Join(causes, "; "))
+	return fmt.Errorf("bench: report: %d of %s failed here: %s", failed, table.Plural(all, "cell"), strings.Join(causes, "; "))
 }

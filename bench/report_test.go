@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // scriptedReport has two cases on two devices, of which one is beside a peer, with values that are given.
@@ -47,7 +49,7 @@ func scriptedReport(t *testing.T) *report {
 		}
 		require.NoError(t, l.take(t.Context(), 0))
 		require.NoError(t, l.take(t.Context(), 1))
-		l.cells[0].set(1, 2**l.cells[0].Values[1])
+		l.cells[0].Set(1, 2**l.cells[0].Values[1])
 	}
 	return r
 }
@@ -103,11 +105,11 @@ func TestReportUnits(t *testing.T) {
 		unit  string
 		want  string
 	}{
-		{1.5, microseconds, "1500 ns/op"}, {7, nanoseconds, "7 ns/op"}, {2, operations, "2e+06 op/s"}, {3.25, megabytes, "3.25 MB/s"}, {50, percent, "50 percent"},
+		{1.5, stats.Microseconds, "1500 ns/op"}, {7, stats.Nanoseconds, "7 ns/op"}, {2, stats.Operations, "2e+06 op/s"}, {3.25, stats.Megabytes, "3.25 MB/s"}, {50, stats.Percent, "50 percent"},
 	} {
 		assert.Equal(t, test.want, measuredAs(test.value, test.unit, ""))
 	}
-	assert.Equal(t, "1500 p99-ns/op", measuredAs(1.5, microseconds, "p99-"))
+	assert.Equal(t, "1500 p99-ns/op", measuredAs(1.5, stats.Microseconds, "p99-"))
 }
 
 func TestReportPage(t *testing.T) {
@@ -275,7 +277,7 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 			return nil, (&options{timeout: 2 * time.Minute}).notInTime(fmt.Errorf("bench: rank 0 of 2: not done in time: 2m0s (-timeout): bench: %s", spell(j.cells[0])))
 		}
 		for _, c := range l.cells {
-			c.column = column{series: newSeries(2)}
+			c.column = column{Series: stats.NewSeries(2)}
 		}
 		require.NoError(t, l.take(t.Context(), 0))
 	}

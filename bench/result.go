@@ -6,6 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A result is one cell as it was measured.
@@ -25,9 +28,9 @@ type result struct {
 
 	// For a scheme Value, Min and Max are over the rounds. Ratio is the ratio of the time to that of the best fixed
 	// scheme. Best marks that scheme.
-	Scheme string  `json:"scheme,omitempty"`
-	Ratio  *series `json:"ratio,omitempty"`
-	Best   bool    `json:"best,omitempty"`
+	Scheme string        `json:"scheme,omitempty"`
+	Ratio  *stats.Series `json:"ratio,omitempty"`
+	Best   bool          `json:"best,omitempty"`
 }
 
 // newResult returns the result of loops with these values.
@@ -53,7 +56,7 @@ func (r result) line() string {
 	}
 	line := fmt.Sprintf("%-21s %9d %14.4f %s", r.Case, r.Size, r.Value, r.Unit)
 	if r.Scheme != "" {
-		line += fmt.Sprintf("\t%s\t%s", r.Scheme, ratio(r.Ratio.Median))
+		line += fmt.Sprintf("\t%s\t%s", r.Scheme, table.Ratio(r.Ratio.Median))
 	}
 	return line
 }

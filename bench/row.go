@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // errNotBegun is the class of reasons of cells that were left out because their job ended.
@@ -14,7 +16,7 @@ var errNotBegun = errors.New("not begun")
 
 // A column is what one contestant reached in a cell.
 type column struct {
-	series
+	stats.Series
 	Reason string `json:"reason,omitempty"` // why a round has no value
 	Failed bool   `json:"failed,omitempty"` // not only left out
 }
@@ -24,7 +26,7 @@ func (c *column) enter(round int, j launch, one cell, results []result, err erro
 	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
 	switch {
 	case i >= 0 && results[i].Skipped == "":
-		c.set(round, results[i].Value)
+		c.Set(round, results[i].Value)
 	case i >= 0:
 		c.Reason = results[i].Skipped
 	case err != nil:
@@ -61,7 +63,7 @@ type row struct {
 	Size    int                `json:"size"`
 	Unit    string             `json:"unit"`
 	Columns map[string]*column `json:"columns"`
-	Ratio   series             `json:"ratio"`  // ours to the better peer's, within each round
+	Ratio   stats.Series       `json:"ratio"`  // ours to the better peer's, within each round
 	Better  []string           `json:"better"` // that peer of each round, "" if there is none
 	Goals   []*verdict         `json:"goals,omitempty"`
 
@@ -70,10 +72,10 @@ type row struct {
 
 // A verdict is a goal of a cell and what was reached.
 type verdict struct {
-	Goal  string  `json:"goal"`
-	Value series  `json:"value"`            // the value for the goal: a ratio within each round, or ours
-	Of    *column `json:"beside,omitempty"` // the case to which the value is a ratio, measured beside this one
-	Met   *bool   `json:"met"`              // by the median; null if there is none
+	Goal  string       `json:"goal"`
+	Value stats.Series `json:"value"`            // the value for the goal: a ratio within each round, or ours
+	Of    *column      `json:"beside,omitempty"` // the case to which the value is a ratio, measured beside this one
+	Met   *bool        `json:"met"`              // by the median; null if there is none
 
 	goal goal
 }
@@ -83,7 +85,7 @@ type verdict struct {
 func newRow(device string, one cell, all []contestant, rounds int, beside func(standard cell) *column) *row {
 	r := &row{Case: one.c.name, Size: one.size, Unit: one.c.unit, Columns: make(map[string]*column), cell: one}
 	for _, c := range all {
-		r.Columns[c.name] = &column{series: newSeries(rounds)}
+		r.Columns[c.name] = &column{Series: stats.NewSeries(rounds)}
 	}
 	for _, g := range goalsOf(device, one) {
 		v := &verdict{Goal: g.String(), goal: g}
@@ -98,8 +100,8 @@ func newRow(device string, one cell, all []contestant, rounds int, beside func(s
 // judge compares ours with the better of the peers in each round, and the medians of the rounds with the goals. The
 // machine's speed may change between rounds, so values of two rounds are never compared.
 func (r *row) judge() {
-	mine := r.Columns[ours].series
-	theirs := newSeries(len(mine.Values))
+	mine := r.Columns[ours].Series
+	theirs := stats.NewSeries(len(mine.Values))
 	r.Better = make([]string, len(mine.Values))
 	for round := range mine.Values {
 		for _, name := range slices.Sorted(maps.Keys(r.Columns)) {
@@ -108,16 +110,16 @@ func (r *row) judge() {
 				continue
 			}
 			if best == nil || *v != *best && (*v > *best) == r.cell.c.moreIsBetter() {
-				theirs.set(round, *v)
+				theirs.Set(round, *v)
 				r.Better[round] = name
 			}
 		}
 	}
-	r.Ratio = perRound(mine, theirs)
+	r.Ratio = stats.Ratios(mine, theirs)
 	for _, v := range r.Goals {
 		switch {
 		case v.goal.ofCase():
-			v.Value = perRound(mine, v.Of.series)
+			v.Value = stats.Ratios(mine, v.Of.Series)
 		case v.goal.of == itself:
 			v.Value = mine
 		default:

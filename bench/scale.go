@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
@@ -131,10 +132,10 @@ func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents [
 	for _, w := range o.workloads {
 		g := &growth{Workload: w.name, Device: deviceSim + o.card.Name}
 		for _, n := range o.ranks {
-			say(fmt.Sprintf("%s, %s", w.name, plural(n, "rank")))
+			say(fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank")))
 			p, failure := w.at(ctx, o, n)
 			if failure != nil {
-				err = fmt.Errorf("bench: scale: %s, %s: %w", w.name, plural(n, "rank"), failure)
+				err = fmt.Errorf("bench: scale: %s, %s: %w", w.name, table.Plural(n, "rank"), failure)
 				break
 			}
 			g.Points = append(g.Points, p)

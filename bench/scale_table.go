@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A growth is a workload on increasing numbers of ranks.
@@ -151,13 +153,13 @@ func writeGrowth(w io.Writer, command string, all []*growth) error {
 				fmt.Sprintf("%.1f", p.Start), fmt.Sprintf("%.1f", p.Bytes/1e3), fmt.Sprintf("%.0f", p.EventNanos)})
 		}
 	}
-	align(&b, lines, func(i int) bool { return i > 0 })
+	table.Align(&b, lines, func(i int) bool { return i > 0 })
 	fmt.Fprintf(&b, "\ngrowth among n ranks, from %d on:\n", lawFrom)
 	lines = nil
 	for _, g := range all {
 		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.say("us")}, []string{"", "memory", g.Memory.say()})
 	}
-	align(&b, lines, func(int) bool { return false })
+	table.Align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/world"
@@ -93,8 +94,8 @@ func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) er
 type entrant struct {
 	scheme
 	board  *board
-	turns  int    // of a loop
-	values series // of each round
+	turns  int          // of a loop
+	values stats.Series // of each round
 }
 
 // compareAt measures one cell.
@@ -114,7 +115,7 @@ func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
-			e.values.set(round, one.c.value(took.Seconds()/float64(e.turns), one.size))
+			e.values.Set(round, one.c.value(took.Seconds()/float64(e.turns), one.size))
 		}
 	}
 	for _, e := range entrants {
@@ -132,7 +133,7 @@ func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, 
 func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
 	var entrants []*entrant
 	for i, each := range schemes() {
-		e := &entrant{scheme: each, values: newSeries(rounds)}
+		e := &entrant{scheme: each, values: stats.NewSeries(rounds)}
 		options := append(slices.Clone(s.settings.options), hint.Without(each.without))
 		var err error
 		if i == 0 {
@@ -190,14 +191,14 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 
 // judgeSchemes returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
 func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
-	var costs []series
+	var costs []stats.Series
 	for _, e := range entrants {
 		costs = append(costs, one.c.cost(e.values))
 	}
 	best := bestFixed(costs)
 	var results []result
 	for i, e := range entrants {
-		ratio := perRound(costs[i], costs[best])
+		ratio := stats.Ratios(costs[i], costs[best])
 		results = append(results, result{
 			Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Repeat: len(e.values.Values),
 			Value: *e.values.Median, Min: *e.values.Min, Max: *e.values.Max,
@@ -208,26 +209,26 @@ func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
 }
 
 // cost returns values proportional to time, whatever the unit of values.
-func (c *benchCase) cost(values series) series {
+func (c *benchCase) cost(values stats.Series) stats.Series {
 	if !c.moreIsBetter() {
 		return values
 	}
-	ones := newSeries(len(values.Values))
+	ones := stats.NewSeries(len(values.Values))
 	for round := range ones.Values {
-		ones.set(round, 1)
+		ones.Set(round, 1)
 	}
-	return perRound(ones, values)
+	return stats.Ratios(ones, values)
 }
 
 // bestFixed returns the fixed scheme that takes the least time in relation to the second scheme within a round, by
 // the median of the rounds. The best of each round would vary, and would be better by chance than any scheme is.
-func bestFixed(costs []series) int {
+func bestFixed(costs []stats.Series) int {
 	best, least := 1, 1.0
 	for i, c := range costs {
 		if i == 0 {
 			continue
 		}
-		if ratio := perRound(c, costs[1]); ratio.Median != nil && *ratio.Median < least {
+		if ratio := stats.Ratios(c, costs[1]); ratio.Median != nil && *ratio.Median < least {
 			best, least = i, *ratio.Median
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // runSchemes compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a
@@ -49,7 +51,7 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 		return usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
-		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), plural(o.rounds, "round")))
+		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), table.Plural(o.rounds, "round")))
 		if err := o.start(ctx, j, stderr, report); err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (t *schemeTable) complete() [][]result {
 func (t *schemeTable) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
-	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, plural(t.Rounds, "round"), usualTempo.visit, steadyTurns)
+	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, table.Plural(t.Rounds, "round"), usualTempo.visit, steadyTurns)
 	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
 	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
 	for some := range slices.Chunk(t.complete(), sideBySide) {
@@ -104,7 +106,7 @@ func (t *schemeTable) write(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	if worst := t.worst(); worst != nil {
-		fmt.Fprintf(&b, "adaptive takes at worst %s times as long as the best fixed scheme: in %s, where that is %s.\n", ratio(worst[0].Ratio.Median), worst[0].cell(), bestOf(worst))
+		fmt.Fprintf(&b, "adaptive takes at worst %s times as long as the best fixed scheme: in %s, where that is %s.\n", table.Ratio(worst[0].Ratio.Median), worst[0].cell(), bestOf(worst))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -120,15 +122,15 @@ func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
 	for i, first := range some[0] {
 		line := []string{first.Scheme}
 		for _, p := range some {
-			text := ratio(p[i].Ratio.Median)
+			text := table.Ratio(p[i].Ratio.Median)
 			if p[i].Best {
 				text = "best"
 			}
-			line = append(line, value(&p[i].Value), text)
+			line = append(line, table.Value(&p[i].Value), text)
 		}
 		lines = append(lines, line)
 	}
-	align(b, lines, func(i int) bool { return i > 0 })
+	table.Align(b, lines, func(i int) bool { return i > 0 })
 }
 
 // worst returns the pattern in which the adaptive scheme is worst in relation to the best fixed one, or nil if there

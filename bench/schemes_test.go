@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/simtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
@@ -85,7 +86,7 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 func entered(one cell, speeds []float64, times map[string]float64) []*entrant {
 	var entrants []*entrant
 	for _, s := range schemes() {
-		e := &entrant{scheme: s, values: newSeries(len(speeds))}
+		e := &entrant{scheme: s, values: stats.NewSeries(len(speeds))}
 		for round, speed := range speeds {
 			cost := times[s.name] * speed
 			if cost == 0 {
@@ -94,7 +95,7 @@ func entered(one cell, speeds []float64, times map[string]float64) []*entrant {
 			if one.c.moreIsBetter() {
 				cost = 1 / cost
 			}
-			e.values.set(round, cost)
+			e.values.Set(round, cost)
 		}
 		entrants = append(entrants, e)
 	}
@@ -192,7 +193,7 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 					continue
 				}
 				assert.Positive(t, r.Value)
-				assert.Len(t, r.Ratio.known(), 2)
+				assert.Len(t, r.Ratio.Known(), 2)
 			}
 		})
 	}

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // switchesCommand is the command that shows the effect of switches.
@@ -47,7 +50,7 @@ type showRow struct {
 	WithDefault *column `json:"with_default"`
 	WithThrown  *column `json:"with_thrown"`
 	// Ratio is the time with the value Thrown to that with Default, within each round.
-	Ratio series `json:"ratio"`
+	Ratio stats.Series `json:"ratio"`
 
 	cell cell
 }
@@ -140,7 +143,7 @@ func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 			s.rows = append(s.rows, &showRow{
 				Switch: s.name, Device: e.device, Case: one.c.name, Size: one.size, Unit: one.c.unit,
 				Default: s.values[0], Thrown: thrown, cell: one,
-				WithDefault: &column{series: newSeries(o.rounds)}, WithThrown: &column{series: newSeries(o.rounds)},
+				WithDefault: &column{Series: stats.NewSeries(o.rounds)}, WithThrown: &column{Series: stats.NewSeries(o.rounds)},
 			})
 		}
 	}
@@ -169,7 +172,7 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 func (s *show) judge() {
 	for _, r := range s.rows {
 		c := r.cell.c
-		r.Ratio = perRound(c.cost(r.WithThrown.series), c.cost(r.WithDefault.series))
+		r.Ratio = stats.Ratios(c.cost(r.WithThrown.Series), c.cost(r.WithDefault.Series))
 	}
 }
 
@@ -244,7 +247,7 @@ func (o *switchesOptions) write(w io.Writer, command string) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", command, thisMachine())
-	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch as it is by default and thrown in turns; in virtual time (sim) of one round.\n", plural(o.rounds, "round"), plural(o.repeat, "loop"))
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch as it is by default and thrown in turns; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
 	b.WriteString("ratio: the time with the switch thrown to that by default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
 	lines := [][]string{{"thrown", "default", "device", "case", "size", "unit", "by default", "thrown", "ratio", "rounds"}}
 	var notes []string
@@ -252,13 +255,13 @@ func (o *switchesOptions) write(w io.Writer, command string) error {
 		for _, r := range s.rows {
 			lines = append(lines, []string{
 				r.Switch + "=" + r.Thrown, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
-				value(r.WithDefault.Median), value(r.WithThrown.Median), ratio(r.Ratio.Median), extent(r.Ratio),
+				table.Value(r.WithDefault.Median), table.Value(r.WithThrown.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
 			})
 			notes = addNote(notes, spell(r.cell)+" by default of "+r.Switch, r.WithDefault, o.rounds)
 			notes = addNote(notes, spell(r.cell)+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
 		}
 	}
-	align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })
+	table.Align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })
 	for _, note := range notes {
 		fmt.Fprintf(&b, "\n%s.", note)
 	}

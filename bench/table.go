@@ -7,6 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A comparison is the output of -peers.
@@ -48,7 +51,7 @@ func (c *comparison) writeText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
 	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
-	fmt.Fprintf(&b, "Medians of %s, each the best of %s. A round goes case by case: everyone measures one before the next.\n", plural(c.Rounds, "round"), plural(c.Repeat, "loop"))
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s. A round goes case by case: everyone measures one before the next.\n", table.Plural(c.Rounds, "round"), table.Plural(c.Repeat, "loop"))
 	b.WriteString("ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest.\n")
 	b.WriteString("For us and % less is better, for MB/s and Mop/s more is better.\n")
 	if c.hasStandards() {
@@ -83,9 +86,9 @@ func (c *comparison) writeEnded(b *strings.Builder) {
 // writeTable writes the table and its notes.
 func (c *comparison) writeTable(b *strings.Builder) {
 	lines, notes, missed := c.lines()
-	align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
+	table.Align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
 	if missed > 0 {
-		fmt.Fprintf(b, "\n%s missed.\n", plural(missed, "goal"))
+		fmt.Fprintf(b, "\n%s missed.\n", table.Plural(missed, "goal"))
 	}
 	if len(notes) > 0 {
 		b.WriteString("\n")
@@ -101,23 +104,23 @@ func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 	for _, r := range c.rows {
 		line := []string{r.Case, fmt.Sprint(r.Size), r.Unit}
 		for _, name := range c.columns {
-			line = append(line, c.figure(r.Columns[name].series))
+			line = append(line, c.figure(r.Columns[name].Series))
 			notes = addNote(notes, fmt.Sprintf("%s %d, %s", r.Case, r.Size, name), r.Columns[name], c.Rounds)
 		}
-		line = append(line, ratio(r.Ratio.Median), extent(r.Ratio), "", "")
+		line = append(line, table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio), "", "")
 		lines = append(lines, line)
 		for i, v := range r.Goals {
 			// Only a goal for the ratio to the peers, or for our value, shares a line with that ratio.
 			if i > 0 || v.Of != nil {
 				line = make([]string, len(line))
 				if v.Of != nil {
-					copy(line, []string{"  " + v.goal.of, fmt.Sprint(r.Size), r.Unit, value(v.Of.Median)})
-					line[len(line)-4], line[len(line)-3] = ratio(v.Value.Median), extent(v.Value)
+					copy(line, []string{"  " + v.goal.of, fmt.Sprint(r.Size), r.Unit, table.Value(v.Of.Median)})
+					line[len(line)-4], line[len(line)-3] = table.Ratio(v.Value.Median), table.Extremes(v.Value)
 					notes = addNote(notes, fmt.Sprintf("%s %d beside %s", v.goal.of, r.Size, r.Case), v.Of, c.Rounds)
 				}
 				lines = append(lines, line)
 			}
-			line[len(line)-2], line[len(line)-1] = v.Goal, mark(v.Met)
+			line[len(line)-2], line[len(line)-1] = v.Goal, table.GoalMark(v.Met)
 			if v.Met != nil && !*v.Met {
 				missed++
 			}
@@ -139,87 +142,20 @@ func addNote(notes []string, of string, c *column, rounds int) []string {
 		return notes
 	}
 	note := of + ": " + c.Reason
-	if known := len(c.known()); known > 0 {
-		note += fmt.Sprintf(" (in %d of %s)", rounds-known, plural(rounds, "round"))
+	if known := len(c.Known()); known > 0 {
+		note += fmt.Sprintf(" (in %d of %s)", rounds-known, table.Plural(rounds, "round"))
 	}
 	return append(notes, note)
 }
 
 // figure formats what a contestant reached.
-func (c *comparison) figure(s series) string {
-	if !c.spreads || len(s.known()) < 2 {
-		return value(s.Median)
+func (c *comparison) figure(s stats.Series) string {
+	if !c.spreads || len(s.Known()) < 2 {
+		return table.Value(s.Median)
 	}
-	write := value
+	write := table.Value
 	if *s.Max < 100 {
-		write = ratio
+		write = table.Ratio
 	}
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Min), write(s.Max))
-}
-
-// value formats a number with four significant digits.
-func value(v *float64) string {
-	switch {
-	case v == nil:
-		return "-"
-	case *v < 100:
-		return fmt.Sprintf("%.4f", *v)
-	case *v < 10000:
-		return fmt.Sprintf("%.1f", *v)
-	}
-	return fmt.Sprintf("%.0f", *v)
-}
-
-func ratio(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", *v)
-}
-
-// extent formats the least and the greatest value of the rounds, if there are several.
-func extent(s series) string {
-	if len(s.known()) < 2 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f-%.2f", *s.Min, *s.Max)
-}
-
-func mark(met *bool) string {
-	switch {
-	case met == nil:
-		return ""
-	case *met:
-		return "met"
-	}
-	return "MISSED"
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// align writes lines as columns. Columns for which number returns true are aligned to the right.
-func align(b *strings.Builder, lines [][]string, number func(column int) bool) {
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, field := range line {
-			widths[i] = max(widths[i], len(field))
-		}
-	}
-	for _, line := range lines {
-		var text strings.Builder
-		for i, field := range line {
-			if number(i) {
-				fmt.Fprintf(&text, "%*s  ", widths[i], field)
-			} else {
-				fmt.Fprintf(&text, "%-*s  ", widths[i], field)
-			}
-		}
-		b.WriteString(strings.TrimRight(text.String(), " "))
-		b.WriteString("\n")
-	}
 }
