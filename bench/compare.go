@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -112,25 +113,25 @@ func (e *endedError) Unwrap() error { return e.cause }
 // it the error is an endedError, and the rows have the results so far.
 func compare(ctx context.Context, device string, jobs []launch, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	bouts := layOut(device, jobs, all, rounds)
-	rest := newForecast()
+	rest := cli.NewForecast()
 	for _, b := range bouts {
 		for _, t := range b.turns {
-			rest.plan(t.spell(), float64(rounds))
+			rest.Add(t.spell(), float64(rounds))
 		}
 	}
 	done := 0
 	for round := range rounds {
 		for i, b := range bouts {
 			for _, t := range inRound(round, b.turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, rest.says()))
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, rest.String()))
 				began := time.Now()
 				if err := t.take(ctx, round); err != nil {
 					return judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
 				}
 				if t.late {
-					rest.drop(t.spell())
+					rest.Drop(t.spell())
 				} else {
-					rest.took(t.spell(), 1, time.Since(began))
+					rest.Done(t.spell(), 1, time.Since(began))
 				}
 				done++
 			}

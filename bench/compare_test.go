@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 )
@@ -58,7 +59,7 @@ func sharedScript(t *testing.T) *comparison {
 		}, map[string]error{"create_time": errTimeout}),
 	}
 	c := &comparison{
-		Command: commandLine([]string{"-peers", "-size", "8 16"}),
+		Command: cli.CommandLine([]string{"-peers", "-size", "8 16"}),
 		Machine: machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device shm", Peers: []string{"Open MPI 4.1.4", "MPICH 4.0.2"}, Rounds: 3, Repeat: 5,
 		columns: []string{ours, "openmpi", "mpich"},
@@ -84,7 +85,7 @@ func tcpScript(t *testing.T) *comparison {
 		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")}),
 	}
 	c := &comparison{
-		Command: commandLine([]string{"-device", "tcp", "-peers"}),
+		Command: cli.CommandLine([]string{"-device", "tcp", "-peers"}),
 		Machine: machine{CPU: "Some CPU", Cores: 1, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device tcp", Peers: []string{"Open MPI 4.1.4 over TCP"}, Rounds: 1, Repeat: 5,
 		columns: []string{ours, "openmpi"},

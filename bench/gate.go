@@ -15,13 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/gate"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
-
-// gateCommand is the subcommand that reports whether a change made cells slower.
-const gateCommand = "gate"
 
 // A gateCell is a cell of the gate. Loops is its first -repeat. With it a measurement takes about gateSlice, or less
 // if a busy machine may make it a hundred times slower.
@@ -161,26 +159,26 @@ func parseGate(args []string, usage io.Writer) (*gateOptions, error) {
 		fmt.Fprint(usage, "\nexit status: 0; 1 if a cell is slower, too many are undecided, something failed or ended it early; 2 for wrong usage\n")
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case flags.NArg() > 0:
-		return nil, usagef("%s: gate takes flags only; -cells chooses cells", flags.Arg(0))
+		return nil, cli.Usagef("%s: gate takes flags only; -cells chooses cells", flags.Arg(0))
 	case o.against == "":
-		return nil, usagef("gate needs -against COMMIT")
+		return nil, cli.Usagef("gate needs -against COMMIT")
 	case some < 0:
-		return nil, usagef("-some %d: allowed are 1 or more, and 0 for all", some)
+		return nil, cli.Usagef("-some %d: allowed are 1 or more, and 0 for all", some)
 	case len(o.cells) == 0:
-		return nil, usagef("-cells matches no cell; -h lists them")
+		return nil, cli.Usagef("-cells matches no cell; -h lists them")
 	case o.plan.Rounds < 1 || o.plan.Rounds > mostGateRounds:
-		return nil, usagef("-rounds %d: allowed are 1 to %d", o.plan.Rounds, mostGateRounds)
+		return nil, cli.Usagef("-rounds %d: allowed are 1 to %d", o.plan.Rounds, mostGateRounds)
 	case !(minutes > 0 && minutes <= 1e5):
-		return nil, usagef("-minutes %g: more than 0", minutes)
+		return nil, cli.Usagef("-minutes %g: more than 0", minutes)
 	case !(o.plan.Limit > 0 && o.plan.Limit <= 10):
-		return nil, usagef("-limit %g: allowed are percents above 0, up to 1000", 100*o.plan.Limit)
+		return nil, cli.Usagef("-limit %g: allowed are percents above 0, up to 1000", 100*o.plan.Limit)
 	}
 	o.draw(some)
 	noisy := len(slices.DeleteFunc(slices.Clone(o.cells), func(c gateCell) bool { return c.cell().Exact }))
 	if err := o.plan.Check(noisy); err != nil {
-		return nil, usagef("-rounds %d: %v", o.plan.Rounds, err)
+		return nil, cli.Usagef("-rounds %d: %v", o.plan.Rounds, err)
 	}
 	return o, nil
 }
@@ -192,7 +190,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 		return err
 	}
 	if launched() {
-		return usagef("gate starts ranks itself: run it without a launcher")
+		return cli.Usagef("gate starts ranks itself: run it without a launcher")
 	}
 	here, err := findTree(ctx, dir, o.against)
 	if err != nil {
@@ -203,7 +201,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 		return fmt.Errorf("bench: gate: no place for the programs: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
 	say("building both programs")
 	runner, err := here.build(ctx, scratch)
@@ -226,7 +224,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", commandLine(append([]string{gateCommand}, args...)), thisMachine(), here.old(), here.new())
+	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", cli.CommandLine(append([]string{cli.Gate}, args...)), thisMachine(), here.old(), here.new())
 	if runner.same {
 		b.WriteString("The programs are the same, byte for byte.\n")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/gate"
 	"github.com/onesided/rma/internal/await"
 )
@@ -67,7 +68,7 @@ func TestGateOptions(t *testing.T) {
 		{[]string{"-against", "HEAD", "-limit", "much"}, "invalid syntax"},
 	} {
 		_, err := parseGate(c.args, nil)
-		assert.ErrorIs(t, err, errUsage, c.args)
+		assert.ErrorIs(t, err, cli.ErrUsage, c.args)
 		assert.ErrorContains(t, err, c.want, c.args)
 	}
 	_, err = parseGate([]string{"-against", "HEAD", "-rounds", "1", "-cells", "sim"}, nil)

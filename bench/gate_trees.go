@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/gate"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -38,7 +39,7 @@ func findTree(ctx context.Context, dir, against string) (*gateTree, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, usagef("-against %s: git knows no such commit", against)
+		return nil, cli.Usagef("-against %s: git knows no such commit", against)
 	}
 	if t.subject, err = git(ctx, root, "log", "-1", "--format=%h %s", t.commit); err != nil {
 		return nil, err

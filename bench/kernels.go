@@ -12,12 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
-
-// kernelsCommand is the command that measures whole jobs.
-const kernelsCommand = "kernels"
 
 // kernelNames are the kernels' commands in examples, and the names of the peers' programs. Those after the first have
 // their peers in the Parallel Research Kernels.
@@ -108,22 +106,22 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, statuses)
+		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case !slices.Contains(kernelDevices, o.device):
-		return nil, usagef("-device %q: kernels have %s", o.device, strings.Join(kernelDevices, " and "))
+		return nil, cli.Usagef("-device %q: kernels have %s", o.device, strings.Join(kernelDevices, " and "))
 	case o.rounds < 1:
-		return nil, usagef("-rounds %d: at least 1", o.rounds)
+		return nil, cli.Usagef("-rounds %d: at least 1", o.rounds)
 	case o.ranks < 1 || o.ranks > maxRanks:
-		return nil, usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+		return nil, cli.Usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
 	case o.timeout <= 0:
-		return nil, usagef("-timeout %v: more than 0", o.timeout)
+		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	case o.peerTimeout <= 0:
-		return nil, usagef("-peer-timeout %v: more than 0", o.peerTimeout)
+		return nil, cli.Usagef("-peer-timeout %v: more than 0", o.peerTimeout)
 	}
-	if err := checkNamed("kernel", flags.Args(), kernelNames); err != nil {
+	if err := cli.CheckNamed("kernel", flags.Args(), kernelNames); err != nil {
 		return nil, err
 	}
 	if o.prk, err = checkPRK(o.prk); err != nil {
@@ -164,7 +162,7 @@ func checkPRK(dir string) (string, error) {
 			names = append(names, name)
 		}
 	}
-	return "", usagef("-prk %s: there is none of %s", dir, strings.Join(names, ", "))
+	return "", cli.Usagef("-prk %s: there is none of %s", dir, strings.Join(names, ", "))
 }
 
 // runKernels is the run of kernels.
@@ -174,9 +172,9 @@ func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return err
 	}
 	if launched() {
-		return usagef("kernels starts ranks itself: run it without a launcher")
+		return cli.Usagef("kernels starts ranks itself: run it without a launcher")
 	}
-	return o.run(ctx, commandLine(append([]string{kernelsCommand}, args...)), stdout, stderr)
+	return o.run(ctx, cli.CommandLine(append([]string{cli.Kernels}, args...)), stdout, stderr)
 }
 
 func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr io.Writer) error {
@@ -185,7 +183,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 		return fmt.Errorf("bench: no place for the kernels: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
 	say("building the kernels")
 	peers, missing := findPeers(ctx)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strings"
 
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
@@ -65,16 +64,4 @@ func (o *options) machine() fmt.Stringer {
 		return simulation{o.card, o.seed}
 	}
 	return thisMachine()
-}
-
-// commandLine returns the command line as typed, as far as the program knows.
-func commandLine(args []string) string {
-	words := []string{"go", "run", "./bench"}
-	for _, arg := range args {
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"\\$`*?[]{}()<>|&;#!~") {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
 )
@@ -36,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		// Other failures are results of the end.
 		fmt.Fprintf(stderr, "bench: ended early: %v\n", context.Cause(ctx))
 		return 1
-	case errors.Is(err, errUsage):
+	case errors.Is(err, cli.ErrUsage):
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
@@ -49,22 +50,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // command is the program, except for printing errors.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == paperCommand {
+	if len(args) > 0 && args[0] == cli.Paper {
 		return runPaper(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == scaleCommand {
+	if len(args) > 0 && args[0] == cli.Scale {
 		return runScale(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == reportCommand {
+	if len(args) > 0 && args[0] == cli.Report {
 		return runReport(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == switchesCommand {
+	if len(args) > 0 && args[0] == cli.Switches {
 		return runSwitches(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == kernelsCommand {
+	if len(args) > 0 && args[0] == cli.Kernels {
 		return runKernels(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == gateCommand {
+	if len(args) > 0 && args[0] == cli.Gate {
 		return runGate(ctx, ".", args[1:], stdout, stderr)
 	}
 	o, err := parse(args, stderr)
@@ -99,10 +100,10 @@ func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return o.comparePeers(ctx, args, jobs, stdout, stderr)
 	}
 	if o.profile != "" && len(jobs) > 1 {
-		return usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))
+		return cli.Usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))
 	}
 	if o.trace != "" && len(jobs) > 1 {
-		return usagef("-trace is of one job, and these cases are %d jobs: name the cases", len(jobs))
+		return cli.Usagef("-trace is of one job, and these cases are %d jobs: name the cases", len(jobs))
 	}
 	for _, j := range jobs {
 		if err := o.start(ctx, j, stderr, report); err != nil {
@@ -156,10 +157,10 @@ func (o *options) comparePeers(ctx context.Context, args []string, jobs []launch
 		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
 	c := &comparison{
-		Command: commandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
+		Command: cli.CommandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
 		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
 	}
 	contestants := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) }}}

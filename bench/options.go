@@ -11,36 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/verbs/sim"
 )
-
-// errUsage is the class of errors in the command line.
-var errUsage = errors.New("wrong usage")
-
-// A usageError says what is wrong with the command line and what is allowed.
-type usageError struct{ text string }
-
-func (e *usageError) Error() string { return "bench: " + e.text }
-func (e *usageError) Unwrap() error { return errUsage }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
-// checkNamed returns an error if a name after the flags is not known. kind says what the names are.
-func checkNamed(kind string, named, known []string) error {
-	for i, name := range named {
-		switch {
-		case strings.HasPrefix(name, "-"):
-			return usagef("%s: flags come before the %ss", name, kind)
-		case slices.Contains(named[:i], name):
-			return usagef("%s %s is named twice", kind, name)
-		case !slices.Contains(known, name):
-			return usagef("there is no %s %q; there are %s", kind, name, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
 
 const (
 	deviceLocal = "local" // ranks are goroutines of this process
@@ -90,19 +63,13 @@ type selection struct {
 	sizes []int // nil: those of -size, or the case's own; not both may be given
 }
 
-// statuses ends the help of each command.
-const statuses = "\nexit status: 0; 1 if something failed or ended it early; 2 for wrong usage\n"
-
-// schemesCommand is the command that compares schemes.
-const schemesCommand = "schemes"
-
 // parse reads the command line. It writes the help, if requested, to usage.
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var sizes string
 	var switches []string
 	rounds, timeout, device := 3, 2*time.Minute, defaultDevice()
-	if o.schemes = len(args) > 0 && args[0] == schemesCommand; o.schemes {
+	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
 		args, rounds, timeout, device = args[1:], 21, 10*time.Minute, deviceTCP
 	}
@@ -159,10 +126,10 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprintln(usage, defaults)
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, statuses+"  As a rank of a launcher it ends with 3 if it failed because another rank did.\n")
+		fmt.Fprint(usage, cli.ExitStatuses+"  As a rank of a launcher it ends with 3 if it failed because another rank did.\n")
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	}
 	for _, text := range switches {
 		if err := o.settings.set(text); err != nil {
@@ -177,7 +144,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	named := flags.Args()
 	if o.schemes && len(named) == 0 {
 		if o.sizes != nil {
-			return nil, usagef("-size is for named cases; those of schemes without names have their own")
+			return nil, cli.Usagef("-size is for named cases; those of schemes without names have their own")
 		}
 		named = patterns()
 	}
@@ -186,7 +153,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	for _, c := range o.cases {
 		if o.sizes != nil && c.sizes != nil {
-			return nil, usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", sizes, spellSelection(c), c.c.name)
+			return nil, cli.Usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", sizes, spellSelection(c), c.c.name)
 		}
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
@@ -210,7 +177,7 @@ func cardOf(device string) (sim.Profile, error) {
 	name := strings.TrimPrefix(device, deviceSim)
 	card, err := sim.ByName(name)
 	if err != nil {
-		return card, usagef("-device %s: there is no profile %q; allowed are %s", device, name, strings.Join(sim.Profiles(), ", "))
+		return card, cli.Usagef("-device %s: there is no profile %q; allowed are %s", device, name, strings.Join(sim.Profiles(), ", "))
 	}
 	return card, nil
 }
@@ -250,20 +217,20 @@ func (o *options) linked() bool {
 func (o *options) checkSchemes(given map[string]bool) error {
 	for _, name := range []string{"peers", "repeat", "allocs", "percentiles", "trace"} {
 		if given[name] {
-			return usagef("-%s is for runs without schemes", name)
+			return cli.Usagef("-%s is for runs without schemes", name)
 		}
 	}
 	switch {
 	case !o.linked():
-		return usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
+		return cli.Usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
 	case o.card != nil && o.card.Name == sim.Ideal().Name:
-		return usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
+		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
 	case o.settings.arranged != "":
-		return usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
+		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
 	}
 	for _, s := range o.cases {
 		if s.c.origin == nil || s.c.sample != nil || s.c.scene == collective || s.c.scene == messages {
-			return usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
+			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
 		}
 	}
 	return nil
@@ -273,49 +240,49 @@ func (o *options) checkSchemes(given map[string]bool) error {
 func (o *options) check(given map[string]bool) error {
 	switch {
 	case given["n"] && (o.ranks < 1 || o.ranks > maxRanks):
-		return usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+		return cli.Usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
 	case o.card == nil && !slices.Contains(devices, o.device):
-		return usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
+		return cli.Usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
 	case o.repeat < 1:
-		return usagef("-repeat %d: at least 1", o.repeat)
+		return cli.Usagef("-repeat %d: at least 1", o.repeat)
 	case given["shorten"] && o.shorten < 1:
-		return usagef("-shorten %d: at least 1", o.shorten)
+		return cli.Usagef("-shorten %d: at least 1", o.shorten)
 	case o.peers && o.shorten > 1:
-		return usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
+		return cli.Usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
 	case o.rounds < 1:
-		return usagef("-rounds %d: at least 1", o.rounds)
+		return cli.Usagef("-rounds %d: at least 1", o.rounds)
 	case o.timeout <= 0:
-		return usagef("-timeout %v: more than 0", o.timeout)
+		return cli.Usagef("-timeout %v: more than 0", o.timeout)
 	case o.format != "text" && o.format != "json":
-		return usagef("-format %q: allowed are text and json", o.format)
+		return cli.Usagef("-format %q: allowed are text and json", o.format)
 	case given["rounds"] && !o.peers && !o.schemes:
-		return usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
+		return cli.Usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
 	case o.settings.network != "" && o.device != deviceTCP:
-		return usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
+		return cli.Usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
 	case o.settings.shared != "" && o.device != deviceShm:
-		return usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, deviceShm)
+		return cli.Usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, deviceShm)
 	case o.settings.link != "" && !o.linked():
-		return usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, deviceTCP, deviceIBV, deviceSim)
+		return cli.Usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, deviceTCP, deviceIBV, deviceSim)
 	case o.peers && o.card != nil:
-		return usagef("-peers is for real devices: no peer runs in virtual time")
+		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
 	case o.peers && o.device == deviceIBV:
-		return usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
+		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
 	case given["seed"] && o.card == nil:
-		return usagef("-seed is for -device %sPROFILE", deviceSim)
+		return cli.Usagef("-seed is for -device %sPROFILE", deviceSim)
 	case given["rails"] && o.card == nil:
-		return usagef("-rails is for -device %sPROFILE; real ranks have as many as RMA_ADDRESS lists addresses, or RMA_IBV_DEVICE cards, with commas between them", deviceSim)
+		return cli.Usagef("-rails is for -device %sPROFILE; real ranks have as many as RMA_ADDRESS lists addresses, or RMA_IBV_DEVICE cards, with commas between them", deviceSim)
 	case o.rails < 1 || o.rails > maxRails:
-		return usagef("-rails %d: allowed are 1 to %d", o.rails, maxRails)
+		return cli.Usagef("-rails %d: allowed are 1 to %d", o.rails, maxRails)
 	case o.trace != "" && !o.linked():
-		return usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceIBV, deviceSim)
+		return cli.Usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceIBV, deviceSim)
 	case o.trace != "" && o.peers:
-		return usagef("-trace is for runs without -peers, which runs many jobs")
+		return cli.Usagef("-trace is for runs without -peers, which runs many jobs")
 	case o.allocs && (o.peers || o.format != "json"):
-		return usagef("-allocs is told by -format json only, without -peers")
+		return cli.Usagef("-allocs is told by -format json only, without -peers")
 	case o.peers && o.percentiles:
-		return usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
+		return cli.Usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
 	case o.peers && o.profile != "":
-		return usagef("-cpuprofile is for runs without -peers, which runs many jobs")
+		return cli.Usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}
 	return nil
 }
@@ -338,10 +305,10 @@ func parseSizes(list string) ([]int, error) {
 	for field := range strings.SplitSeq(list, ",") {
 		size, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || size < 1 {
-			return nil, usagef("size %q: sizes are whole numbers from 1, with commas between them", field)
+			return nil, cli.Usagef("size %q: sizes are whole numbers from 1, with commas between them", field)
 		}
 		if slices.Contains(sizes, size) {
-			return nil, usagef("size %d is given twice in %s", size, list)
+			return nil, cli.Usagef("size %d is given twice in %s", size, list)
 		}
 		sizes = append(sizes, size)
 	}
@@ -357,18 +324,18 @@ func parseCases(args []string) ([]selection, error) {
 	var selected []selection
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") {
-			return nil, usagef("%s: flags come before the cases", arg)
+			return nil, cli.Usagef("%s: flags come before the cases", arg)
 		}
-		if slices.Contains([]string{schemesCommand, switchesCommand, kernelsCommand, paperCommand, scaleCommand, reportCommand, gateCommand}, arg) {
-			return nil, usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
+		if slices.Contains([]string{cli.Schemes, cli.Switches, cli.Kernels, cli.Paper, cli.Scale, cli.Report, cli.Gate}, arg) {
+			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")
 		s := selection{c: caseNamed(name)}
 		if s.c == nil {
-			return nil, usagef("there is no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+			return nil, cli.Usagef("there is no case %q; there are %s", name, strings.Join(caseNames(), ", "))
 		}
 		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.name == name }) {
-			return nil, usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
+			return nil, cli.Usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
 		}
 		if sized {
 			var err error

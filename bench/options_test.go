@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/cli"
 )
 
 // cells as text, job by job.
@@ -166,7 +168,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 			if err == nil {
 				_, err = plan(o, test.world)
 			}
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, cli.ErrUsage)
 			assert.Contains(t, err.Error(), "bench: ")
 			assert.Contains(t, err.Error(), test.says)
 		})
@@ -193,7 +195,7 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 	t.Setenv(deviceVariable, "")
 	err = checkLaunched(o, 2, "shm")
 	assert.EqualError(t, err, `bench: -device tcp: the ranks use shm: RMA_DEVICE="" in their environment, not "tcp"`)
-	assert.ErrorIs(t, err, errUsage)
+	assert.ErrorIs(t, err, cli.ErrUsage)
 
 	o, err = parse([]string{"-device", "ibv"}, io.Discard)
 	require.NoError(t, err)
@@ -206,7 +208,7 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 	assert.NoError(t, checkLaunched(o, 2, "ibv:rxe0"))
 	err = checkLaunched(o, 2, "shm")
 	assert.EqualError(t, err, "bench: schemes are of what goes over a network, and the ranks use shm: have the launcher give them RMA_DEVICE=tcp or ibv")
-	assert.ErrorIs(t, err, errUsage)
+	assert.ErrorIs(t, err, cli.ErrUsage)
 }
 
 func TestSwitchesThatForbidACellSayWhy(t *testing.T) {

@@ -12,11 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/table"
 )
-
-// paperCommand is the command that reproduces the papers' figures.
-const paperCommand = "paper"
 
 // paperOptions are the command line after that word.
 type paperOptions struct {
@@ -59,15 +57,15 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 		fmt.Fprint(usage, "\nexit status: 0; 1 if a figure is off, or something failed or ended it early; 2 for wrong usage\n")
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.format != "text" && o.format != "json":
-		return nil, usagef("-format %q: allowed are text and json", o.format)
+		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	case o.timeout <= 0:
-		return nil, usagef("-timeout %v: more than 0", o.timeout)
+		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	case o.curves && o.format == "json":
-		return nil, usagef("-curves is for -format text: json has them anyway")
+		return nil, cli.Usagef("-curves is for -format text: json has them anyway")
 	case o.part != "" && !slices.Contains(parts(), o.part):
-		return nil, usagef("-part %q: allowed are %s", o.part, strings.Join(parts(), ", "))
+		return nil, cli.Usagef("-part %q: allowed are %s", o.part, strings.Join(parts(), ", "))
 	}
 	o.figures, err = o.chosen(flags.Args())
 	return o, err
@@ -82,7 +80,7 @@ func (o *paperOptions) chosen(named []string) ([]*figure, error) {
 			all, names = append(all, f), append(names, f.id())
 		}
 	}
-	if err := checkNamed("figure", named, names); err != nil {
+	if err := cli.CheckNamed("figure", named, names); err != nil {
 		return nil, err
 	}
 	for _, f := range all {
@@ -103,14 +101,14 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	if launched() {
-		return usagef("paper has its ranks in one process: run it without a launcher")
+		return cli.Usagef("paper has its ranks in one process: run it without a launcher")
 	}
 	if o.svg != "" {
 		if err := os.MkdirAll(o.svg, 0o777); err != nil {
 			return fmt.Errorf("bench: -svg: %w", err)
 		}
 	}
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
 	plots, measuring := o.measure(ctx, say)
 	done()

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/onesided/rma/bench/internal/cli"
 )
 
 // A peer is an MPI library that is measured beside ours.
@@ -46,7 +48,7 @@ func findPeers(ctx context.Context) (found []*peer, missing []string) {
 
 // leftOutPeer says why an installed peer is not measured.
 func leftOutPeer(p *peer, err error) string {
-	return p.title + " is left out: " + strings.TrimSpace(causeOf(err))
+	return p.title + " is left out: " + strings.TrimSpace(cli.Cause(err))
 }
 
 // find looks for the commands under the names that Debian gives them if several libraries are installed, and then

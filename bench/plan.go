@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/onesided/rma/bench/internal/cli"
 )
 
 // A cell is a case at one size: one line of output.
@@ -36,7 +38,7 @@ func plan(o *options, world int) ([]launch, error) {
 			ranks = 2
 		}
 		if ranks < one.c.fewest() {
-			return nil, usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
+			return nil, cli.Usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
 		}
 		i := slices.IndexFunc(jobs, func(j launch) bool {
 			return j.ranks == ranks && (world != 0 || one.c.company() == j.cells[0].c.company())
@@ -72,7 +74,7 @@ func chosen(o *options, world int) ([]cell, error) {
 	}
 	for _, s := range o.cases {
 		if s.c.scene == alone && s.sizes == nil && o.sizes != nil {
-			return nil, usagef("the size of %s is the number of ranks: instead of -size use -n, or name it as %s:4,16", s.c.name, s.c.name)
+			return nil, cli.Usagef("the size of %s is the number of ranks: instead of -size use -n, or name it as %s:4,16", s.c.name, s.c.name)
 		}
 		sizes := s.sizes
 		if sizes == nil {
@@ -109,23 +111,23 @@ func (c *benchCase) usual(o *options, world int) []int {
 func (c *benchCase) allows(size, world int) error {
 	switch {
 	case c.scene == raw && world != 0:
-		return usagef("%s starts its processes itself: run it without a launcher", c.name)
+		return cli.Usagef("%s starts its processes itself: run it without a launcher", c.name)
 	case c.scene == alone:
 		if world != 0 && size != world {
-			return usagef("%s:%d: the size is the number of ranks, and the launcher started %d", c.name, size, world)
+			return cli.Usagef("%s:%d: the size is the number of ranks, and the launcher started %d", c.name, size, world)
 		}
 		if size < c.fewest() || size > maxRanks {
-			return usagef("%s:%d: the size is the number of ranks, allowed are %d to %d", c.name, size, c.fewest(), maxRanks)
+			return cli.Usagef("%s:%d: the size is the number of ranks, allowed are %d to %d", c.name, size, c.fewest(), maxRanks)
 		}
 	case c.limit == 0:
 		if !slices.Contains(c.sizes, size) {
-			return usagef("%s has no size %d: its size is always %d", c.name, size, c.sizes[0])
+			return cli.Usagef("%s has no size %d: its size is always %d", c.name, size, c.sizes[0])
 		}
 	case size > c.limit || size%c.each != 0:
 		if c.each > 1 {
-			return usagef("%s has no size %d: allowed are multiples of %d up to %d bytes", c.name, size, c.each, c.limit)
+			return cli.Usagef("%s has no size %d: allowed are multiples of %d up to %d bytes", c.name, size, c.each, c.limit)
 		}
-		return usagef("%s has no size %d: allowed are 1 to %d bytes", c.name, size, c.limit)
+		return cli.Usagef("%s has no size %d: allowed are 1 to %d bytes", c.name, size, c.limit)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
@@ -208,7 +209,7 @@ func relay(results io.Reader, report func(result) error) error {
 func childArguments(o *options, j launch) []string {
 	args := []string{"-device", o.device, "-format", "json", "-timeout", o.timeout.String()}
 	if o.schemes {
-		args = append(append([]string{schemesCommand}, args...), "-rounds", fmt.Sprint(o.rounds))
+		args = append(append([]string{cli.Schemes}, args...), "-rounds", fmt.Sprint(o.rounds))
 	} else {
 		args = append(args, "-repeat", fmt.Sprint(o.repeat))
 	}

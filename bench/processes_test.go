@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/ibv"
@@ -50,7 +51,7 @@ func TestRanksOverACard(t *testing.T) {
 	needProcesses(t)
 	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
-		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {schemesCommand, "-device", "ibv", "put_flush_lat:8"}} {
+		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {cli.Schemes, "-device", "ibv", "put_flush_lat:8"}} {
 			var stdout, stderr bytes.Buffer
 			assert.Equal(t, 1, run(t.Context(), args, &stdout, &stderr))
 			assert.Equal(t, "bench: -device ibv: "+err.Error()+"\n", stderr.String())

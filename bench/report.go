@@ -12,11 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/table"
 )
-
-// reportCommand is the command that draws what it measures.
-const reportCommand = "report"
 
 // reportOptions are the command line after that word.
 type reportOptions struct {
@@ -68,16 +66,16 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, statuses)
+		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.dir == "":
-		return nil, usagef("report needs a place: -o DIR")
+		return nil, cli.Usagef("report needs a place: -o DIR")
 	case o.rounds < 1:
-		return nil, usagef("-rounds %d: at least 1", o.rounds)
+		return nil, cli.Usagef("-rounds %d: at least 1", o.rounds)
 	case o.prk != "" && !o.peers:
-		return nil, usagef("-prk is for -peers")
+		return nil, cli.Usagef("-prk is for -peers")
 	}
 	for _, text := range switches {
 		if err := thrown.set(text); err != nil {
@@ -93,10 +91,10 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	}
 	for name := range strings.SplitSeq(devices, ",") {
 		if !slices.Contains(reportDevices, name) {
-			return nil, usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(reportDevices, ", "))
+			return nil, cli.Usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(reportDevices, ", "))
 		}
 		if slices.ContainsFunc(o.devices, func(d *options) bool { return d.device == name }) {
-			return nil, usagef("-devices %q: %s is given twice", devices, name)
+			return nil, cli.Usagef("-devices %q: %s is given twice", devices, name)
 		}
 		one := &options{
 			device: name, deviceGiven: true, repeat: reportLoops, format: "json", rounds: o.rounds, rails: 1,
@@ -149,7 +147,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return err
 	}
 	if launched() {
-		return usagef("report starts ranks itself: run it without a launcher")
+		return cli.Usagef("report starts ranks itself: run it without a launcher")
 	}
 	for _, d := range o.devices {
 		if err := d.checkCard(); err != nil {
@@ -159,7 +157,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err := writable(o.dir); err != nil {
 		return err
 	}
-	r := newReport(o, commandLine(append([]string{reportCommand}, args...)))
+	r := newReport(o, cli.CommandLine(append([]string{cli.Report}, args...)))
 	if o.peers {
 		clean, err := r.findPeers(ctx)
 		if err != nil {
@@ -171,7 +169,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return err
 	}
 	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(loadAverage()))
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	measuring := r.measure(ctx, say)
 	done()
 	return r.finish(measuring, stdout)
@@ -202,11 +200,11 @@ func (r *report) finish(measuring error, stdout io.Writer) error {
 // writable makes dir. It returns an error if dir cannot be written to.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return usagef("-o %s: %v", dir, err)
+		return cli.Usagef("-o %s: %v", dir, err)
 	}
 	probe, err := os.CreateTemp(dir, ".rma-bench-")
 	if err != nil {
-		return usagef("-o %s: nothing can be written there: %v", dir, err)
+		return cli.Usagef("-o %s: nothing can be written there: %v", dir, err)
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -45,9 +46,9 @@ func (r *report) plots() []reportFile {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.complete()))
 	}
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(reportRanks), " ", ","), "[]")
-	files = appendChart(files, "scale", "Time of a turn among more and more ranks", commandLine([]string{scaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))
+	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.Scale, "-ranks", ranks}), "", scaleChart(r.scale))
 	for _, p := range r.figures {
-		command := commandLine([]string{paperCommand, "-svg", "DIR", p.figure.id()})
+		command := cli.CommandLine([]string{cli.Paper, "-svg", "DIR", p.figure.id()})
 		files = append(files, reportFile{name: "paper-" + p.figure.id() + ".svg", text: p.svg(), title: p.Title, command: command})
 	}
 	return files
@@ -80,7 +81,7 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 		for _, text := range o.settings.thrown {
 			args = append(args, "-set", text)
 		}
-		commands = append(commands, commandLine(append(args, lines[0].benchCase().name+":"+strings.Join(sizes, ","))))
+		commands = append(commands, cli.CommandLine(append(args, lines[0].benchCase().name+":"+strings.Join(sizes, ","))))
 	}
 	return strings.Join(commands, "; ")
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/onesided/rma/bench/internal/cli"
 )
 
 // A kernelReport is the report's comparison of kernels on one device.
@@ -20,7 +22,7 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	}
 	peers, missing, err := buildKernels(ctx, dir, kernelNames, r.peers)
 	if err != nil {
-		r.noKernels = causeOf(err)
+		r.noKernels = cli.Cause(err)
 		return
 	}
 	for _, d := range r.o.devices {
@@ -33,12 +35,12 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 }
 
 func (r *report) addKernels(o *kernelOptions, peers []*peer, missing []string, all []contestant) {
-	args := []string{kernelsCommand, "-device", o.device, "-rounds", fmt.Sprint(o.rounds)}
+	args := []string{cli.Kernels, "-device", o.device, "-rounds", fmt.Sprint(o.rounds)}
 	if o.prk != "" {
 		args = append(args, "-prk", o.prk)
 	}
 	k := &kernelReport{comparison: o.comparison(peers, missing), o: o, bouts: layOut(o.device, o.jobs(), all, o.rounds)}
-	k.Command = commandLine(args)
+	k.Command = cli.CommandLine(args)
 	r.kernels = append(r.kernels, k)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/verbs/sim"
@@ -82,10 +83,10 @@ type reportStep struct {
 
 // failure returns a line about the step's failure. The error of a step may begin with the step's name.
 func (s *reportStep) failure(err error) string {
-	if text := causeOf(err); strings.HasPrefix(text, s.about) {
+	if text := cli.Cause(err); strings.HasPrefix(text, s.about) {
 		return text
 	}
-	return s.about + ": " + causeOf(err)
+	return s.about + ": " + cli.Cause(err)
 }
 
 func newReport(o *reportOptions, command string) *report {
@@ -237,8 +238,8 @@ func (r *report) planSchemes(stderr io.Writer) {
 	}
 	o := *r.o.devices[i]
 	o.schemes, o.rounds, o.percentiles = true, reportRounds, false
-	words := []string{schemesCommand, "-rounds", fmt.Sprint(reportRounds)}
-	r.schemes = &schemeTable{Command: commandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: o.rounds}
+	words := []string{cli.Schemes, "-rounds", fmt.Sprint(reportRounds)}
+	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: o.rounds}
 	for _, name := range reportPatterns {
 		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
 			selected, err := parseCases([]string{name})
@@ -309,14 +310,14 @@ func (r *report) estimate() time.Duration {
 // measure runs all steps, and reports before each the estimated remaining time. A step that fails is listed in the
 // page, and the next one runs.
 func (r *report) measure(ctx context.Context, say func(string)) error {
-	rest, began := newForecast(), time.Now()
+	rest, began := cli.NewForecast(), time.Now()
 	for _, s := range r.steps {
-		rest.plan(s.key, s.seconds)
+		rest.Add(s.key, s.seconds)
 	}
 	r.load.began = loadAverage()
 	defer func() { r.load.ended, r.took = loadAverage(), time.Since(began) }()
 	for _, s := range r.steps {
-		say(fmt.Sprintf("%s; about %v left", s.about, rest.rest().Round(time.Second)))
+		say(fmt.Sprintf("%s; about %v left", s.about, rest.Remaining().Round(time.Second)))
 		before := usageNow()
 		err := s.run(ctx)
 		if ctx.Err() != nil {
@@ -327,9 +328,9 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 		}
 		after := usageNow()
 		if s.late != nil && *s.late {
-			rest.drop(s.key)
+			rest.Drop(s.key)
 		} else {
-			rest.took(s.key, s.seconds, after.at.Sub(before.at))
+			rest.Done(s.key, s.seconds, after.at.Sub(before.at))
 		}
 		if cores, known := after.othersSince(before); known {
 			r.load.add(s.about, cores)

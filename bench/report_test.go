@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -237,7 +238,7 @@ func TestLoadOfTheMachine(t *testing.T) {
 func TestReportOfARun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "place")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{reportCommand, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t.Context(), []string{cli.Report, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stderr.String(), "the report takes about")
 	assert.Equal(t, []string{filepath.Join(dir, "report.html"), filepath.Join(dir, "results.txt"), filepath.Join(dir, "*.svg") + ", 2 plots"}, strings.Split(strings.TrimSpace(stdout.String()), "\n"))
 	text, err := os.ReadFile(filepath.Join(dir, "results.txt"))
@@ -306,7 +307,7 @@ func TestReportRefuses(t *testing.T) {
 		{[]string{"-o", filepath.Join(file, "below"), "fop_lat"}, "-o " + file},
 	} {
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{reportCommand}, test.args...), &stdout, &stderr), "%v", test.args)
+		assert.Equal(t, 2, run(t.Context(), append([]string{cli.Report}, test.args...), &stdout, &stderr), "%v", test.args)
 		assert.Contains(t, stderr.String(), test.says)
 		assert.NotContains(t, stderr.String(), "the report takes")
 	}

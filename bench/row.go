@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -30,12 +30,9 @@ func (c *column) enter(round int, j launch, one cell, results []result, err erro
 	case i >= 0:
 		c.Reason = results[i].Skipped
 	case err != nil:
-		c.Reason, c.Failed = causeOf(j.missing(one, results, err)), true
+		c.Reason, c.Failed = cli.Cause(j.missing(one, results, err)), true
 	}
 }
-
-// causeOf returns the text of err without the program's name, for a line that begins with another name.
-func causeOf(err error) string { return strings.TrimPrefix(err.Error(), "bench: ") }
 
 // pass skips a round, because an earlier run was too slow.
 func (c *column) pass() {

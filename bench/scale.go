@@ -13,14 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/world"
 )
-
-// scaleCommand is the command that shows how workloads grow with the number of ranks.
-const scaleCommand = "scale"
 
 // mostSimulated is the greatest number of ranks of scale.
 const mostSimulated = 1 << 14
@@ -57,17 +55,17 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, statuses)
+		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.format != "text" && o.format != "json":
-		return nil, usagef("-format %q: allowed are text and json", o.format)
+		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	case o.timeout <= 0:
-		return nil, usagef("-timeout %v: more than 0", o.timeout)
+		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	}
 	if !strings.HasPrefix(device, deviceSim) {
-		return nil, usagef("-device %q: scale is in virtual time, allowed are %s and a profile", device, deviceSim)
+		return nil, cli.Usagef("-device %q: scale is in virtual time, allowed are %s and a profile", device, deviceSim)
 	}
 	if o.card, err = cardOf(device); err != nil {
 		return nil, err
@@ -75,7 +73,7 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	for field := range strings.SplitSeq(ranks, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 2 || n > mostSimulated {
-			return nil, usagef("-ranks %q: %q is no number from 2 to %d", ranks, field, mostSimulated)
+			return nil, cli.Usagef("-ranks %q: %q is no number from 2 to %d", ranks, field, mostSimulated)
 		}
 		o.ranks = append(o.ranks, n)
 	}
@@ -92,7 +90,7 @@ func chosenWorkloads(named []string) ([]*workload, error) {
 	for _, w := range all {
 		names = append(names, w.name)
 	}
-	if err := checkNamed("workload", named, names); err != nil {
+	if err := cli.CheckNamed("workload", named, names); err != nil {
 		return nil, err
 	}
 	if len(named) == 0 {
@@ -108,9 +106,9 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return err
 	}
 	if launched() {
-		return usagef("scale has its ranks in one process: run it without a launcher")
+		return cli.Usagef("scale has its ranks in one process: run it without a launcher")
 	}
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
 	extents, measuring := o.measure(ctx, say)
 	done()
@@ -118,7 +116,7 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return measuring
 	}
 	write := func() error {
-		return writeGrowth(stdout, commandLine(append([]string{scaleCommand}, args...)), extents)
+		return writeGrowth(stdout, cli.CommandLine(append([]string{cli.Scale}, args...)), extents)
 	}
 	if o.format == "json" {
 		write = func() error { return writeGrowthJSON(stdout, extents) }

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
 // runSchemes compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a
 // launcher's job.
 func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	defer done()
-	table := &schemeTable{Command: commandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
+	table := &schemeTable{Command: cli.CommandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
 	printed := o.reporter(stdout, stderr)
 	report := func(r result) error {
 		done()
@@ -48,7 +49,7 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 		}
 	}
 	if o.profile != "" && len(cells) > 1 {
-		return usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
+		return cli.Usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
 		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), table.Plural(o.rounds, "round")))

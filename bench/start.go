@@ -8,6 +8,7 @@ import (
 	"runtime/pprof"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
@@ -78,15 +79,15 @@ func checkLaunched(o *options, size int, card string) error {
 	}
 	switch {
 	case o.ranks != 0 && o.ranks != size:
-		return usagef("-n %d: the launcher started %d ranks", o.ranks, size)
+		return cli.Usagef("-n %d: the launcher started %d ranks", o.ranks, size)
 	case o.peers:
-		return usagef("-peers starts ranks itself: run it without a launcher")
+		return cli.Usagef("-peers starts ranks itself: run it without a launcher")
 	case o.card != nil:
-		return usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
+		return cli.Usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
 	case o.schemes && device != deviceTCP && device != deviceIBV:
-		return usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
+		return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
 	case o.deviceGiven && o.device != device:
-		return usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
+		return cli.Usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
 	}
 	return nil
 }

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
-
-// switchesCommand is the command that shows the effect of switches.
-const switchesCommand = "switches"
 
 // switchesOptions are the command line after that word.
 type switchesOptions struct {
@@ -76,18 +74,18 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
-		fmt.Fprint(usage, statuses)
+		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.rounds < 1:
-		return nil, usagef("-rounds %d: at least 1", o.rounds)
+		return nil, cli.Usagef("-rounds %d: at least 1", o.rounds)
 	case o.repeat < 1:
-		return nil, usagef("-repeat %d: at least 1", o.repeat)
+		return nil, cli.Usagef("-repeat %d: at least 1", o.repeat)
 	case o.timeout <= 0:
-		return nil, usagef("-timeout %v: more than 0", o.timeout)
+		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	case o.format != "text" && o.format != "json":
-		return nil, usagef("-format %q: allowed are text and json", o.format)
+		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	}
 	var names []string
 	for _, t := range toggles() {
@@ -98,7 +96,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		name, _, _ := strings.Cut(arg, "=")
 		named = append(named, name)
 	}
-	if err := checkNamed("switch", named, names); err != nil {
+	if err := cli.CheckNamed("switch", named, names); err != nil {
 		return nil, err
 	}
 	for i, e := range all {
@@ -122,7 +120,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
 	if allowed := t.values[1:]; !slices.Contains(allowed, thrown) {
-		return nil, usagef("%s: %s is the default; allowed are %s=%s", e.set, t.values[0], t.name, strings.Join(allowed, ", "+t.name+"="))
+		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.values[0], t.name, strings.Join(allowed, ", "+t.name+"="))
 	}
 	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
 	for side, value := range s.values {
@@ -183,16 +181,16 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		return err
 	}
 	if launched() {
-		return usagef("switches starts ranks itself: run it without a launcher")
+		return cli.Usagef("switches starts ranks itself: run it without a launcher")
 	}
-	say, done := progress(stderr)
+	say, done := cli.Progress(stderr)
 	measuring := o.measure(ctx, say, stderr)
 	done()
 	for _, s := range o.shows {
 		s.judge()
 	}
 	// The results before an error are written, too.
-	return errors.Join(measuring, o.write(stdout, commandLine(append([]string{switchesCommand}, args...))))
+	return errors.Join(measuring, o.write(stdout, cli.CommandLine(append([]string{cli.Switches}, args...))))
 }
 
 // roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
@@ -205,20 +203,20 @@ func (o *switchesOptions) roundsOf(s *show) int {
 
 // measure goes switch by switch: measurements that are compared follow each other directly.
 func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr io.Writer) error {
-	rest := newForecast()
+	rest := cli.NewForecast()
 	for _, s := range o.shows {
-		rest.plan(s.set, float64(o.roundsOf(s)))
+		rest.Add(s.set, float64(o.roundsOf(s)))
 	}
 	var failed []string
 	for i, s := range o.shows {
 		rounds := o.roundsOf(s)
 		for round := range rounds {
-			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.says()))
+			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.String()))
 			began := time.Now()
 			if err := s.take(ctx, round, stderr); err != nil {
 				return err
 			}
-			rest.took(s.set, 1, time.Since(began))
+			rest.Done(s.set, 1, time.Since(began))
 		}
 		for _, r := range s.rows {
 			if r.WithDefault.Failed || r.WithThrown.Failed {

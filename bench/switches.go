@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
@@ -217,17 +218,17 @@ func (s *settings) set(text string) error {
 		for _, t := range all {
 			names = append(names, t.name)
 		}
-		return usagef("-set %s: there is no switch %q; there are %s", text, name, strings.Join(names, ", "))
+		return cli.Usagef("-set %s: there is no switch %q; there are %s", text, name, strings.Join(names, ", "))
 	}
 	if !slices.Contains(all[i].values, value) {
-		return usagef("-set %s: allowed are %s=%s", text, name, strings.Join(all[i].values, ", "+name+"="))
+		return cli.Usagef("-set %s: allowed are %s=%s", text, name, strings.Join(all[i].values, ", "+name+"="))
 	}
 	if slices.ContainsFunc(s.thrown, func(earlier string) bool { return strings.HasPrefix(earlier, name+"=") }) {
-		return usagef("-set %s: switch %s is given twice", text, name)
+		return cli.Usagef("-set %s: switch %s is given twice", text, name)
 	}
 	s.thrown = append(s.thrown, text)
 	if err := all[i].throw(s, value); err != nil {
-		return usagef("-set %s: %v", text, err)
+		return cli.Usagef("-set %s: %v", text, err)
 	}
 	return nil
 }

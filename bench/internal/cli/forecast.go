@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A forecast estimates the remaining time of a run from the times of its parts so far. Parts of one key do the same
+// A Forecast estimates the remaining time of a run from the times of its parts so far. Parts of one key do the same
 // work. The estimate for a part is the time of the last part of its key, times the recent drift: the ratio of parts
 // to the parts of their keys before them. A part without an earlier one of its key has a guess, corrected by the
 // error of earlier guesses.
-type forecast struct {
+type Forecast struct {
 	// left has the planned seconds that are left, by key. lasted has the ratio of the last part's time to its plan.
 	left, lasted map[string]float64
 	// spent and planned are the sums over the first part of each key.
@@ -24,15 +24,16 @@ type forecast struct {
 // mostDrifts is the number of drifts that count.
 const mostDrifts = 9
 
-func newForecast() *forecast {
-	return &forecast{left: make(map[string]float64), lasted: make(map[string]float64)}
+// NewForecast returns a forecast without parts.
+func NewForecast() *Forecast {
+	return &Forecast{left: make(map[string]float64), lasted: make(map[string]float64)}
 }
 
-// plan adds a part to the remaining ones. seconds is a guess of its time.
-func (f *forecast) plan(key string, seconds float64) { f.left[key] += seconds }
+// Add adds a part to the remaining ones. seconds is a guess of its time.
+func (f *Forecast) Add(key string, seconds float64) { f.left[key] += seconds }
 
-// took records that a planned part has ended, and its time.
-func (f *forecast) took(key string, seconds float64, took time.Duration) {
+// Done records that a planned part has ended, and its time.
+func (f *Forecast) Done(key string, seconds float64, took time.Duration) {
 	f.left[key] -= seconds
 	last, known := f.lasted[key]
 	switch {
@@ -45,11 +46,11 @@ func (f *forecast) took(key string, seconds float64, took time.Duration) {
 	f.lasted[key] = took.Seconds() / seconds
 }
 
-// drop removes all remaining parts of a key.
-func (f *forecast) drop(key string) { delete(f.left, key) }
+// Drop removes all remaining parts of a key.
+func (f *Forecast) Drop(key string) { delete(f.left, key) }
 
-// rest returns the estimated time of the remaining parts.
-func (f *forecast) rest() time.Duration {
+// Remaining returns the estimated time of the remaining parts.
+func (f *Forecast) Remaining() time.Duration {
 	fault, drift, sum := 1.0, 1.0, 0.0
 	if f.planned > 0 {
 		fault = f.spent / f.planned
@@ -67,11 +68,11 @@ func (f *forecast) rest() time.Duration {
 	return time.Duration(math.Max(sum, 0) * float64(time.Second))
 }
 
-// says formats the estimate for the end of a line of progress. It is "" before the first part, if all plans are
+// String formats the estimate for the end of a line of progress. It is "" before the first part, if all plans are
 // alike.
-func (f *forecast) says() string {
+func (f *Forecast) String() string {
 	if len(f.lasted) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; about %v left", f.rest().Round(time.Second))
+	return fmt.Sprintf("; about %v left", f.Remaining().Round(time.Second))
 }

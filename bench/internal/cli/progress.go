@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // pause is the time between lines of progress if w is not shown on a terminal.
 const pause = 30 * time.Second
 
-// progress returns a function that shows a line on w, and one that ends it. On a terminal each line replaces the last
+// Progress returns a function that shows a line on w, and one that ends it. On a terminal each line replaces the last
 // one. Elsewhere most lines are left out.
-func progress(w io.Writer) (say func(string), done func()) {
+func Progress(w io.Writer) (say func(string), done func()) {
 	if terminal(w) {
 		return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }
 	}

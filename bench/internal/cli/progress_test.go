@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
-		say, done := progress(&text)
+		say, done := Progress(&text)
 		for i := range 70 {
 			say(fmt.Sprintf("step %d", i))
 			time.Sleep(time.Second) // computes
