@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/chart"
+	"github.com/onesided/rma/bench/internal/chart/charttest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -109,13 +111,13 @@ func TestClaimsAreJudgedByTheirKind(t *testing.T) {
 
 func TestDrawingsHaveAllOfAFigure(t *testing.T) {
 	for _, p := range usualPlots(t) {
-		m := check(t, p.Figure, p.svg())
-		assert.Len(t, m.curves, 2)
-		assert.Len(t, m.areas, 2*len(p.X), "a mark for each value")
-		assert.Equal(t, []string{p.Curves[0].Name + " (off)", p.Curves[1].Name + " (on)"}, m.names)
+		m := charttest.Check(t, p.Figure, p.svg())
+		assert.Len(t, m.Curves, 2)
+		assert.Len(t, m.Areas, 2*len(p.X), "a mark for each value")
+		assert.Equal(t, []string{p.Curves[0].Name + " (off)", p.Curves[1].Name + " (on)"}, m.Names)
 		var texts []string
-		for _, text := range m.texts {
-			texts = append(texts, text.what)
+		for _, text := range m.Texts {
+			texts = append(texts, text.What)
 		}
 		for _, label := range []string{"size of an operation", p.figure.yLabel, "1 KiB", "1 MiB", "profile " + p.Profile + ", in virtual time"} {
 			assert.Contains(t, texts, label)
@@ -133,15 +135,15 @@ func TestAxesHaveRoundMarks(t *testing.T) {
 	} {
 		p := &plot{X: []int{4, 8}, Curves: []measuredCurve{{"", "", []float64{0.5, high}}}, figure: &figure{}}
 		_, y := p.placed()
-		assert.InDeltaSlice(t, want, y.ticks(), 1e-9, "up to %v", high)
+		assert.InDeltaSlice(t, want, y.Ticks(), 1e-9, "up to %v", high)
 	}
 	p := &plot{X: []int{4, 1 << 20}, Curves: []measuredCurve{{"", "", []float64{24, 4400}}}, figure: &figure{logarithmic: true}}
 	x, y := p.placed()
-	assert.InEpsilonSlice(t, []float64{20, 50, 100, 200, 500, 1000, 2000, 5000}, y.ticks(), 1e-9)
-	assert.Equal(t, []float64{4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, x.ticks())
-	assert.Equal(t, float64(drawnLeft), x.at(4))
-	assert.Equal(t, float64(drawnRight), x.at(1<<20))
-	assert.InDelta(t, (drawnLeft+drawnRight)/2, x.at(2048), 1e-9)
+	assert.InEpsilonSlice(t, []float64{20, 50, 100, 200, 500, 1000, 2000, 5000}, y.Ticks(), 1e-9)
+	assert.Equal(t, []float64{4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, x.Ticks())
+	assert.Equal(t, float64(chart.Left), x.At(4))
+	assert.Equal(t, float64(chart.Right), x.At(1<<20))
+	assert.InDelta(t, (chart.Left+chart.Right)/2, x.At(2048), 1e-9)
 	for _, test := range []struct {
 		xs   []int
 		want []float64
@@ -152,16 +154,16 @@ func TestAxesHaveRoundMarks(t *testing.T) {
 	} {
 		p := &plot{X: test.xs, Curves: []measuredCurve{{"", "", []float64{1, 2}}}, figure: &figure{counted: true}}
 		x, _ := p.placed()
-		assert.InEpsilonSlice(t, test.want, x.ticks(), 1e-9)
+		assert.InEpsilonSlice(t, test.want, x.Ticks(), 1e-9)
 	}
 }
 
 // placed are the axes of the plot as a chart has them.
-func (p *plot) placed() (x, y svgAxis) {
-	c := new(chart)
-	c.x, c.y = p.axes()
-	c.place(0)
-	return c.x, c.y
+func (p *plot) placed() (x, y chart.Axis) {
+	c := new(chart.Chart)
+	c.X, c.Y = p.axes()
+	c.Place(0)
+	return c.X, c.Y
 }
 
 func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {

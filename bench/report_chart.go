@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
@@ -54,12 +54,12 @@ func (r *report) plots() []reportFile {
 	return files
 }
 
-func appendChart(files []reportFile, name, title, command, of string, c *chart) []reportFile {
+func appendChart(files []reportFile, name, title, command, of string, c *chart.Chart) []reportFile {
 	if c == nil {
 		return files
 	}
-	c.title = title
-	return append(files, reportFile{name: name + ".svg", text: c.svg(), title: title, command: command, of: of})
+	c.Title = title
+	return append(files, reportFile{name: name + ".svg", text: c.SVG(), title: title, command: command, of: of})
 }
 
 // commandOf returns the command that measures the lines of a case, or the percentiles at the first size, without a
@@ -86,30 +86,8 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	return strings.Join(commands, "; ")
 }
 
-// drawn sets the axes of a chart to its points. It returns nil if there are none.
-func (c *chart) drawn(xSays, ySays func(float64) string) *chart {
-	var xs, ys []float64
-	c.curves = slices.DeleteFunc(c.curves, func(curve chartCurve) bool { return len(curve.points) == 0 })
-	for i, curve := range c.curves {
-		slices.SortStableFunc(c.curves[i].points, func(a, b chartPoint) int { return cmp.Compare(a.x, b.x) })
-		for _, p := range curve.points {
-			xs, ys = append(xs, p.x), append(ys, p.y)
-			if p.low > 0 {
-				ys = append(ys, p.low, p.high)
-			}
-		}
-	}
-	if len(xs) == 0 || slices.Min(xs) == slices.Max(xs) {
-		return nil
-	}
-	c.x = svgAxis{low: slices.Min(xs), high: slices.Max(xs), logarithmic: true, says: xSays}
-	c.y = decimalAxis(slices.Min(ys), slices.Max(ys))
-	c.y.says = ySays
-	return c
-}
-
 // sizeChart plots the value of a case over size, with the lowest and the highest of the rounds.
-func sizeChart(lines []*reportLine) *chart {
+func sizeChart(lines []*reportLine) *chart.Chart {
 	first := lines[0].benchCase()
 	better := "less is better"
 	if first.moreIsBetter() {
@@ -119,54 +97,54 @@ func sizeChart(lines []*reportLine) *chart {
 	if len(lines[0].cells[0].Values) > 1 {
 		of = "median of the rounds, in a band from their lowest to their highest"
 	}
-	c := &chart{note: of + "; " + better, xLabel: "size", yLabel: first.unit, below: []string{first.about}}
+	c := &chart.Chart{Note: of + "; " + better, XLabel: "size", YLabel: first.unit, Below: []string{first.about}}
 	for _, l := range lines {
-		curve := chartCurve{name: l.name()}
+		curve := chart.Curve{Name: l.name()}
 		for _, cell := range l.cells {
 			if cell.Median == nil || *cell.Median <= 0 {
 				continue
 			}
-			curve.points = append(curve.points, chartPoint{
-				x: float64(cell.size), y: *cell.Median, low: *cell.Min, high: *cell.Max,
-				hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), byteUnits(float64(cell.size)), table.Value(cell.Median), first.unit, table.Value(cell.Min), table.Value(cell.Max)),
+			curve.Points = append(curve.Points, chart.Point{
+				X: float64(cell.size), Y: *cell.Median, Low: *cell.Min, High: *cell.Max,
+				Hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), chart.ByteUnits(float64(cell.size)), table.Value(cell.Median), first.unit, table.Value(cell.Min), table.Value(cell.Max)),
 			})
 		}
-		c.curves = append(c.curves, curve)
+		c.Curves = append(c.Curves, curve)
 	}
-	return c.drawn(byteUnits, plainNumber)
+	return c.Drawn(chart.ByteUnits, chart.PlainNumber)
 }
 
 // percentileChart plots the distribution of a case's times at its first size. At x, one in x times exceeds the value.
-func percentileChart(lines []*reportLine) *chart {
+func percentileChart(lines []*reportLine) *chart.Chart {
 	const most = 10000
 	first := lines[0].benchCase()
 	size := lines[0].cells[0].size
-	c := &chart{note: fmt.Sprintf("%s; medians of the rounds, but for max, which is the highest", byteUnits(float64(size))), xLabel: "percentile", yLabel: first.unit}
+	c := &chart.Chart{Note: fmt.Sprintf("%s; medians of the rounds, but for max, which is the highest", chart.ByteUnits(float64(size))), XLabel: "percentile", YLabel: first.unit}
 	for _, l := range lines {
-		curve := chartCurve{name: l.name()}
+		curve := chart.Curve{Name: l.name()}
 		p := l.cells[0].percentiles()
 		if p == nil || p.P50 <= 0 {
 			continue
 		}
 		if p.Batch > 1 {
-			curve.name += fmt.Sprintf(" (means of %d operations, timed together)", p.Batch)
+			curve.Name += fmt.Sprintf(" (means of %d operations, timed together)", p.Batch)
 		}
 		for _, one := range p.each() {
 			x := float64(most)
 			if one.beyond > 0 {
 				x = 1 / one.beyond
 			}
-			curve.points = append(curve.points, chartPoint{x: x, y: one.value, hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, table.Value(&one.value), first.unit)})
+			curve.Points = append(curve.Points, chart.Point{X: x, Y: one.value, Hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, table.Value(&one.value), first.unit)})
 		}
-		c.curves = append(c.curves, curve)
+		c.Curves = append(c.Curves, curve)
 	}
-	if c = c.drawn(func(x float64) string {
+	if c = c.Drawn(func(x float64) string {
 		if x == most {
 			return "max"
 		}
 		return fmt.Sprintf("%.4g %%", 100-100/x)
-	}, plainNumber); c != nil {
-		c.x.marks = []float64{2, 10, 100, 1000, most}
+	}, chart.PlainNumber); c != nil {
+		c.X.Marks = []float64{2, 10, 100, 1000, most}
 	}
 	return c
 }
@@ -196,46 +174,46 @@ func (c *reportCell) percentiles() *percentiles {
 }
 
 // schemesChart has a position on the x axis for each scheme.
-func schemesChart(patterns [][]result) *chart {
-	c := &chart{note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", xLabel: "scheme: adaptive; all ways; all but the one named, early to getsfirst; at-once, none", yLabel: "ratio"}
+func schemesChart(patterns [][]result) *chart.Chart {
+	c := &chart.Chart{Note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", XLabel: "scheme: adaptive; all ways; all but the one named, early to getsfirst; at-once, none", YLabel: "ratio"}
 	for k, p := range patterns {
 		// Patterns are drawn side by side.
-		curve, aside := chartCurve{name: p[0].cell(), apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
+		curve, aside := chart.Curve{Name: p[0].cell(), Apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
 		for i, one := range p {
 			if m := one.Ratio; m.Median != nil {
-				curve.points = append(curve.points, chartPoint{
-					x: float64(i+1) + aside, y: *m.Median, low: *m.Min, high: *m.Max,
-					hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, table.Ratio(m.Median)),
+				curve.Points = append(curve.Points, chart.Point{
+					X: float64(i+1) + aside, Y: *m.Median, Low: *m.Min, High: *m.Max,
+					Hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, table.Ratio(m.Median)),
 				})
 			}
 		}
-		c.curves = append(c.curves, curve)
+		c.Curves = append(c.Curves, curve)
 	}
 	names := schemes()
-	if c = c.drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].name, "=off") }, plainNumber); c != nil {
+	if c = c.Drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].name, "=off") }, chart.PlainNumber); c != nil {
 		// Half a position is left free at both ends.
-		c.x.logarithmic, c.x.low, c.x.high = false, 0.5, float64(len(names))+0.5
+		c.X.Logarithmic, c.X.Low, c.X.High = false, 0.5, float64(len(names))+0.5
 		for i := range names {
-			c.x.marks = append(c.x.marks, float64(i+1))
+			c.X.Marks = append(c.X.Marks, float64(i+1))
 		}
 	}
 	return c
 }
 
 // scaleChart plots the time of workloads over the number of ranks.
-func scaleChart(all []*growth) *chart {
-	c := &chart{note: "in virtual time, on cards of profile " + reportCard + "; less is better", xLabel: "ranks", yLabel: stats.Microseconds}
+func scaleChart(all []*growth) *chart.Chart {
+	c := &chart.Chart{Note: "in virtual time, on cards of profile " + reportCard + "; less is better", XLabel: "ranks", YLabel: stats.Microseconds}
 	for _, g := range all {
-		curve := chartCurve{name: g.Workload}
+		curve := chart.Curve{Name: g.Workload}
 		for _, p := range g.Points {
-			curve.points = append(curve.points, chartPoint{x: float64(p.Ranks), y: p.Micros, hover: fmt.Sprintf("%s, %s: %.2f us", g.Workload, table.Plural(p.Ranks, "rank"), p.Micros)})
+			curve.Points = append(curve.Points, chart.Point{X: float64(p.Ranks), Y: p.Micros, Hover: fmt.Sprintf("%s, %s: %.2f us", g.Workload, table.Plural(p.Ranks, "rank"), p.Micros)})
 		}
-		c.curves = append(c.curves, curve)
+		c.Curves = append(c.Curves, curve)
 	}
-	if c = c.drawn(plainNumber, plainNumber); c != nil {
+	if c = c.Drawn(chart.PlainNumber, chart.PlainNumber); c != nil {
 		for _, n := range reportRanks {
-			if float64(n) <= c.x.high {
-				c.x.marks = append(c.x.marks, float64(n))
+			if float64(n) <= c.X.High {
+				c.X.Marks = append(c.X.Marks, float64(n))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -27,7 +28,7 @@ type page struct {
 
 // element writes an element with text only.
 func (p *page) element(name, text string) {
-	fmt.Fprintf(p, "<%s>%s</%s>\n", name, xmlText(text), name)
+	fmt.Fprintf(p, "<%s>%s</%s>\n", name, chart.XMLText(text), name)
 }
 
 // table writes rows, the first of which is the head.
@@ -40,7 +41,7 @@ func (p *page) table(rows [][]string) {
 		}
 		p.WriteString("<tr>")
 		for _, text := range row {
-			fmt.Fprintf(p, "<%s>%s</%s>", name, xmlText(text), name)
+			fmt.Fprintf(p, "<%s>%s</%s>", name, chart.XMLText(text), name)
 		}
 		p.WriteString("</tr>\n")
 	}
@@ -49,13 +50,13 @@ func (p *page) table(rows [][]string) {
 
 // figure writes a plot and the command that measures it.
 func (p *page) figure(f reportFile) {
-	fmt.Fprintf(p, "<figure>\n%s<figcaption><code>%s</code></figcaption>\n</figure>\n", f.text, xmlText(f.command))
+	fmt.Fprintf(p, "<figure>\n%s<figcaption><code>%s</code></figcaption>\n</figure>\n", f.text, chart.XMLText(f.command))
 }
 
 // heading writes a heading of a section and adds it to the contents.
 func (p *page) heading(text string) {
 	p.sections = append(p.sections, text)
-	fmt.Fprintf(p, "<h2 id=\"s%d\">%s</h2>\n", len(p.sections), xmlText(text))
+	fmt.Fprintf(p, "<h2 id=\"s%d\">%s</h2>\n", len(p.sections), chart.XMLText(text))
 }
 
 // contents returns links to the sections.
@@ -63,7 +64,7 @@ func (p *page) contents() string {
 	var b strings.Builder
 	b.WriteString("<nav>\n<ul>\n")
 	for i, text := range p.sections {
-		fmt.Fprintf(&b, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, xmlText(text))
+		fmt.Fprintf(&b, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, chart.XMLText(text))
 	}
 	b.WriteString("</ul>\n</nav>\n")
 	return b.String()
@@ -77,7 +78,7 @@ func (r *report) html(plots []reportFile) string {
 	fmt.Fprintf(head, "<style>%s</style>\n</head>\n<body>\n", reportStyle)
 	head.element("h1", "One-sided operations, measured")
 	if r.Ended != "" {
-		fmt.Fprintf(head, "<p class=\"ended\">This run ended early, and has only what came before: %s</p>\n", xmlText(r.Ended))
+		fmt.Fprintf(head, "<p class=\"ended\">This run ended early, and has only what came before: %s</p>\n", chart.XMLText(r.Ended))
 	}
 	r.writeSummary(head)
 	r.writeFailures(p)
@@ -136,7 +137,7 @@ func (r *report) writeSummary(p *page) {
 	p.element("p", text+".")
 	load, busy := r.load.says(r.Machine.Cores)
 	if busy {
-		fmt.Fprintf(p, "<p class=\"ended\">%s</p>\n", xmlText(load))
+		fmt.Fprintf(p, "<p class=\"ended\">%s</p>\n", chart.XMLText(load))
 	} else {
 		p.element("p", load)
 	}
@@ -222,7 +223,7 @@ func (r *report) writeCircumstances(p *page) {
 		rows = append(rows, []string{"peer", peer})
 	}
 	p.table(rows)
-	fmt.Fprintf(p, "<p><code>%s</code></p>\n", xmlText(r.Command))
+	fmt.Fprintf(p, "<p><code>%s</code></p>\n", chart.XMLText(r.Command))
 	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
 		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, table.Plural(reportLoops, "loop")))
 }

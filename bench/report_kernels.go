@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
 )
 
@@ -79,6 +80,6 @@ func (r *report) writeKernels(p *page) {
 		for _, note := range notes {
 			p.element("p", note+".")
 		}
-		fmt.Fprintf(p, "<p><code>%s</code></p>\n", xmlText(k.Command))
+		fmt.Fprintf(p, "<p><code>%s</code></p>\n", chart.XMLText(k.Command))
 	}
 }

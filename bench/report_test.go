@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/chart/charttest"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -61,7 +62,7 @@ func TestReportPlots(t *testing.T) {
 	for _, f := range scriptedReport(t).plots() {
 		names = append(names, f.name)
 		all.WriteString(f.text)
-		check(t, f.name, f.text)
+		charttest.Check(t, f.name, f.text)
 	}
 	assert.Equal(t, []string{"put_flush_lat.svg", "put_flush_lat-percentiles.svg", "put_bw.svg"}, names)
 	golden(t, "testdata/report.svg.golden", all.String())
@@ -324,23 +325,5 @@ func TestReportSizes(t *testing.T) {
 		if i > 0 {
 			assert.Greater(t, size, dense[i-1])
 		}
-	}
-}
-
-func TestDecimalAxes(t *testing.T) {
-	for _, test := range []struct {
-		low, high float64
-		want      []float64
-	}{
-		{0.011, 160, []float64{0.01, 0.1, 1, 10, 100}},
-		{3, 1100, []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}},
-		{3, 40, []float64{2, 5, 10, 20, 50}},
-		{5, 5, []float64{5, 10}},
-	} {
-		c := &chart{y: decimalAxis(test.low, test.high)}
-		c.y.says = plainNumber
-		c.place(0)
-		ticks := c.y.ticks()
-		assert.InEpsilonSlice(t, test.want, ticks, 1e-9)
 	}
 }

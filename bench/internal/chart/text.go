@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"encoding/xml"
@@ -56,7 +56,8 @@ func wrapped(text string, width, size float64) []string {
 	return lines
 }
 
-func xmlText(text string) string {
+// XMLText returns text with what XML reserves escaped.
+func XMLText(text string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes all
 	return b.String()

@@ -1,6 +1,7 @@
-package main
+package chart
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,8 +12,8 @@ import (
 const (
 	drawnWidth, drawnMargin = 720, 8
 	// The axes are between drawnLeft and drawnRight, and drawnHeight high.
-	drawnLeft, drawnRight, drawnHeight = 76, 680, 344
-	titleSize, textSize                = 15, 12
+	Left, Right, drawnHeight = 76, 680, 344
+	titleSize, textSize      = 15, 12
 	// lineHeight is the distance of lines of text.
 	lineHeight = 16
 	// mostMarks is the greatest number of points for which a curve has marks: more would hide it.
@@ -28,35 +29,36 @@ func lookOf(curve int) (colour, dash string) {
 	return curveLooks[curve%n].colour, curveLooks[(curve+curve/n)%n].dash
 }
 
-// A chart is a set of curves over two axes. All texts are outside the axes, where no curve is.
-type chart struct {
-	title, note    string
-	xLabel, yLabel string
-	x, y           svgAxis
-	curves         []chartCurve
-	below          []string
+// A Chart is a set of curves over two axes. All texts are outside the axes, where no curve is.
+type Chart struct {
+	Title, Note    string
+	XLabel, YLabel string
+	X, Y           Axis
+	Curves         []Curve
+	Below          []string
 }
 
-type chartCurve struct {
-	name   string
-	points []chartPoint
-	// apart is set if no line connects the points. Each then has its extent as a line.
-	apart bool
+// A Curve is points in the order of their x.
+type Curve struct {
+	Name   string
+	Points []Point
+	// Apart is set if no line connects the points. Each then has its extent as a line.
+	Apart bool
 }
 
-// A chartPoint is a value, the extent of the values of which it is the median, and the text for a pointer over it.
-type chartPoint struct {
-	x, y      float64
-	low, high float64 // both 0: no extent
-	hover     string
+// A Point is a value, the extent of the values of which it is the median, and the text for a pointer over it.
+type Point struct {
+	X, Y      float64
+	Low, High float64 // both 0: no extent
+	Hover     string
 }
 
-// place puts the axes below top.
-func (c *chart) place(top float64) {
-	c.x.from, c.x.to = drawnLeft, drawnRight
-	c.x.extent = func(text string) float64 { return textWidth(text, textSize) + drawnMargin }
-	c.y.from, c.y.to = top+drawnHeight, top
-	c.y.extent = func(string) float64 { return lineHeight }
+// Place puts the axes below top.
+func (c *Chart) Place(top float64) {
+	c.X.from, c.X.to = Left, Right
+	c.X.extent = func(text string) float64 { return textWidth(text, textSize) + drawnMargin }
+	c.Y.from, c.Y.to = top+drawnHeight, top
+	c.Y.extent = func(string) float64 { return lineHeight }
 }
 
 // A drawing is the elements of a chart, added from the top, and the height that they need.
@@ -65,72 +67,72 @@ type drawing struct {
 	bottom float64
 }
 
-// svg draws the chart.
-func (c *chart) svg() string {
+// SVG draws the chart.
+func (c *Chart) SVG() string {
 	d := new(drawing)
 	d.bottom = drawnMargin
-	d.lines(drawnLeft, titleSize, `font-weight="bold"`, c.title)
+	d.lines(Left, titleSize, `font-weight="bold"`, c.Title)
 	d.bottom += 3
-	d.lines(drawnLeft, textSize, `fill="#555"`, c.note)
+	d.lines(Left, textSize, `fill="#555"`, c.Note)
 	d.bottom += 4
-	d.lines(drawnMargin, textSize, "", c.yLabel)
-	c.place(d.bottom + lineHeight)
+	d.lines(drawnMargin, textSize, "", c.YLabel)
+	c.Place(d.bottom + lineHeight)
 	c.drawAxes(d)
 	d.WriteString(`<g class="curves">` + "\n")
-	for i := range c.curves {
+	for i := range c.Curves {
 		c.drawExtents(d, i)
 	}
-	for i := range c.curves {
+	for i := range c.Curves {
 		c.drawCurve(d, i)
 	}
 	d.WriteString("</g>\n" + `<g class="legend">` + "\n")
-	for i := range c.curves {
+	for i := range c.Curves {
 		c.drawKey(d, i)
 	}
 	d.WriteString("</g>\n")
 	d.bottom += lineHeight / 2
-	for _, text := range c.below {
-		d.lines(drawnLeft, textSize, `fill="#333"`, text)
+	for _, text := range c.Below {
+		d.lines(Left, textSize, `fill="#333"`, text)
 	}
 	height := math.Ceil(d.bottom) + drawnMargin
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%g" viewBox="0 0 %d %g" font-family="sans-serif" font-size="%d">
 <title>%s</title>
 <rect width="100%%" height="100%%" fill="white"/>
 %s</svg>
-`, drawnWidth, height, drawnWidth, height, textSize, xmlText(c.title), d.String())
+`, drawnWidth, height, drawnWidth, height, textSize, XMLText(c.Title), d.String())
 }
 
-func (c *chart) drawAxes(d *drawing) {
-	top, bottom := c.y.to, c.y.from
+func (c *Chart) drawAxes(d *drawing) {
+	top, bottom := c.Y.to, c.Y.from
 	d.WriteString(`<g class="y" text-anchor="end">` + "\n")
-	for _, v := range c.y.ticks() {
-		at := c.y.at(v)
-		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", drawnLeft, at, drawnRight, at)
-		d.text(drawnLeft-8, at+4, "", c.y.says(v))
+	for _, v := range c.Y.Ticks() {
+		at := c.Y.At(v)
+		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", Left, at, Right, at)
+		d.text(Left-8, at+4, "", c.Y.Says(v))
 	}
 	d.WriteString("</g>\n" + `<g class="x" text-anchor="middle">` + "\n")
-	for _, v := range c.x.ticks() {
-		at := c.x.at(v)
+	for _, v := range c.X.Ticks() {
+		at := c.X.At(v)
 		fmt.Fprintf(d, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#333"/>`+"\n", at, bottom, at, bottom+5)
-		d.text(at, bottom+20, "", c.x.says(v))
+		d.text(at, bottom+20, "", c.X.Says(v))
 	}
 	d.WriteString("</g>\n")
-	fmt.Fprintf(d, `<rect class="axes" x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#333"/>`+"\n", drawnLeft, top, drawnRight-drawnLeft, drawnHeight)
+	fmt.Fprintf(d, `<rect class="axes" x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#333"/>`+"\n", Left, top, Right-Left, drawnHeight)
 	d.bottom = bottom + 28
-	d.lines((drawnLeft+drawnRight)/2, textSize, `text-anchor="middle"`, c.xLabel)
+	d.lines((Left+Right)/2, textSize, `text-anchor="middle"`, c.XLabel)
 	d.bottom += lineHeight / 2
 }
 
 // drawExtents draws the extents of a curve's values: a band, or a bar for each separate point.
-func (c *chart) drawExtents(d *drawing, i int) {
+func (c *Chart) drawExtents(d *drawing, i int) {
 	colour, _ := lookOf(i)
 	var there, back []string
-	for _, p := range c.curves[i].points {
-		if p.low == 0 && p.high == 0 {
+	for _, p := range c.Curves[i].Points {
+		if p.Low == 0 && p.High == 0 {
 			continue
 		}
-		x, high, low := c.x.at(p.x), c.y.at(p.high), c.y.at(p.low)
-		if c.curves[i].apart {
+		x, high, low := c.X.At(p.X), c.Y.At(p.High), c.Y.At(p.Low)
+		if c.Curves[i].Apart {
 			fmt.Fprintf(d, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"/>`+"\n", x, low, x, high, colour)
 			continue
 		}
@@ -142,37 +144,37 @@ func (c *chart) drawExtents(d *drawing, i int) {
 	}
 }
 
-func (c *chart) drawCurve(d *drawing, i int) {
-	curve := &c.curves[i]
-	if !curve.apart {
+func (c *Chart) drawCurve(d *drawing, i int) {
+	curve := &c.Curves[i]
+	if !curve.Apart {
 		var points []string
-		for _, p := range curve.points {
-			points = append(points, fmt.Sprintf("%.1f,%.1f", c.x.at(p.x), c.y.at(p.y)))
+		for _, p := range curve.Points {
+			points = append(points, fmt.Sprintf("%.1f,%.1f", c.X.At(p.X), c.Y.At(p.Y)))
 		}
 		colour, dash := lookOf(i)
 		fmt.Fprintf(d, `<polyline fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s" points="%s"/>`+"\n", colour, dash, strings.Join(points, " "))
 	}
-	if len(curve.points) <= mostMarks {
-		for _, p := range curve.points {
-			d.mark(i, c.x.at(p.x), c.y.at(p.y), p.hover)
+	if len(curve.Points) <= mostMarks {
+		for _, p := range curve.Points {
+			d.mark(i, c.X.At(p.X), c.Y.At(p.Y), p.Hover)
 		}
 	}
 }
 
 // drawKey draws a curve's part of the legend.
-func (c *chart) drawKey(d *drawing, i int) {
-	const left, right, middle, text = drawnLeft + 14, drawnLeft + 50, drawnLeft + 32, drawnLeft + 58
-	curve, at := &c.curves[i], d.bottom+lineHeight/2
+func (c *Chart) drawKey(d *drawing, i int) {
+	const left, right, middle, text = Left + 14, Left + 50, Left + 32, Left + 58
+	curve, at := &c.Curves[i], d.bottom+lineHeight/2
 	colour, dash := lookOf(i)
-	if curve.apart {
+	if curve.Apart {
 		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="1.5"/>`+"\n", middle, at-6, middle, at+6, colour)
 	} else {
 		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="%s" stroke-width="2" stroke-dasharray="%s"/>`+"\n", left, at, right, at, colour, dash)
 	}
-	if len(curve.points) <= mostMarks {
+	if len(curve.Points) <= mostMarks {
 		d.mark(i, middle, at, "")
 	}
-	d.lines(text, textSize, "", curve.name)
+	d.lines(text, textSize, "", curve.Name)
 }
 
 // mark marks a value of a curve. Each curve has its own shape.
@@ -186,7 +188,7 @@ func (d *drawing) mark(curve int, x, y float64, hover string) {
 		fmt.Fprintf(d, `<%s %s fill="%s"/>`+"\n", name, place, colour)
 		return
 	}
-	fmt.Fprintf(d, `<%s %s fill="%s"><title>%s</title></%s>`+"\n", name, place, colour, xmlText(hover), name)
+	fmt.Fprintf(d, `<%s %s fill="%s"><title>%s</title></%s>`+"\n", name, place, colour, XMLText(hover), name)
 }
 
 // lines adds text below the present elements. It wraps the text between x and the right margin, or within twice that
@@ -194,7 +196,7 @@ func (d *drawing) mark(curve int, x, y float64, hover string) {
 func (d *drawing) lines(x, size int, attributes, text string) {
 	width, factor := float64(drawnWidth-drawnMargin-x), 1.0
 	if strings.Contains(attributes, "middle") {
-		width = drawnRight - drawnLeft
+		width = Right - Left
 	}
 	if strings.Contains(attributes, "bold") {
 		factor = boldFactor
@@ -213,5 +215,27 @@ func (d *drawing) text(x, y float64, attributes, text string) {
 	if attributes != "" {
 		attributes = " " + strings.TrimSpace(attributes)
 	}
-	fmt.Fprintf(d, `<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, attributes, xmlText(text))
+	fmt.Fprintf(d, `<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, attributes, XMLText(text))
+}
+
+// Drawn sets the axes of a chart to its points. It returns nil if there are none.
+func (c *Chart) Drawn(xSays, ySays func(float64) string) *Chart {
+	var xs, ys []float64
+	c.Curves = slices.DeleteFunc(c.Curves, func(curve Curve) bool { return len(curve.Points) == 0 })
+	for i, curve := range c.Curves {
+		slices.SortStableFunc(c.Curves[i].Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+		for _, p := range curve.Points {
+			xs, ys = append(xs, p.X), append(ys, p.Y)
+			if p.Low > 0 {
+				ys = append(ys, p.Low, p.High)
+			}
+		}
+	}
+	if len(xs) == 0 || slices.Min(xs) == slices.Max(xs) {
+		return nil
+	}
+	c.X = Axis{Low: slices.Min(xs), High: slices.Max(xs), Logarithmic: true, Says: xSays}
+	c.Y = DecimalAxis(slices.Min(ys), slices.Max(ys))
+	c.Y.Says = ySays
+	return c
 }

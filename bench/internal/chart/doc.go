@@ -1,0 +1,7 @@
+// Package chart draws curves over two axes as SVG.
+//
+// All texts are outside the axes, where no curve is. Curves differ without colors, too.
+//
+//	c := &chart.Chart{Title: "put", XLabel: "size", YLabel: "us", Curves: curves}
+//	text := c.Drawn(chart.ByteUnits, chart.PlainNumber).SVG()
+package chart

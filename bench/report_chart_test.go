@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/stats"
+)
+
+// Of the reports' other charts, on whose axes names and numbers of ranks stand.
+func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
+	var patterns [][]result
+	for i, name := range reportPatterns {
+		var pattern []result
+		for k, s := range schemes() {
+			ratios := stats.NewSeries(2)
+			ratios.Set(0, 1+0.1*float64(i*k))
+			ratios.Set(1, 1+0.3*float64(i+k))
+			pattern = append(pattern, result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.name, Ratio: &ratios})
+		}
+		patterns = append(patterns, pattern)
+	}
+	c := schemesChart(patterns)
+	c.Title = "Ways to arrange operations, on and off"
+	m := charttest.Check(t, "schemes", c.SVG())
+	assert.Len(t, m.X, len(schemes()))
+	assert.Len(t, m.Names, len(patterns))
+	assert.Len(t, m.Areas, len(patterns)*len(schemes()), "a mark for each median")
+
+	var all []*growth
+	for i, w := range workloads() {
+		g := &growth{Workload: w.name}
+		for _, n := range reportRanks {
+			g.Points = append(g.Points, scalePoint{Ranks: n, Micros: float64((i + 1) * n)})
+		}
+		all = append(all, g)
+	}
+	m = charttest.Check(t, "scale", scaleChart(all).SVG())
+	assert.Len(t, m.X, len(reportRanks))
+	assert.Len(t, m.Names, len(all))
+}
