@@ -26,7 +26,8 @@ type Learner struct {
 	last         Pattern
 	since, alike int32
 	unlike       bool
-	// spare is the time that trials may still lose. usual is the time of the last block, without a pause.
+	// spare is the time that trials may still lose. usual is the time of the last block, of whatever pattern, but at
+	// most pauseBlocks times that of the block before it: what is longer contains a pause of the program.
 	spare, usual time.Duration
 	lessons      [patterns + 1]lesson
 }
@@ -40,8 +41,9 @@ const (
 	mostWorth = 64
 	// steady is the number of consecutive epochs of one pattern that count as a phase of the program.
 	steady = 8
-	// Trials may lose 1/spareShare of the time. The spare time is spareBlocks long blocks at first, and at most that.
-	spareShare, spareBlocks = 64, 12
+	// Trials may lose 1/spareShare of the time outside pauses. The spare time is spareBlocks long blocks at first, and
+	// at most that.
+	spareShare, spareBlocks, pauseBlocks = 64, 12, 4
 )
 
 // NewLearner returns a Learner that begins with scheme s. If s contains Adapt, the Learner leaves out those ways of s
@@ -99,8 +101,8 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 	}
 	if at := &l.lessons[l.lesson]; l.unlike == (l.lesson == mixed) {
 		took := now - l.begin
-		// A pause of the program leaves no time to spare: the trials would all be in the epochs after it.
-		l.usual = min(took, 4*max(l.usual, longBlock))
+		// A pause of the program earns no time for trials: all of them would delay the epochs after it.
+		l.usual = min(took, pauseBlocks*max(l.usual, longBlock))
 		l.spare = min(l.spare+l.usual/spareShare-at.measured(took), spareBlocks*max(l.usual, longBlock))
 		if l.spare < 0 && at.lead <= 0 {
 			at.giveUp()

@@ -139,7 +139,8 @@ func (at *lesson) candidateFirst() bool {
 	return turn>>(at.block/2%8)&1 != 0
 }
 
-// measured learns from a block. It returns how much longer the candidate took in a pair that the block completes.
+// measured learns from a block. It returns the time that the trial has lost by the pair that the block completes; a
+// gain is negative.
 func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 	at.blocks++
 	if at.way == none {
@@ -156,6 +157,7 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 		best, candidate = candidate, best
 	}
 	short := at.block/2 < shortPairs && at.size > 0
+	single := at.epochs() == 1
 	at.block, at.voids = at.block+1, 0
 	// An interrupted block must not count for many.
 	most := 4 * min(best, candidate)
@@ -173,15 +175,16 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 		at.resize(best)
 		at.vote(best, candidate)
 	}
-	switch {
-	case best > most:
+	lost = candidate - best
+	if single {
+		// The epoch before the block was under the candidate too, if another block came between: see Learner.warming.
+		lost *= 2
+	}
+	if lost < 0 && best > most {
 		// An interruption is no gain, which would permit more trials.
 		return 0
-	case candidate > best && at.size == 0:
-		// The epoch before a block of one costs as much: see Learner.warming.
-		return 2 * min(candidate-best, most)
 	}
-	return min(candidate-best, most)
+	return max(min(lost, most), -most)
 }
 
 // vote counts the result of a pair, and concludes the trial if that suffices.
