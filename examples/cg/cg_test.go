@@ -24,7 +24,7 @@ var small = []string{
 
 func TestCG(t *testing.T) { kerneltest.Run(t, small...) }
 
-// The product is that of the matrix written out, which is symmetric.
+// multiply gives the product with the dense matrix, which is symmetric.
 func TestMultiply(t *testing.T) {
 	j := &job{size: 30, bands: 2}
 	matrix := make([][]float64, j.size)

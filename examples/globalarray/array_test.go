@@ -25,7 +25,7 @@ const length = 101
 
 var distributions = []globalarray.Distribution{globalarray.Blocks(), globalarray.Cyclic(1), globalarray.Cyclic(4), globalarray.Cyclic(200)}
 
-// differ is an error if two slices do.
+// differ returns an error if two slices differ.
 func differ[T comparable](what string, got, want []T) error {
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("%s: %v, want %v", what, got, want)
@@ -33,7 +33,7 @@ func differ[T comparable](what string, got, want []T) error {
 	return nil
 }
 
-// mixed has each rank do everything to an array, and to a slice what all ranks do.
+// mixed makes every kind of call on an array, and applies what all ranks do to a slice.
 func mixed(ctx context.Context, w *world.World) error {
 	for _, d := range distributions {
 		if err := mixedOn(ctx, w, d); err != nil {
@@ -55,7 +55,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 		}
 		return errors.Join(differ(what, got, want), a.Sync(ctx))
 	}
-	// Each stores into its own.
+	// Each rank stores to its own elements.
 	for i, element := range a.Local() {
 		*element = int64(i * i)
 	}
@@ -65,7 +65,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	if err := same("stored"); err != nil {
 		return err
 	}
-	// Every rank adds to some elements, several times to some. All draw the same for all.
+	// Every rank adds to some elements, to several of them more than once. All ranks draw the operations of all.
 	random := rand.New(rand.NewPCG(formtest.Seed(), 2))
 	for rank := range w.Size() {
 		values, indices := make([]int64, 9000), make([]int, 9000)
@@ -83,7 +83,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	if err := same("added up"); err != nil {
 		return err
 	}
-	// The elements are permuted: each rank moves those of every so manieth place.
+	// The elements are permuted. Of n ranks each moves every n-th element.
 	permutation := random.Perm(length)
 	var from, to []int
 	moved := slices.Clone(want)
@@ -101,7 +101,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	if err := same("permuted"); err != nil {
 		return err
 	}
-	// Of those who add one to an element each is told another number.
+	// Each rank that adds one to an element gets another previous value.
 	one, before := []int64{1, 1}, make([]int64, 2)
 	if err := a.FetchAndOp(ctx, window.Sum, one, before, []int{7, length - 1}); err != nil {
 		return err
@@ -122,7 +122,7 @@ func mixedOn(ctx context.Context, w *world.World, d globalarray.Distribution) (e
 	if err := errors.Join(a.FetchAndOp(ctx, window.NoOp, nil, before, []int{length - 1, 7}), differ("read", before, []int64{want[length-1], want[7]}), a.Sync(ctx)); err != nil {
 		return err
 	}
-	// One rank puts a row over the borders of all.
+	// One rank puts a row that crosses the parts of all ranks.
 	if w.Rank() == w.Size()-1 {
 		if err := a.Put(ctx, slices.Repeat([]int64{-1}, length-2), 1); err != nil {
 			return err
@@ -148,7 +148,7 @@ func TestArray(t *testing.T) {
 	})
 }
 
-// What cannot be done is refused before any of it is done.
+// A call with wrong arguments returns an error and changes nothing.
 func TestRefusals(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		a, err := globalarray.New[int32](ctx, w, 10, globalarray.Cyclic(2))
@@ -193,7 +193,7 @@ func TestMismatch(t *testing.T) {
 
 const victim = 1
 
-// survivors go on with what the dead did not have.
+// survivors continue with the elements that the dead rank did not have.
 var survivors = jobtest.Register("survivors", func(ctx context.Context, w *world.World) error {
 	a, err := globalarray.New[int64](ctx, w, 10*w.Size(), globalarray.Blocks())
 	if err != nil {

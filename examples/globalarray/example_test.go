@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Three ranks count how often each digit comes in what they have.
+// Three ranks count how often each digit occurs in their numbers.
 func Example() {
 	texts := []string{"314159", "265358", "979323"}
 	err := world.Run(context.Background(), len(texts), func(ctx context.Context, w *world.World) error {

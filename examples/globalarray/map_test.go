@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// deal deals the indices as a person would, one by one.
+// deal deals the indices one by one.
 func deal(length, ranks, block int) (parts [][]int) {
 	parts = make([][]int, ranks)
 	for i := range length {
@@ -81,7 +81,7 @@ func TestMapArguments(t *testing.T) {
 	}
 }
 
-// Places of large indices are those that division gives, where that is done by a multiplication and where it is not.
+// The places of large indices follow from division, whether a divisor multiplies or divides.
 func TestLargeMap(t *testing.T) {
 	random := testsize.Random(t, 2)
 	for _, length := range []int{1<<31 - 1, 1 << 32, 1<<32 + 12345, 1 << 40, math.MaxInt / 4} {

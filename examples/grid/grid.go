@@ -19,11 +19,11 @@ type Sync uint8
 
 // The values of Sync.
 const (
-	// Fence: all ranks wait for all, before the edges are put and after.
+	// Fence: every rank waits for all ranks, once before it puts its edges and once after.
 	Fence Sync = iota
 	// PSCW: each rank waits for its neighbors.
 	PSCW
-	// Notify: each edge goes as one notified put to a zone reserved for it. No rank waits before it puts.
+	// Notify: each edge is one notified put to a zone reserved for it. No rank waits before it puts.
 	Notify
 	syncs
 )
@@ -80,10 +80,11 @@ const nobody = -1
 // A neighbor has an edge of this block as its border.
 type neighbor struct {
 	rank int
-	// edge is the part of this rank's memory that is put, border its place at the neighbor.
+	// edge is the part of this rank's memory that is put, and border its place at the neighbor.
 	edge, border strip
 	elements     int
-	// For Notify: zone is where the neighbor's edges arrive here, theirs where this rank's arrive there, in elements.
+	// zone and theirs are for Notify, in elements. The neighbor's edges arrive here at zone. This rank's edges arrive
+	// at the neighbor at theirs.
 	zone, theirs int
 }
 
@@ -188,9 +189,9 @@ func (f *Field) strip(direction, beyond int) strip {
 	return strip{w*f.stride + columns + beyond, rows, w, f.stride}
 }
 
-// With Notify a neighbor's edges arrive in one of two zones in turn, after the block. Two zones are enough: a
-// neighbor sends the next edge but one only after this rank has sent its own next edge. This rank does that after it
-// has taken the present one.
+// With Notify a neighbor's edges arrive after the block, in two zones that take turns. Two zones are enough. A neighbor
+// sends its edge of step n+2 only after it has received this rank's edge of step n+1. This rank sends that edge after
+// it has unpacked the neighbor's edge of step n.
 func (f *Field) zones() int { return f.zone(directions) - f.elements() }
 
 func (f *Field) zone(direction int) int {

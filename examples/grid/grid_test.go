@@ -24,10 +24,10 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// at is what element i, j of the whole array is at a step.
+// at returns the value of element i, j of the whole array in a step.
 func at(i, j, step int) float64 { return float64(1000*i + j + 1000000*step) }
 
-// exchange looks at all borders, step by step.
+// exchange returns a body that checks all borders after each step.
 func exchange(by grid.Sync) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		for _, shape := range [][3]int{{12, 9, 1}, {25, 26, 3}} {

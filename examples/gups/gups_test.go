@@ -44,7 +44,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// small is the kernel on a small table.
+// small runs the kernel on a small table.
 func small(ctx context.Context, r *kernel.Rank, atomics bool) error {
 	j := job{log: 14, ahead: mostAhead, atomics: atomics}
 	return j.run(ctx, r)
@@ -52,8 +52,8 @@ func small(ctx context.Context, r *kernel.Rank, atomics bool) error {
 
 var (
 	withAtomics = kerneltest.Register("with atomics", func(ctx context.Context, r *kernel.Rank) error { return small(ctx, r, true) })
-	// Ranks that share so few words lose updates, and more than the rules allow if one stands still in
-	// the midst of some; one rank loses none.
+	// Ranks that share a small table lose updates. If one of them is descheduled between its reads and its writes, they
+	// lose more than the rules allow. A single rank loses none.
 	without = kerneltest.Register("without", func(ctx context.Context, r *kernel.Rank) error {
 		err := small(ctx, r, false)
 		if r.Size() > 1 && errors.Is(err, kernel.ErrVerification) {
@@ -65,7 +65,7 @@ var (
 
 func TestGUPS(t *testing.T) { kerneltest.Run(t, withAtomics, without) }
 
-// A table that another has changed does not pass.
+// verify counts words that were changed by an extra update.
 func TestVerification(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		table, err := globalarray.New[uint64](ctx, w, 64, globalarray.Blocks())

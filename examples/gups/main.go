@@ -1,14 +1,14 @@
-// Command gups is RandomAccess of the HPC Challenge: ranks update random words of a table that they share, as many a
-// second as possible.
+// Command gups is the RandomAccess kernel of the HPC Challenge. It measures how many random words of a shared table the
+// ranks update per second.
 //
 //	go run ./cmd/rmarun -n 4 ./examples/gups
 //	RMA_DEVICE=tcp go run ./cmd/rmarun -n 2 ./examples/gups -log 20
 //
-// The rules: the table has 2^n words, each initially its index. There are 4*2^n updates, by the values of one
-// sequence of random numbers, of which each rank makes a part. Update i is table[r mod 2^n] ^= r. A rank may look
-// ahead at most 1024 updates. The updates are then made again, which restores each word. At most one word in a
-// hundred may differ, because ranks that read, change and write a word at the same time lose updates. With -atomics
-// no update is lost, and no word may differ.
+// The rules: the table has 2^n words, each initially its index. There are 4*2^n updates. Their values are one sequence
+// of random numbers, of which each rank makes a part. Update i is table[r mod 2^n] ^= r, where r is number i of the
+// sequence. A rank may look ahead at most 1024 updates. The updates are then made again, which restores each word. At
+// most one word in a hundred may differ, because ranks that read, change and write a word at the same time lose
+// updates. With -atomics no update is lost, and no word may differ.
 package main
 
 import (
@@ -67,7 +67,7 @@ type updater struct {
 	indices []int
 }
 
-// stampBits is the number of low bits of an index by which words are told apart.
+// stampBits is the number of low bits of an index that readAndWrite uses to tell words apart.
 const stampBits = 20
 
 func (j *job) run(ctx context.Context, r *kernel.Rank) error {
@@ -150,10 +150,11 @@ func (u *updater) accumulate(ctx context.Context, first, last int) error {
 	return nil
 }
 
-// readAndWrite makes updates by reading words, in batches, and writing them later. No word occurs twice in a batch.
+// readAndWrite makes updates in batches: it reads the words of a batch, and then writes them. No word occurs twice in a
+// batch.
 func (u *updater) readAndWrite(ctx context.Context, first, last int) error {
 	previous := make([]uint64, cap(u.values))
-	// stamps has, by the low bits of its index, the number of the last batch that updates a word.
+	// stamps has the number of the last batch that updates a word. Its index is the low bits of the word's index.
 	stamps, batch := make([]uint32, 1<<stampBits), uint32(0)
 	for value := jump(uint64(first)); first < last; {
 		u.values, u.indices = u.values[:0], u.indices[:0]
@@ -183,7 +184,7 @@ func (u *updater) readAndWrite(ctx context.Context, first, last int) error {
 	return nil
 }
 
-// verify makes the updates again, and counts the words that then differ from their index.
+// verify makes the updates again and returns the number of words that then differ from their index.
 func (u *updater) verify(ctx context.Context, r *kernel.Rank, first, last int) (wrong int, err error) {
 	if err := u.accumulate(ctx, first, last); err != nil {
 		return 0, err

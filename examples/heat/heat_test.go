@@ -30,7 +30,7 @@ var small = []string{
 
 func TestHeat(t *testing.T) { kerneltest.Run(t, small...) }
 
-// The picture has each block in its place: the brightest spots are where the heat was.
+// The picture shows each block in its place: the spots that were heated are bright.
 func TestPicture(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "heat.png")
 	var out, errout bytes.Buffer
@@ -48,7 +48,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// A file that cannot be made is told before the work, which would take days here, and to all ranks.
+// If the picture's file cannot be made, all ranks get an error before the work begins, which would take days here.
 func TestNoFile(t *testing.T) {
 	j := &job{size: 9, steps: 1 << 30, by: grid.Fence, file: t.TempDir()}
 	failed := make([]error, 3)
@@ -61,7 +61,7 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// Of a job that fails nothing is left: neither a file, nor a hole where there was one.
+// A job that fails leaves no new file, and does not change the file that was there.
 func TestFailed(t *testing.T) {
 	was, none := filepath.Join(t.TempDir(), "was.png"), filepath.Join(t.TempDir(), "none.png")
 	require.NoError(t, os.WriteFile(was, []byte("an older picture"), 0o600))

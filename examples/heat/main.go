@@ -173,7 +173,7 @@ func total(ctx context.Context, r *kernel.Rank, field *grid.Field) (sum, error) 
 	return sum{heat[0], most[0]}, err
 }
 
-// verify says what is wrong, the same on all ranks.
+// verify returns a description of what is wrong, the same on all ranks, or "".
 func (j *job) verify(ctx context.Context, r *kernel.Rank, field *grid.Field, before, after sum) (string, error) {
 	if j.pattern == spots {
 		if after.heat > before.heat*(1+1e-9) || after.most > before.most {

@@ -3,8 +3,8 @@
 //
 //	go run ./cmd/rmarun -n 4 ./examples/histogram
 //
-// Each rank adds one to random words of the table, a given number of times, several words at a time. To verify that,
-// each rank subtracts the same again: then all words must be zero.
+// Each rank adds one to random words of the table, several words at a time. For the verification it then subtracts the
+// same again, after which all words must be zero.
 package main
 
 import (

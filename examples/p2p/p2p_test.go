@@ -22,7 +22,7 @@ var small = []string{
 
 func TestPipeline(t *testing.T) { kerneltest.Run(t, small...) }
 
-// A line is the sums that the definition gives.
+// sum computes a line as the definition says.
 func TestSum(t *testing.T) {
 	line, above := []float64{5, 0, 0, 0}, []float64{1, 2, 4, 9}
 	sum(line, above)

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// Vectors do what the loops do, wherever lines begin, and write nothing around them.
+// Vector code gives the same sums as the loops at every alignment, and writes nothing around them.
 func TestVectors(t *testing.T) {
 	v := vectors()
 	if v == nil {
@@ -44,7 +44,7 @@ func TestVectors(t *testing.T) {
 				if i < from || i >= from+n {
 					require.Equal(t, want[i], got[i], "radius %d, %d stars, element %d", radius, n, i-from)
 				} else {
-					// The sums are rounded in another order.
+					// The vector code rounds the sums in another order.
 					require.LessOrEqual(t, math.Abs(want[i]-got[i]), 1e-11, "radius %d, %d stars, element %d", radius, n, i-from)
 				}
 			}
@@ -57,7 +57,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// Lines that are too short are found before anything is read.
+// Lines that are too short cause a panic before anything is read.
 func TestShortLines(t *testing.T) {
 	for _, by := range []*arithmetic{&loops, vectors()} {
 		if by == nil {

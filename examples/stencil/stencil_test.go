@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// small are jobs in each way, with stars of both kinds.
+// small has a job for each synchronization, with the loops and with vector code.
 var small = []string{
 	kerneltest.Register("fences", (&job{order: 13, iterations: 3, radius: 1, by: grid.Fence, simd: true}).run),
 	kerneltest.Register("groups", (&job{order: 20, iterations: 3, radius: 2, by: grid.PSCW}).run),
@@ -25,7 +25,7 @@ var small = []string{
 
 func TestStencil(t *testing.T) { kerneltest.Run(t, small...) }
 
-// A grid that one element of a border is wrong in does not pass.
+// A wrong element in a border changes the norm.
 func TestVerification(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		field, err := grid.New(ctx, w, 10, 10, 2, grid.Fence)

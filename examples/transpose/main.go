@@ -88,8 +88,8 @@ type matrix struct {
 	// of that size.
 	block int
 	a, b  []float64
-	// win has room for the blocks from each other rank, or to it, twice, because a rank that is ahead may put the
-	// next block while this rank reads the last. packed is for a block that is sent or received.
+	// win has room for two blocks from each other rank, or for it. Two are needed because a rank that is ahead may put
+	// the next block while this rank reads the last one. packed is for a block that is sent or received.
 	win    *window.Window[float64]
 	packed []float64
 }
@@ -203,7 +203,7 @@ func (m *matrix) step(ctx context.Context, r *kernel.Rank, turn int) (exchanging
 	return exchanging, nil
 }
 
-// synchronize returns when the blocks that all ranks have put, or packed, are there.
+// synchronize returns when the blocks that all ranks have put, or packed, have arrived.
 func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 	if m.sync == syncFence {
 		return m.win.Fence(ctx)

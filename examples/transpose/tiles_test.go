@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbered are n elements, none of which is as another or changes when it is rounded.
+// numbered returns n different elements, all of them integers, which no sum here rounds.
 func numbered(n, from int) []float64 {
 	elements := make([]float64, n)
 	for i := range elements {
@@ -17,7 +17,7 @@ func numbered(n, from int) []float64 {
 	return elements
 }
 
-// All arithmetics make tiles of any shape as the definition says, wherever they begin, and write nothing around them.
+// Loops and vector code transpose tiles of any shape at every alignment, and write nothing around them.
 func TestTiles(t *testing.T) {
 	for name, by := range map[string]*arithmetic{"loops": &loops, "vectors": vectors()} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// Blocks that are too short are found before anything is read.
+// Blocks that are too short cause a panic before anything is read.
 func TestShortBlocks(t *testing.T) {
 	for _, by := range []*arithmetic{&loops, vectors()} {
 		if by == nil {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// small are jobs that move blocks in each way.
+// small has a job for each way to move blocks.
 var small = []string{
 	kerneltest.Register("put, fence", (&job{order: 12, iterations: 3, tile: 5, by: byPut, simd: true}).run),
 	kerneltest.Register("put, flush", (&job{order: 60, iterations: 3, tile: 7, by: byPut, sync: syncFlush, simd: true}).run),
@@ -24,7 +24,7 @@ var small = []string{
 
 func TestTranspose(t *testing.T) { kerneltest.Run(t, small...) }
 
-// What is off by one element does not pass.
+// One wrong element is an error.
 func TestVerification(t *testing.T) {
 	m := &matrix{job: &job{order: 4, iterations: 1}, ranks: 1, block: 4, b: make([]float64, 16)}
 	for j := range 4 {

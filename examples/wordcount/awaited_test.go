@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/internal/launchtest"
 )
 
-// Who starts ranks by hand, and one of them too late, is told meanwhile who waits for what.
+// A rank that is started by hand before rank 0 logs which rank it waits for.
 func TestSaysWhatIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	program, top, key, root := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1), launchtest.KeyFile(t), launchtest.RootAddress()

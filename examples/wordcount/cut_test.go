@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// The job across hosts counts what one process does, in whatever order its ranks start.
+// A job across hosts prints the same counts as one process, whatever the order in which its ranks start.
 func TestAcrossHosts(t *testing.T) {
 	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 30)
 	alone := countedAlone(t, program, top)
@@ -25,7 +25,7 @@ func TestAcrossHosts(t *testing.T) {
 		slices.Reverse(backwards)
 		orders := map[string][]int{"in order": c.inOrder(), "backwards": backwards, "shuffled": shuffled}
 		if testsize.N(1) == 1 {
-			// Each number of ranks has another order than that of other tests, and than the other number.
+			// Each number of ranks gets another order, and no other test uses either order.
 			kept := map[int]string{hosts: "backwards", 2 * hosts: "shuffled"}[n]
 			orders = map[string][]int{kept: orders[kept]}
 		}
@@ -47,10 +47,10 @@ func TestAcrossHosts(t *testing.T) {
 	}
 }
 
-// Ranks of one host share memory, and reach those of others over TCP, at the address that
-// they have, or at the one that they are told.
+// Ranks of one host share memory. They reach ranks of other hosts over TCP, at the default address or at the one that
+// RMA_ADDRESS selects.
 func TestRoutesAcrossHosts(t *testing.T) {
-	const ranks = hosts + 1 // of which two share a host
+	const ranks = hosts + 1 // two of these ranks share a host
 	for _, address := range []string{"", "eth0", "198.18.0.0/24"} {
 		t.Run("address "+strings.ReplaceAll(address, "/", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +76,7 @@ func TestRoutesAcrossHosts(t *testing.T) {
 	}
 }
 
-// Shared memory does not reach another host: all ranks say so.
+// Shared memory does not reach another host: all ranks return an error that says so.
 func TestSharedMemoryAcrossHosts(t *testing.T) {
 	c := role(t, hosts, routesRole)
 	c.environment = append(c.environment, "RMA_DEVICE=shm")
@@ -90,25 +90,25 @@ func TestSharedMemoryAcrossHosts(t *testing.T) {
 }
 
 const (
-	// short is the silence after which ranks that are cut off are taken for dead.
+	// short is the silence after which a rank that is cut off counts as failed.
 	short = 5 * time.Second
-	// never is one that no rank waits for: what is noticed then is noticed otherwise.
+	// never is a silence that no rank reaches in a test. So ranks must notice failures by other means.
 	never = time.Hour
 )
 
-// The link of a host is cut while all write to all, in one epoch. The others lose its ranks
-// and go on with each other; the host loses the others.
+// The link of a host is cut while all ranks write to all, in one epoch. Ranks of the other hosts lose the ranks of this
+// host and continue with each other. The ranks of this host lose the others.
 func TestCutInEpoch(t *testing.T) {
 	var cuts []*cut
 	plans := []struct{ ranks, host int }{{hosts, 0}, {2 * hosts, 2}, {hosts, 1}}
 	if testsize.N(1) == 1 {
-		// The host of rank 0, and one of several ranks, are enough.
+		// A plain run tries the host of rank 0, and one with several ranks.
 		plans = plans[:2]
 	}
 	for _, c := range plans {
 		cuts = append(cuts, cutInEpoch(t, c.ranks, c.host))
 	}
-	// The silence has begun for all. It lasts while other tests run.
+	// All jobs are silent by now. The silence lasts while other tests run.
 	t.Parallel()
 	for _, c := range cuts {
 		t.Run(fmt.Sprintf("%d ranks, host %d", len(c.ranks), c.host), func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestCutInEpoch(t *testing.T) {
 	}
 }
 
-// A cut is a crew of which a host has been cut off.
+// A cut is a crew whose host was cut off.
 type cut struct {
 	*crew
 	host int
@@ -150,8 +150,8 @@ func cutInEpoch(t *testing.T, n, host int) *cut {
 	return &cut{c, host, time.Now()}
 }
 
-// A rank is killed while all write to all. The others hear of it from the system, not by
-// its silence. In a plain run one rank is killed of each number of ranks.
+// A rank is killed while all ranks write to all. The other ranks learn of it from the system, not by its silence. A
+// plain run kills one rank for each number of ranks.
 func TestKilledInEpoch(t *testing.T) {
 	for turn, n := range []int{hosts, 2 * hosts} {
 		for _, killed := range testsize.Turns(turn, hosts, 1) {
@@ -173,8 +173,7 @@ func TestKilledInEpoch(t *testing.T) {
 	}
 }
 
-// The link of a host is cut in the middle of the main job: every rank ends, with an error
-// that names a rank beyond the cut.
+// The link of a host is cut in the middle of the count. Every rank ends with an error that names a rank beyond the cut.
 func TestCutInJob(t *testing.T) {
 	top := publicTree(t, 60)
 	var cuts []*cut
@@ -201,7 +200,7 @@ func TestCutInJob(t *testing.T) {
 	}
 }
 
-// A link that is cut and joined again before anyone is taken for dead costs time only.
+// A link that is cut and joined before any rank counts as failed only costs time.
 func TestCutAndJoined(t *testing.T) {
 	t.Parallel()
 	top := publicTree(t, 30)
@@ -215,7 +214,7 @@ func TestCutAndJoined(t *testing.T) {
 	require.Equal(t, countedAlone(t, launchtest.Build(t, "./examples/wordcount"), top), c.ranks[0].out.String())
 }
 
-// goOn lets ranks go on that wait for it.
+// goOn releases the ranks that wait for a line of input.
 func (c *crew) goOn() {
 	c.t.Helper()
 	for _, p := range c.ranks {
@@ -224,7 +223,7 @@ func (c *crew) goOn() {
 	}
 }
 
-// fails checks that a rank ends with an error that names one of the missing.
+// fails checks that a rank ends with an error that names one of the missing ranks.
 func (c *crew) fails(rank int, missing ...int) {
 	c.t.Helper()
 	require.NoError(c.t, c.ranks[rank].input.Close())

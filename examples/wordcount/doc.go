@@ -6,9 +6,9 @@
 //	go run ./examples/wordcount -ranks 2 notes.txt
 //
 // Rank 0 lists the files under every PATH and cuts them into tasks, the largest first. A task is a piece of a large
-// file, or several small files. The list stays in rank 0's part of a window. Each rank takes the next task by an
-// atomic add to a counter there, and reads the task by Get. It counts the words in a local table, a tally. When the
-// tally is full, and at the end, its counts are added to the distributed hash table, in batches. Then every rank goes
+// file, or several small files. The list stays in rank 0's part of a window. Each rank takes the next task by an atomic
+// add to a counter there, and reads the task by Get. It counts the words in a local table, a tally. The tally's counts
+// are added to the distributed hash table in batches, when the tally is full and at the end. Then every rank goes
 // through the words that it owns, and rank 0 prints the most frequent words of all.
 //
 // # Words
@@ -23,9 +23,9 @@
 //
 // # Files
 //
-// A file with a NUL among its first 8 KiB is binary and is skipped. Of a file that grows meanwhile, the part is
-// counted that it had when it was listed. A file or directory that cannot be read, or a file that has become shorter,
-// is reported, and the job continues. Symbolic links are followed only if they are a PATH.
+// A file with a NUL among its first 8 KiB is binary and is skipped. If a file grows after it was listed, only the part
+// that was listed is counted. A file or directory that cannot be read, or a file that has become shorter, is reported,
+// and the job continues. Symbolic links are followed only if they are a PATH.
 //
 // # Errors
 //

@@ -92,8 +92,8 @@ func (r *rank) carryOut(ctx context.Context, s start) error {
 		return err
 	}
 	err := r.evaluate(ctx, s)
-	// If a rank has failed or will not arrive, the collective Close is skipped. The end of the process tells the
-	// others.
+	// If a rank has failed or will not arrive, the collective Close is skipped. The other ranks notice the end of the
+	// process.
 	if agreed := agree(ctx, r.w, err); agreed != nil {
 		err = agreed
 		if r.lost(ctx) {

@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// opened is a rank that is about to count.
+// opened makes a rank that is about to count.
 func opened(ctx context.Context, j *job, w *world.World) (*rank, start, error) {
 	r := newRank(j, w)
 	s, err := r.prepare(ctx)
@@ -24,7 +24,7 @@ func opened(ctx context.Context, j *job, w *world.World) (*rank, start, error) {
 	return r, s, err
 }
 
-// The context's end during the count ends all ranks, and rank 0 says so.
+// If the context ends during the count, all ranks end, and rank 0 prints the cause.
 func TestInterrupt(t *testing.T) {
 	why := errors.New("interrupt signal received")
 	top := tree(t, randomFiles(200, testsize.Random(t, 16)))
@@ -39,7 +39,7 @@ func TestInterrupt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			// A rank that is interrupted while it opens does not evaluate.
+			// evaluate does not run on a rank that is interrupted while it opens.
 			if open.Add(1) == ranks {
 				cancel(why)
 			}
@@ -53,7 +53,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A rank dies: the others name it.
+// A rank dies, and the other ranks name it.
 var dying = jobtest.Register("dying", func(ctx context.Context, w *world.World) error {
 	errout := &recorder{}
 	j := &job{options: &options{paths: []string{ownSource()}}, out: io.Discard, errout: errout}

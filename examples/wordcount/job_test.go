@@ -66,7 +66,7 @@ func tree(t testing.TB, files map[string]string) string {
 	return top
 }
 
-// randomFiles are n files of words, of which some are frequent, in nested directories.
+// randomFiles returns n files of words in nested directories. Some words are frequent.
 func randomFiles(n int, random *rand.Rand) map[string]string {
 	files := map[string]string{}
 	for i := range n {
@@ -129,7 +129,7 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
-// A file of several pieces is counted as one that is cut nowhere.
+// A file that is cut into pieces gives the same counts as an uncut one.
 func TestLargeFile(t *testing.T) {
 	line := "zwölf Boxkämpfer jagen 数 Viktor quer über_den großen Deich\n"
 	n := 2*pieceBytes/len(line) + 4_000
@@ -178,7 +178,7 @@ func TestNothingToCount(t *testing.T) {
 	}
 }
 
-// A loop of links ends, and a link is followed as a PATH only.
+// A loop of symbolic links ends. Links are followed only if they are a PATH.
 func TestLinks(t *testing.T) {
 	top := tree(t, map[string]string{"d/a": "one two"})
 	for link, to := range map[string]string{"d/up": "..", "d/self": "self", "d/again": "a", "start": "d"} {
@@ -255,7 +255,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
-// Where the result cannot be printed, all ranks end.
+// If the result cannot be printed, all ranks end.
 func TestOutputFails(t *testing.T) {
 	var errout recorder
 	if status := command(t.Context(), []string{"-ranks", "3", "-verify", tree(t, map[string]string{"a": "a"})}, broken{}, &errout, false); status != 1 {
@@ -264,7 +264,7 @@ func TestOutputFails(t *testing.T) {
 	contains(t, errout.String(), "rank 0: broken pipe")
 }
 
-// What cannot be read is named, is in the totals, and does not end the job.
+// A file that cannot be read is named and counted in the totals, and does not end the job.
 func TestUnreadable(t *testing.T) {
 	top := tree(t, map[string]string{"good": "one two", "bad": "three", "closed/file": "four"})
 	for _, name := range []string{"bad", "closed"} {
@@ -283,8 +283,7 @@ func TestUnreadable(t *testing.T) {
 	contains(t, out, "2 files and directories not readable", "verified: ")
 }
 
-// prepared runs a job of three ranks, of which rank 0 calls change once the files are
-// listed.
+// prepared runs a job of three ranks, of which rank 0 calls change when the files are listed.
 func prepared(t *testing.T, o *options, change func() error) (out, errout string, err error) {
 	t.Helper()
 	var to, errto recorder
@@ -302,7 +301,7 @@ func prepared(t *testing.T, o *options, change func() error) (out, errout string
 	return to.String(), errto.String(), err
 }
 
-// Files change between being listed and being counted.
+// Files change after they are listed and before they are counted.
 func TestFilesChange(t *testing.T) {
 	large := strings.Repeat("many words ", pieceBytes/5)
 	top := tree(t, map[string]string{"gone": "gone", "grows": "first", "shrinks": "one two three", "becomes a directory": "x", "large": large})
@@ -320,7 +319,7 @@ func TestFilesChange(t *testing.T) {
 	contains(t, out, " 3 files\n", " 2 files and directories not readable", " 1 file that became shorter", "  first\n", "  one\n", "verified: ")
 }
 
-// Every piece of a file that was cut knows how much is left of it.
+// Every piece of a file that was cut contains the file's size, so a shorter file is noticed.
 func TestLargeFileGoes(t *testing.T) {
 	top := tree(t, map[string]string{"large": strings.Repeat("many words ", pieceBytes/5)})
 	path := filepath.Join(top, "large")
@@ -332,7 +331,8 @@ func TestLargeFileGoes(t *testing.T) {
 	contains(t, out, "\n20 bytes\n", " 4 words\n")
 }
 
-// ownSource is some text that is there where tests are: this module's. It is more where tests are to try more.
+// ownSource returns a directory of this module, as a text that is always available. Larger runs take a larger
+// directory.
 func ownSource() string {
 	if testsize.N(1) > 1 {
 		return "../../verbs"
@@ -340,7 +340,7 @@ func ownSource() string {
 	return "../../verbs/shm"
 }
 
-// The whole job over goroutines and processes: what rank 0 prints is what one rank does.
+// whole runs the job on goroutines and processes. Rank 0 prints what a job of one rank prints.
 var whole = jobtest.Register("whole", func(ctx context.Context, w *world.World) error {
 	arguments := &options{paths: []string{ownSource()}, top: 10, verify: true}
 	var out, errout recorder

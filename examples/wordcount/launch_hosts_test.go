@@ -21,10 +21,10 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// hosts is the number of network namespaces; a job has one rank or more on each.
+// hosts is the number of network namespaces. A job has one rank or more on each.
 const hosts = 3
 
-// A crew is a job that no manager has started, across hosts: rank i is on host i % hosts.
+// A crew is a job across hosts without a process manager. Rank i is on host i % hosts.
 type crew struct {
 	t       *testing.T
 	network *nettest.Network
@@ -42,18 +42,18 @@ type process struct {
 	*exec.Cmd
 	input io.WriteCloser
 	out   bytes.Buffer
-	// ended is closed when the process has, with err.
+	// ended is closed when the process has ended. err is set before that.
 	ended chan struct{}
 	err   error
 
 	mu sync.Mutex
-	// errout is what it has printed there so far; inside and failed are closed when
-	// insideLine and failedLine are among it.
+	// errout has the lines that the process has printed to standard error. inside and failed are closed when insideLine
+	// and failedLine are among them.
 	errout         []string
 	inside, failed chan struct{}
 }
 
-// rootPort is where rank 0 brings all together. Nobody else is on its host.
+// rootPort is the port of RMA_ROOT. No other program listens on the host of rank 0.
 const rootPort = 7000
 
 // newCrew prepares a job of n ranks of a program on a network of its own.
@@ -71,7 +71,7 @@ func role(t *testing.T, n int, name string, arguments ...string) *crew {
 	return newCrew(t, n, as(name), append([]string{launchtest.Self(t)}, arguments...)...)
 }
 
-// startAll starts the ranks, in an order.
+// startAll starts the ranks in the given order.
 func (c *crew) startAll(order ...int) {
 	c.t.Helper()
 	for _, rank := range order {
@@ -79,7 +79,7 @@ func (c *crew) startAll(order ...int) {
 	}
 }
 
-// inOrder are all ranks.
+// inOrder returns all ranks.
 func (c *crew) inOrder() []int {
 	all := make([]int, len(c.ranks))
 	for rank := range all {
@@ -109,7 +109,7 @@ func (c *crew) start(rank int) {
 	go p.follow(errout)
 }
 
-// follow reads what a rank says until its process has ended.
+// follow reads the standard error of a rank until its process has ended.
 func (p *process) follow(errout io.Reader) {
 	for lines := bufio.NewScanner(errout); lines.Scan(); {
 		p.mu.Lock()
@@ -126,15 +126,15 @@ func (p *process) follow(errout io.Reader) {
 	close(p.ended)
 }
 
-// said is what a rank has printed to standard error.
+// said returns what a rank has printed to standard error.
 func (p *process) said() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.errout, "\n")
 }
 
-// await returns when something has happened to a rank. Where that does not come about, all
-// ranks are asked where their goroutines are.
+// await returns when a rank has reached a state. After a time limit it makes all ranks print their goroutines, and
+// fails the test.
 func (c *crew) await(rank int, what string, happened <-chan struct{}) {
 	c.t.Helper()
 	p := c.ranks[rank]
@@ -161,7 +161,7 @@ func (c *crew) await(rank int, what string, happened <-chan struct{}) {
 	}
 }
 
-// all returns when all ranks are where they say so.
+// all returns when all ranks have reported a point.
 func (c *crew) all(what string, point func(*process) <-chan struct{}) {
 	c.t.Helper()
 	for rank, p := range c.ranks {
@@ -172,14 +172,14 @@ func (c *crew) all(what string, point func(*process) <-chan struct{}) {
 func inside(p *process) <-chan struct{} { return p.inside }
 func failed(p *process) <-chan struct{} { return p.failed }
 
-// wait returns how a rank has ended.
+// wait returns the error with which a rank's process ended.
 func (c *crew) wait(rank int) error {
 	c.t.Helper()
 	c.await(rank, "at its end", c.ranks[rank].ended)
 	return c.ranks[rank].err
 }
 
-// succeed returns when all of some ranks have ended, and well.
+// succeed returns when the given ranks have ended without an error.
 func (c *crew) succeed(ranks ...int) {
 	c.t.Helper()
 	for _, rank := range ranks {
@@ -187,20 +187,20 @@ func (c *crew) succeed(ranks ...int) {
 	}
 }
 
-// hostOf is the host of a rank.
+// hostOf returns the host of a rank.
 func hostOf(rank int) int { return rank % hosts }
 
-// elsewhere are the ranks that are not on a host.
+// elsewhere returns the ranks that are not on a host.
 func (c *crew) elsewhere(host int) []int {
 	return slices.DeleteFunc(c.inOrder(), func(rank int) bool { return hostOf(rank) == host })
 }
 
-// on are the ranks of a host.
+// on returns the ranks of a host.
 func (c *crew) on(host int) []int {
 	return slices.DeleteFunc(c.inOrder(), func(rank int) bool { return hostOf(rank) != host })
 }
 
-// lost checks which ranks a rank says that it has lost.
+// lost checks which ranks a rank has reported as lost.
 func (c *crew) lost(rank int, want ...int) {
 	c.t.Helper()
 	var got []int

@@ -11,8 +11,8 @@ import (
 	"github.com/onesided/rma/internal/launchtest"
 )
 
-// A launcher is killed while its ranks write to all, and while they wait in the exchange
-// for one that does not join. No rank outlives it.
+// A launcher is killed while its ranks write to all, or while they wait in the exchange for a rank that does not join.
+// No rank outlives the launcher.
 func TestLauncherKilled(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -30,8 +30,8 @@ func TestLauncherKilled(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, command.Start())
 				ranks := awaitRanks(t, bufio.NewScanner(out))
-				// Where it is a keeper's process, the launcher is killed with it, and
-				// what that has started is left to itself.
+				// If the process is a keeper, the launcher dies with it, and nothing ends what the launcher has
+				// started.
 				require.NoError(t, command.Process.Kill())
 				begun := time.Now()
 				for _, rank := range ranks {
@@ -44,7 +44,7 @@ func TestLauncherKilled(t *testing.T) {
 	}
 }
 
-// awaitRanks reads what ranks print until all have said that they are where they are to be.
+// awaitRanks reads the output of ranks until all have reported that they are ready.
 func awaitRanks(t *testing.T, lines *bufio.Scanner) (ranks []*launchtest.Process) {
 	t.Helper()
 	for len(ranks) < launchedRanks {

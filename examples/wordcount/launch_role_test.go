@@ -17,38 +17,37 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// roleVariable makes a process of this test binary a rank under a real launcher, and says
-// what it does. It differs from a body of jobtest in that nothing but the launcher
-// stands between it and world.Init.
+// roleVariable makes a process of this test binary a rank under a real launcher, and names its role. Unlike a body of
+// jobtest, the rank calls world.Init itself.
 const roleVariable = "WORDCOUNT_TEST_ROLE"
 
-// as is the environment of a process with a role.
+// as returns the environment of a process with a role.
 func as(role string) []string {
 	return []string{roleVariable + "=" + role, "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
 }
 
 const (
-	// routesRole prints how the rank reaches the others.
+	// routesRole prints the route to each rank.
 	routesRole = "routes"
-	// wholeRole is the program, which also says on standard error how the rank reaches the others.
+	// wholeRole is the program, which also prints its routes to standard error.
 	wholeRole = "whole"
-	// hammerRole writes to all until as many ranks as it is told are lost.
+	// hammerRole writes to all ranks until a given number of them is lost.
 	hammerRole = "hammer"
-	// countRole is the job, which waits in the middle for a line on its input.
+	// countRole is the job, which waits for a line of input before it counts.
 	countRole = "count"
-	// orphanRole writes to all without end.
+	// orphanRole writes to all ranks without end.
 	orphanRole = "orphan"
-	// absentRole joins, but in rank 0, which never does.
+	// absentRole joins the job, except in rank 0, which never joins.
 	absentRole = "absent"
 )
 
-// readyFormat is what orphans print of their process when they are ready.
+// readyFormat is the line with which a rank reports its process when it is ready.
 const readyFormat = "process %d is ready"
 
-// roleLimit is when a rank that hangs gives up, with an error of its own. The test gives up before.
+// roleLimit is the time after which a rank that hangs ends with an error. The test's own limit is shorter.
 const roleLimit = 2 * await.Limit
 
-// A process that has a role is a rank, and nothing else: no test runs.
+// A process that has a role is only a rank: no test runs in it.
 func init() {
 	role, ok := os.LookupEnv(roleVariable)
 	if !ok {
@@ -112,8 +111,7 @@ func playWhole(ctx context.Context, arguments []string) error {
 	return (&job{options: options, out: os.Stdout, errout: os.Stderr}).runAs(ctx, w)
 }
 
-// initialize joins with the silence that the first argument says, after which a rank is
-// taken for dead.
+// initialize joins the job. The first argument is the peer timeout.
 func initialize(ctx context.Context, arguments []string) (*world.World, error) {
 	silence, err := time.ParseDuration(arguments[0])
 	if err != nil {
@@ -122,9 +120,9 @@ func initialize(ctx context.Context, arguments []string) (*world.World, error) {
 	return world.Init(ctx, world.WithPeerTimeout(silence))
 }
 
-// playHammer has every rank write to every other, in one epoch, until it has lost as many
-// as the second argument says. It names them as it loses them, and shows that it still
-// reaches all others. The rank that a third argument names is killed meanwhile.
+// playHammer makes every rank write to every other rank, in one epoch, until it has lost the number of ranks in the
+// second argument. It names each rank that it loses, and checks that it still reaches all others. A third argument
+// names a rank that kills itself meanwhile.
 func playHammer(ctx context.Context, arguments []string) error {
 	w, err := initialize(ctx, arguments)
 	if err != nil {
@@ -167,13 +165,13 @@ func playHammer(ctx context.Context, arguments []string) error {
 	fmt.Fprintln(os.Stderr, goesOnLine)
 	err = w.Close()
 	if slices.Contains(h.lost, rootRank) {
-		// Nobody is left to whom to take leave from the exchange, and that may be said.
+		// Rank 0 is dead, so Close may report that the exchange has ended.
 		return nil
 	}
 	return err
 }
 
-// playOrphan writes to all, in one epoch, until a call fails.
+// playOrphan writes to all ranks, in one epoch, until a call fails.
 func playOrphan(ctx context.Context) error {
 	w, err := world.Init(ctx, world.WithPeerTimeout(never))
 	if err != nil {
@@ -194,7 +192,7 @@ func playOrphan(ctx context.Context) error {
 	return nil
 }
 
-// playAbsent has all ranks but one wait for that one in the exchange.
+// playAbsent makes all ranks wait in the exchange for rank 0.
 func playAbsent(ctx context.Context) error {
 	fmt.Printf(readyFormat+"\n", os.Getpid())
 	if os.Getenv("PMI_RANK") == "0" {
@@ -205,10 +203,10 @@ func playAbsent(ctx context.Context) error {
 	return err
 }
 
-// rootRank serves the exchange where no manager does.
+// rootRank serves the exchange where there is no manager.
 const rootRank = 0
 
-// What ranks say of themselves, on standard error.
+// These are lines that ranks print to standard error.
 const (
 	insideLine = "inside an epoch"
 	failedLine = "has failed"
@@ -216,7 +214,7 @@ const (
 	lostFormat = "lost rank %d: "
 )
 
-// A hammer is what a rank that writes to all others needs.
+// A hammer is the state of a rank that writes to all others.
 type hammer struct {
 	w     *world.World
 	words *window.Window[uint64]
@@ -224,7 +222,7 @@ type hammer struct {
 	lost  []int
 }
 
-// newHammer makes the window, and opens the epoch in which all is written.
+// newHammer makes the window and opens an epoch to all ranks.
 func newHammer(ctx context.Context, w *world.World) (*hammer, error) {
 	words, err := window.Allocate[uint64](ctx, w, w.Size())
 	if err != nil {
@@ -233,7 +231,7 @@ func newHammer(ctx context.Context, w *world.World) (*hammer, error) {
 	return &hammer{w: w, words: words}, words.LockAll(ctx)
 }
 
-// kill ends a rank by a signal, when all others have told it that they have come so far.
+// kill makes the victim kill itself when all others have notified it.
 func (h *hammer) kill(ctx context.Context, victim string) error {
 	rank, err := strconv.Atoi(victim)
 	if err != nil {
@@ -272,7 +270,7 @@ func (h *hammer) round(ctx context.Context) error {
 	return nil
 }
 
-// strike writes to this rank's element at the target, and reads it back.
+// strike writes to this rank's element at the target, adds to it, and reads it back.
 func (h *hammer) strike(ctx context.Context, target int) error {
 	mine := h.w.Rank()
 	var old, now [1]uint64
@@ -300,9 +298,9 @@ func (h *hammer) strike(ctx context.Context, target int) error {
 	return nil
 }
 
-// playCount is the main job. Every rank stops where the table is made and the counting is
-// to begin, and goes on when a line comes in, so that a test knows where the job is. One
-// that fails stays until its input ends: its end would be a failure for others to name.
+// playCount is the main job. Every rank stops after the table is made, and continues when it reads a line. So a test
+// knows where the job is. A rank that fails stays until its input ends, because other ranks would report its end as a
+// failure.
 func playCount(ctx context.Context, arguments []string) error {
 	w, err := initialize(ctx, arguments)
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// launchedRanks is the number of ranks that launchers are asked for.
+// launchedRanks is the number of ranks that launchers start.
 const launchedRanks = 4
 
-// A starter makes a command that starts launchedRanks ranks of a program, with more in the
-// environment of all. Any user may run the program and read what its arguments name.
+// A starter makes a command that starts launchedRanks ranks of a program, with the given variables added to the
+// environment of all. Any user may run the program and read the files in its arguments.
 type starter func(t *testing.T, environment []string, program ...string) *exec.Cmd
 
 func byRmarun(t *testing.T, environment []string, program ...string) *exec.Cmd {
@@ -58,24 +58,23 @@ exit $failed`
 	command := exec.CommandContext(ctx, "sh", append([]string{"-c", script}, program...)...)
 	command.Env = append(withoutManager(), "RMA_ROOT="+launchtest.RootAddress(), "RMA_SIZE="+strconv.Itoa(launchedRanks), "RMA_KEY_FILE="+launchtest.KeyFile(t))
 	command.Env = append(command.Env, environment...)
-	// The shell and its ranks are one group, which is killed as a whole.
+	// The shell and its ranks are one process group, which is killed as a whole.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
 
-// withoutManager is the test's environment, without what a manager has told it.
+// withoutManager returns the test's environment without the variables of a process manager.
 func withoutManager() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "PMI_") })
 }
 
-// A placement says which device ranks are told to use, and which host they are told to be
-// on.
+// A placement is the device and the hosts that the environment gives to ranks.
 type placement struct {
 	name, device string
-	// each is what a shell in front of each rank sets, where ranks differ.
+	// each is the assignment that a shell makes before each rank, for values that differ between ranks.
 	each string
-	// on is the host of a rank by that.
+	// on returns the host that each gives to a rank.
 	on func(rank int) int
 }
 
@@ -90,12 +89,12 @@ var (
 	slurmNodes = placement{name: "a host for each node", each: "RMA_HOST=$SLURM_NODEID", on: halves}
 )
 
-// environment is for all ranks. It leaves nothing to what the test has inherited.
+// environment returns the variables of all ranks. They override what the test has inherited.
 func (p placement) environment() []string {
 	return []string{"RMA_DEVICE=" + p.device, "RMA_HOST=", "RMA_ADDRESS="}
 }
 
-// program puts the shell in front of a program.
+// program adds the shell to a program's command line, if there is one.
 func (p placement) program(program ...string) []string {
 	if p.each == "" {
 		return program
@@ -103,7 +102,7 @@ func (p placement) program(program ...string) []string {
 	return append([]string{"sh", "-c", p.each + ` exec "$0" "$@"`}, program...)
 }
 
-// routes is what a rank is to say of its routes.
+// routes returns the line that a rank must print about its routes.
 func (p placement) routes(rank int) string {
 	var to []string
 	for other := range launchedRanks {
@@ -119,14 +118,14 @@ func (p placement) routes(rank int) string {
 	return sayRoutes(rank, to)
 }
 
-// routesWords mark the lines in which ranks say what their routes are.
+// routesWords marks the lines in which ranks print their routes.
 const routesWords = " reaches the others by: "
 
 func sayRoutes(rank int, to []string) string {
 	return fmt.Sprintf("rank %d"+routesWords+"%s", rank, strings.Join(to, "; "))
 }
 
-// outputs runs a command that has to succeed, and returns what its ranks print, and say of errors.
+// outputs runs a command that must succeed, and returns what its ranks print to standard output and standard error.
 func outputs(t *testing.T, command *exec.Cmd) (out, errout string) {
 	t.Helper()
 	var to, errto bytes.Buffer
@@ -135,7 +134,7 @@ func outputs(t *testing.T, command *exec.Cmd) (out, errout string) {
 	return to.String(), errto.String()
 }
 
-// publicTree is a directory of text that every user may read.
+// publicTree makes a directory of text that every user may read.
 func publicTree(t *testing.T, files int) string {
 	t.Helper()
 	top := launchtest.Directory(t)
@@ -147,7 +146,7 @@ func publicTree(t *testing.T, files int) string {
 	return top
 }
 
-// countedAlone is what one process prints.
+// countedAlone returns what one process prints.
 func countedAlone(t *testing.T, program, top string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, "-verify", top).Output()
@@ -156,9 +155,9 @@ func countedAlone(t *testing.T, program, top string) string {
 	return string(out)
 }
 
-// counts has a launcher start the job in the placement whose turn it is, or in several if tests are to try more. The job has to
-// count and verify what one process does, and its ranks have to reach each other by the expected routes. The ranks are this
-// binary, which says what their routes are. In one placement, or in several, they are the program as well.
+// counts makes a launcher start the job in one of the placements, selected by turn, or in more in a larger run. The job
+// must print the counts of one process and verify them, and its ranks must have the expected routes. The ranks are this
+// binary, which prints its routes. In one placement, or more, the program itself runs as well.
 func counts(t *testing.T, turn int, start starter, placements ...placement) {
 	t.Helper()
 	program, self, top := launchtest.Build(t, "./examples/wordcount"), launchtest.Self(t), publicTree(t, 30)
@@ -204,14 +203,13 @@ func TestUnderSlurm(t *testing.T) {
 	counts(t, 2, bySlurm, overTCP, oneHost, slurmNodes)
 }
 
-// A rank is killed while all write to all. If the launcher lets the other ranks live, they
-// name the dead rank and go on without it, and the launcher reports a failure. A plain run has one placement for each
-// launcher.
+// A rank is killed while all ranks write to all. If the launcher lets the other ranks live, they name the dead rank and
+// continue without it, and the launcher reports a failure. A plain run has one placement for each launcher.
 func TestKilledUnderLaunchers(t *testing.T) {
 	for turn, c := range []struct {
 		name  string
 		start starter
-		// spare has the launcher let the others live. Hydra cannot.
+		// spare makes the launcher let the other ranks live. Hydra cannot.
 		spare      []string
 		placements []placement
 	}{
@@ -239,8 +237,8 @@ func TestKilledUnderLaunchers(t *testing.T) {
 	}
 }
 
-// refuses has a launcher start a job whose ranks cannot join: the job fails, and nothing
-// is counted. It returns what ranks and launcher print.
+// refuses makes a launcher start a job whose ranks cannot join. The job must fail without counting anything. refuses
+// returns what ranks and launcher print.
 func refuses(t *testing.T, start starter, environment []string, each string) string {
 	t.Helper()
 	program, top := launchtest.Build(t, "./examples/wordcount"), publicTree(t, 1)
@@ -255,9 +253,9 @@ func refuses(t *testing.T, start starter, environment []string, each string) str
 	return errout.String()
 }
 
-// A device or an address that is not there is an error, even if others are. Hydra kills all
-// ranks as soon as one ends without telling it, perhaps before they have said why: it has
-// only one of the cases in a plain run.
+// A device or an address that does not exist is an error, even if others exist. Hydra kills all ranks as soon as one
+// ends without finalizing, perhaps before they have printed the reason. So the output under Hydra is not checked, and a
+// plain run has one case there.
 func TestUnusable(t *testing.T) {
 	cases := []struct {
 		name        string

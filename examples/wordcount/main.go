@@ -53,7 +53,7 @@ func command(ctx context.Context, arguments []string, out, errout io.Writer, ter
 	return 0
 }
 
-// explain prints help, or what is wrong with the command line.
+// explain prints the help, or the error of the command line.
 func explain(wrong error, speak bool, out, errout io.Writer) int {
 	if errors.Is(wrong, flag.ErrHelp) {
 		if speak {
@@ -67,8 +67,8 @@ func explain(wrong error, speak bool, out, errout io.Writer) int {
 	return 2
 }
 
-// runAs runs the job as a rank. It closes the World if all ranks agree on how the job ended. Otherwise the end of the
-// process tells the others.
+// runAs runs the job as a rank. It closes the World if all ranks agree on how the job ended. Otherwise the other ranks
+// notice the end of the process.
 func (j *job) runAs(ctx context.Context, w *world.World) error {
 	err := j.run(ctx, w)
 	if err != nil && (ctx.Err() != nil || len(w.Failures()) > 0) {

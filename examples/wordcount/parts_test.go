@@ -17,8 +17,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A plan has every byte of every file in one piece, the largest files first, and tasks
-// neither of many files nor of large ones together.
+// A plan has every byte of every file in one piece, and the largest files first. No task has too many files or several
+// large ones.
 func TestSplit(t *testing.T) {
 	large := strings.Repeat("x ", pieceBytes+1)
 	top := tree(t, map[string]string{"large": large, "large too": large + "more", "binary": large + "\x00", "large binary": "\x00" + large})
@@ -76,7 +76,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// The plan of the same files is the same.
+// The same files give the same plan.
 func TestSplitIsDeterministic(t *testing.T) {
 	var files []file
 	for i := range 500 {
@@ -168,8 +168,8 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// An error in any rank becomes one in all, of which one is the reason, also when it is
-// agreed upon twice.
+// If any rank passes an error, all ranks get one, and one of them gets the reason. A second agree gives the same
+// result.
 func TestAgree(t *testing.T) {
 	why := errors.New("reason")
 	for failing := range 8 {
@@ -199,7 +199,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// The first words are those of the whole list, sorted.
+// first keeps the beginning of the sorted list.
 func TestFirst(t *testing.T) {
 	random := testsize.Random(t, 20)
 	for n := range 30 {
@@ -217,7 +217,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// Whatever differs is found: a count, a word that is missing, one too many, a total.
+// compare finds every kind of difference: a wrong count, a missing word, an extra word, a wrong total.
 func TestCompareFindsDifferences(t *testing.T) {
 	const ranks = 3
 	text := strings.Fields(strings.Repeat("a b c d e f g h ", 5))
@@ -284,7 +284,7 @@ func TestCompareFindsDifferences(t *testing.T) {
 	}
 }
 
-// Progress is one line that is rewritten on a terminal, and gives way to other lines.
+// On a terminal progress is one line that is rewritten, and other lines erase it.
 func TestDisplay(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -309,7 +309,7 @@ func TestDisplay(t *testing.T) {
 	}
 }
 
-// Follow shows states until stop or an error, and nothing where nobody looks.
+// follow shows states until stop or an error, and does nothing if progress is not shown.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to strings.Builder
@@ -339,7 +339,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// The table that is made has the room that is asked for, in all ranks together.
+// The table has the requested room, in all ranks together.
 func TestSizes(t *testing.T) {
 	for _, n := range []int{1, 3, 64} {
 		for _, distinct := range []int{1, 1000, 5_000_000} {

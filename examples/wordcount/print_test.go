@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One is told of as one, and none and several as more.
+// Nouns are singular after 1, and plural after 0 and 2.
 func TestPrintNumbers(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printResult(&out, nil, totals{Files: 1, Bytes: 1, Words: 1, Distinct: 1, Overlong: 1, Binary: 1, Unreadable: 1, Shorter: 1}, 1))

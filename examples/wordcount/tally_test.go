@@ -29,7 +29,7 @@ func TestTally(t *testing.T) {
 	tally, want := newTally(most), map[string]uint64{}
 	for range 20_000 {
 		word := strings.Repeat("abc"[random.IntN(3):][:1], 1+random.IntN(40)) + fmt.Sprint(random.IntN(20))
-		// What is behind the word must not count.
+		// The bytes after the word must not count.
 		text := []byte(word + strings.Repeat("z", random.IntN(shortWord)))
 		want[word]++
 		full := tally.add(text[:len(word)])
@@ -49,7 +49,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// Words that differ only behind what a place has of them are different.
+// Words that differ only after the part that a place stores are different.
 func TestTallyLength(t *testing.T) {
 	tally, want := newTally(100), map[string]uint64{}
 	for length := 1; length <= 3*shortWord; length++ {
@@ -64,7 +64,7 @@ func TestTallyLength(t *testing.T) {
 	}
 }
 
-// Long words fill a tally by their bytes.
+// Long words fill a tally by their number of bytes.
 func TestTallyOfLongWords(t *testing.T) {
 	tally := newTally(1 << 20)
 	bytes := 0
@@ -98,7 +98,7 @@ func BenchmarkTally(b *testing.B) {
 	random := rand.New(rand.NewPCG(9, 10))
 	words := make([][]byte, 1<<16)
 	for i := range words {
-		// About as in a text: the word of rank n comes with a frequency of 1/n.
+		// The frequencies are like those of a text: the word of rank n has a frequency of about 1/n.
 		words[i] = append(make([]byte, 0, 2*shortWord), fmt.Sprintf("w%x", int(1/(random.Float64()+1e-5)))...)
 	}
 	tally := newTally(tallyWords)

@@ -63,7 +63,7 @@ func wordEnd(text []byte, from int) int {
 	return len(text)
 }
 
-// partialRune returns the number of bytes at the end of text that may be the beginning of an incomplete character.
+// partialRune returns the number of bytes at the end of text that may begin an incomplete character.
 func partialRune(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {

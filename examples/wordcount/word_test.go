@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// wordsOf is what nextWord finds.
+// wordsOf returns the words that nextWord finds.
 func wordsOf(text []byte) []string {
 	words := []string{}
 	for i := 0; ; {
@@ -25,8 +25,8 @@ func wordsOf(text []byte) []string {
 	}
 }
 
-// plainWords is the definition of a word. Bytes that are not UTF-8 come as the
-// replacement character, which is no letter.
+// plainWords is the definition of a word. Bytes that are not UTF-8 are decoded as the replacement character, which is
+// no letter.
 func plainWords(text []byte) []string {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return !isWord(r) })
 }
@@ -75,7 +75,7 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// cuts are n places in a text, besides its ends, in order.
+// cuts returns n random offsets in a text, and its two ends, in order.
 func cuts(random *rand.Rand, length, n int) []int {
 	at := []int{0, length}
 	for range n {
@@ -85,8 +85,7 @@ func cuts(random *rand.Rand, length, n int) []int {
 	return at
 }
 
-// checkPieces splits a text that is cut into pieces, each read in random chunks, and
-// compares the words of all with the plain ones.
+// checkPieces cuts a text into pieces, reads each in random chunks, and compares the words with plainWords.
 func checkPieces(t *testing.T, text []byte, at []int, random *rand.Rand) {
 	t.Helper()
 	var got []string
@@ -107,7 +106,7 @@ func checkPieces(t *testing.T, text []byte, at []int, random *rand.Rand) {
 	}
 }
 
-// feedAll feeds a splitter with text from offset on, up to the end.
+// feedAll feeds a splitter with text from offset to the end.
 func feedAll(s *splitter, text []byte, offset int, random *rand.Rand) {
 	for end := offset; ; {
 		end = min(end+1+random.IntN(8), len(text))
@@ -119,7 +118,7 @@ func feedAll(s *splitter, text []byte, offset int, random *rand.Rand) {
 	}
 }
 
-// Every character of one to four bytes, and the wreck of each, is cut at every place.
+// Characters of one to four bytes, and truncated ones, are cut at every byte.
 func TestPiecesAtEveryPlace(t *testing.T) {
 	random := testsize.Random(t, 2)
 	for _, text := range []string{
@@ -134,7 +133,7 @@ func TestPiecesAtEveryPlace(t *testing.T) {
 	}
 }
 
-// A word is counted up to longestWord bytes, whatever the chunks and pieces.
+// A word of at most longestWord bytes is counted, whatever the chunks and pieces.
 func TestLongWords(t *testing.T) {
 	random := testsize.Random(t, 4)
 	for _, length := range []int{longestWord - 1, longestWord, longestWord + 1, 3 * longestWord} {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What is drawn first, second and so on comes as often as Zipf's law says.
+// The draws of the first two records follow Zipf's law.
 func TestZipfian(t *testing.T) {
 	const n, draws = 1000, 1_000_000
 	z := newZipfian(n)
@@ -44,7 +44,7 @@ func TestZipfian(t *testing.T) {
 		want := draws / math.Pow(float64(rank+1), theta) / z.zeta
 		require.InEpsilon(t, want, counts[rank], 0.03, "rank %d", rank)
 	}
-	// The method is not exact beyond, but close in sum.
+	// The method is only approximate for later records, but their sum is close.
 	half, want := 0.0, 0.0
 	for rank := range n / 2 {
 		half += counts[rank]
@@ -58,7 +58,7 @@ func TestZipfian(t *testing.T) {
 	}
 }
 
-// A value that was changed in any byte, cut, or is another record's is found out.
+// verify finds a value with a changed byte, a value that was cut, and the value of another record.
 func TestVerify(t *testing.T) {
 	for _, size := range []int{leastValue, 29, 64} {
 		value := make([]byte, size)
@@ -101,7 +101,7 @@ func Example() {
 	// Output: 0 workload B, zipfian, 2 ranks, 100 records of 64 bytes, batches of 64
 }
 
-// All workloads on several ranks: every operation is counted once, under its kind.
+// Each workload counts every operation once, under its kind.
 func TestWorkloads(t *testing.T) {
 	for name, w := range workloads {
 		for _, distribution := range []string{uniform, zipf} {
@@ -150,8 +150,8 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// Where rank 0 has no Redis a run that needs it ends before it begins: rank 0 says what to install, the others nothing.
-// What the others have does not matter.
+// If rank 0 has no Redis, a run that needs it ends before it begins. Rank 0 prints which packages to install, and the
+// other ranks print nothing. Programs that only other ranks have do not matter.
 func TestWithoutRedis(t *testing.T) {
 	t.Parallel()
 	rmarun := launchtest.Build(t, "./cmd/rmarun")

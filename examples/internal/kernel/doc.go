@@ -1,5 +1,5 @@
-// Package kernel is the common part of the kernel commands: flags, joining the job or starting ranks as goroutines,
-// results, and the exit status, which says whether the verification has passed.
+// Package kernel is the common part of the kernel commands. It parses flags, joins the job or starts ranks as
+// goroutines, prints results, and sets the exit status, which reports whether the verification has passed.
 //
 //	func main() {
 //		updates := 1000

@@ -139,7 +139,7 @@ func (k *Kernel) lacking(ctx context.Context, w *world.World) (wrong, err error)
 	return wrong, nil
 }
 
-// run runs one rank. A rank that has failed does not close its World; that tells the other ranks, if there are any.
+// run runs one rank. A rank that has failed does not close its World, so the other ranks learn of the failure.
 func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer) error {
 	r := Of(w, out)
 	if w.Rank() == 0 {
@@ -153,7 +153,7 @@ func (k *Kernel) run(ctx context.Context, w *world.World, out, errout io.Writer)
 	return err
 }
 
-// explain prints help, or what is wrong with the command line, on one rank.
+// explain prints the help, or the error of the command line, on one rank.
 func (k *Kernel) explain(wrong error, w *world.World, out, errout io.Writer) int {
 	speaks := w == nil || w.Rank() == 0
 	if w != nil {

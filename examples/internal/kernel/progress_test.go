@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The line comes when the work has taken a while, not too often, and goes before a result.
+// The progress line appears when the work has taken a while, is not rewritten too often, and is erased before a result.
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(1000, 0)
