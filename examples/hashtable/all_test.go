@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Every rank sees all entries that stay, once each, while others come, change and go.
+// All yields every entry that stays exactly once, on every rank, while other entries are added, changed and removed.
 var ranged = register("entries of all ranks", func(s *script) {
 	const staying, changing = 150, 40
 	t := s.table(Config{Slots: 2048, RecordBytes: 1 << 18})
@@ -71,7 +71,7 @@ var ranged = register("entries of all ranks", func(s *script) {
 	}
 	s.Check(total == sum && live == liveSum, "%d entries of %d bytes in all, %d of %d by their owners", total, live, sum, liveSum)
 
-	// It ends early as its loop does, and with the context.
+	// A range ends early when its loop breaks, or when its context ends.
 	for range entries {
 		break
 	}
@@ -96,7 +96,7 @@ var ranged = register("entries of all ranks", func(s *script) {
 
 func TestAll(t *testing.T) { everywhere(t, ranged) }
 
-// A range reads far ahead: it takes little more of the virtual time than batches that get as many keys.
+// A range reads far ahead. In virtual time it takes little longer than batches that get as many keys.
 func TestAllReadsAhead(t *testing.T) {
 	const keys, together = 4000, 1000
 	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "connectx-ddr-2009", 1), 2, func(ctx context.Context, w *world.World) error {
@@ -104,7 +104,7 @@ func TestAllReadsAhead(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		// run has a batch of the keys done, some together.
+		// run queues an operation on every key and runs them in batches of together operations.
 		run := func(queue func(b *Batch, key string)) error {
 			b := table.NewBatch()
 			for i := range keys {

@@ -2,8 +2,8 @@ package hashtable
 
 import "github.com/onesided/rma/window"
 
-// Operations of a round that need record space at one rank share one atomic add to its tail. takeSpace sums up the
-// needs, addSpace adds, getSpace deals out.
+// Operations of a round that need record space at one rank share one atomic add to its tail. takeSpace adds up what
+// they need, addSpace issues the add, and getSpace divides the result.
 
 // takeSpace gives the operation space that this rank has already. Otherwise it requests space from the round.
 func (b *Batch) takeSpace(op *operation) error {
@@ -34,9 +34,9 @@ func (b *Batch) findSpace(op *operation) (words int, err error) {
 	return words, nil
 }
 
-// A Put needs a record whatever it finds. To save rounds it requests space along with reading the bucket, and writes
-// the record along with reading the present one. If the early request fails, the Put asks again when it cannot
-// continue without space.
+// A Put needs a record whatever it finds. To save rounds it requests space while it reads the bucket, and writes the
+// record while it reads the present one. If the early request fails, the Put requests space again when it cannot
+// continue without.
 
 // askEarly requests space for a Put's record from the round.
 func (b *Batch) askEarly(op *operation) {

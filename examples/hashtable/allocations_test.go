@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Once a batch has its memory, operations on entries that are there allocate nothing, but
-// that Get allocates the value which it returns. (The race detector has pools forget at
-// random.)
+// A batch that has its memory allocates nothing for operations on existing entries, except for the value that Get
+// returns. (Under the race detector, pools drop entries at random.)
 func TestAllocations(t *testing.T) {
 	alone(t, func(s *script) {
 		table := s.table(Config{Slots: 1024, RecordBytes: 1 << 20})

@@ -13,8 +13,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Of a batch, those operations that can be carried out are, each has its own result under
-// its number, and the error is that of the first that failed.
+// Operations of a batch that can be carried out are carried out. Each has its own result under its number, and the
+// error of Run is that of the first operation that failed.
 var results = register("results of a batch", func(s *script) {
 	t := s.table(roomy)
 	key := func(name string) string { return fmt.Sprint(s.World.Rank(), name) }
@@ -63,8 +63,7 @@ var results = register("results of a batch", func(s *script) {
 	s.Fails(batch.Run(s.Ctx), ErrClosed)
 })
 
-// A batch holds more operations on one key than a round completes, and they are one by
-// one all the same.
+// A batch has more operations on one key than one round completes. They take effect one after the other.
 var crowded = register("a batch on one key", func(s *script) {
 	t := s.table(roomy)
 	batch := t.NewBatch()
@@ -86,7 +85,7 @@ var crowded = register("a batch on one key", func(s *script) {
 	s.close(t)
 })
 
-// Of many Puts of one batch over one entry all find it, and one of their values stays.
+// All Puts of one batch to an existing key find the entry, and the entry keeps one of their values.
 var overwritten = register("a batch of values for one key", func(s *script) {
 	t := s.table(roomy)
 	if s.World.Rank() == 0 {
@@ -111,7 +110,7 @@ var overwritten = register("a batch of values for one key", func(s *script) {
 	s.close(t)
 })
 
-// Records that lost the race for their entry are used for the next entries of that length.
+// Records that were not published are used for the next entries of that length.
 var again = register("lost records are used again", func(s *script) {
 	t := s.table(roomy)
 	t.combines = false
@@ -145,8 +144,8 @@ var again = register("lost records are used again", func(s *script) {
 
 func TestBatches(t *testing.T) { everywhere(t, results, crowded, overwritten, again) }
 
-// A batch whose context has ended begins no part but the first. The operations of the others, which nothing was asked
-// for, have the end's cause as their error.
+// A batch whose context has ended begins only its first part. The operations of the other parts issue nothing, and have
+// the cause of the context as their error.
 func TestBatchOfContextThatHasEnded(t *testing.T) {
 	cause := errors.New("enough")
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
@@ -173,8 +172,8 @@ func TestBatchOfContextThatHasEnded(t *testing.T) {
 	}), jobtest.OptionsApart()...))
 }
 
-// A batch carries out what it has for owners whose memory is mapped while it waits for others: all of it, and once, also where the
-// others are not waited for because the context has ended.
+// A batch carries out operations on mapped memory while it waits for other owners. It carries out each of them once,
+// even if it stops waiting because the context has ended.
 func TestMappedWhileWaiting(t *testing.T) {
 	apart(t, Config{Slots: 4096, RecordBytes: 1 << 20}, func(s *script, t *Table, _ []string) {
 		const n = 2000

@@ -14,8 +14,7 @@ import (
 
 const benchBatch = 1024
 
-// pair runs body on rank 0 of two goroutines; the other sleeps. The owners of the keys
-// are both.
+// pair runs body on rank 0 of two goroutines while rank 1 sleeps. Both ranks own keys.
 func pair(b *testing.B, config Config, body func(ctx context.Context, t *Table) error) {
 	err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
 		t, err := New(ctx, w, config)
@@ -34,7 +33,7 @@ func pair(b *testing.B, config Config, body func(ctx context.Context, t *Table) 
 	}
 }
 
-// names are n different keys of the length of words.
+// names returns n different keys with the length of words.
 func names(prefix string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -43,7 +42,7 @@ func names(prefix string, n int) []string {
 	return keys
 }
 
-// inBatches queues an operation on each key, and runs them.
+// inBatches queues an operation on each key, and runs the operations in batches.
 func inBatches(ctx context.Context, batch *Batch, keys []string, queue func(batch *Batch, key string)) error {
 	return inBatchesOf(ctx, benchBatch, batch, keys, queue)
 }
@@ -61,8 +60,7 @@ func inBatchesOf(ctx context.Context, size int, batch *Batch, keys []string, que
 	return nil
 }
 
-// BenchmarkThere has operations on entries that are there, drawn from 50000 words by
-// Zipf's law.
+// BenchmarkThere measures operations on existing entries, drawn from 50000 words by Zipf's law.
 func BenchmarkThere(b *testing.B) {
 	const words = 50_000
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.1, 1, words-1)
@@ -120,8 +118,8 @@ func BenchmarkThere(b *testing.B) {
 	}
 }
 
-// BenchmarkNew has operations that need records, in batches, and ranges over what they
-// made: ns/op is of one operation, ns/entry of one step of the range.
+// BenchmarkNew measures operations that need records, in batches, and ranges over the new entries. ns/op is the time of
+// one operation, ns/entry that of one step of the range.
 func BenchmarkNew(b *testing.B) {
 	const words = 1 << 17
 	keys, value := names("word", words), make([]byte, 32)
@@ -165,7 +163,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkAhead has batches on entries all over memory, with and without fetching them ahead of their use.
+// BenchmarkAhead measures batches on entries that are spread over memory, with and without prefetching.
 func BenchmarkAhead(b *testing.B) {
 	const words = 1 << 18
 	keys, value := names("word", words), make([]byte, 64)
@@ -197,8 +195,8 @@ func BenchmarkAhead(b *testing.B) {
 	}
 }
 
-// BenchmarkAbreast has batches of 64 Gets from eight ranks over simulated cards, with and without flushing these side by
-// side: in virtual time.
+// BenchmarkAbreast measures batches of 64 Gets from eight ranks on simulated cards, in virtual time. The flushes of the
+// ranks overlap or follow each other.
 func BenchmarkAbreast(b *testing.B) {
 	const ranks, batches, size = 8, 200, 64
 	keys, value := names("word", batches*size), make([]byte, 64)
@@ -236,8 +234,8 @@ func BenchmarkAbreast(b *testing.B) {
 	}
 }
 
-// acrossTCP has two ranks queue operations on the keys, in batches of size, half of them on those of the other, over TCP. All
-// keys are there. prepare is given each rank's table.
+// acrossTCP makes two ranks queue operations on the keys, in batches of size, over TCP. Each rank owns half of the
+// keys, and all keys exist. prepare is called with each rank's table.
 func acrossTCP(b *testing.B, keys []string, size int, prepare func(t *Table), queue func(batch *Batch, key string)) {
 	value := make([]byte, 64)
 	err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
@@ -269,7 +267,7 @@ func acrossTCP(b *testing.B, keys []string, size int, prepare func(t *Table), qu
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/key")
 }
 
-// BenchmarkParts has batches of 4096 Gets, whole and divided into parts.
+// BenchmarkParts measures batches of 4096 Gets, whole and divided into parts.
 func BenchmarkParts(b *testing.B) {
 	const size = 4096
 	keys := names("word", size)
@@ -284,8 +282,8 @@ func BenchmarkParts(b *testing.B) {
 	}
 }
 
-// BenchmarkCombine has batches whose keys are drawn by Zipf's law, and such as have none twice, with those of one key
-// combined and not.
+// BenchmarkCombine measures batches with and without combining. Their keys are drawn by Zipf's law, or are all
+// different.
 func BenchmarkCombine(b *testing.B) {
 	const words = 50_000
 	random := rand.New(rand.NewPCG(1, 2))

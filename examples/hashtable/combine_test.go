@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Operations that are combined have results as if they had come one after the other.
+// Combined operations have the same results as if they had been carried out one after the other.
 func TestCombine(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, keys []string) {
 		batch := t.NewBatch()
@@ -24,7 +24,7 @@ func TestCombine(t *testing.T) {
 			want("Put", 2*i, i > 0, "", 0)
 			want("Add", 2*i+1, i > 0, "", sum)
 		}
-		// Those of a later Run are no followers of these.
+		// Operations of a later Run do not follow these.
 		first := batch.Len()
 		for range 3 {
 			batch.Get(texts)
@@ -60,7 +60,7 @@ func TestCombine(t *testing.T) {
 	})
 }
 
-// Keys whose hashes are the same stay apart, also beyond the leaders that are compared.
+// Keys with equal hashes stay apart, even if there are more of them than leaders are compared.
 func TestCombineCollisions(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, keys []string) {
 		hash := t.hash
@@ -88,7 +88,7 @@ func TestCombineCollisions(t *testing.T) {
 	})
 }
 
-// Where there is no room for a leader its followers have none, and where room is found for it, they have it too.
+// If there is no space for a leader, its followers fail too. If space is found for the leader, they succeed.
 func TestCombineWithoutRoom(t *testing.T) {
 	value := make([]byte, 1000)
 	entry := EntryBytes(len("key 10"), len(value))
@@ -117,7 +117,7 @@ func TestCombineWithoutRoom(t *testing.T) {
 	})
 	for _, order := range [][2]int{{5, 2000}, {2000, 5}} {
 		apart(t, Config{Slots: 64, RecordBytes: 256}, func(s *script, t *Table, keys []string) {
-			// There is room for a short value, whatever comes before it or after it.
+			// There is space for the short value only, whether it is queued first or last.
 			batch := t.NewBatch()
 			for _, length := range order {
 				batch.Put(keys[0], make([]byte, length))
@@ -130,7 +130,7 @@ func TestCombineWithoutRoom(t *testing.T) {
 		})
 	}
 	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
-		// The space of the value that is replaced stays in a bag until somebody looks again.
+		// The space of the replaced value stays in a bag until the announcements are read again.
 		word, err := t.enter(s.Ctx, 0)
 		s.OK(err)
 		for range 2 {

@@ -9,8 +9,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Whatever a window has in it, an operation ends, and with ErrCorrupt where it cannot be
-// a table's.
+// An operation ends whatever the window contains. It returns ErrCorrupt for contents that no table writes.
 func TestCorruptContents(t *testing.T) {
 	const key, other = "key", "other key"
 	const place = 50
@@ -19,7 +18,7 @@ func TestCorruptContents(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		slot func(fingerprint slot) slot
-		// lengths are what the record says of itself.
+		// lengths are the lengths of key and value in the record.
 		lengths [2]uint32
 	}{
 		{"a slot that is not taken", func(f slot) slot { return newSlot(f, false, place, whole) &^ slotTaken }, [2]uint32{3, 8}},
@@ -67,7 +66,7 @@ func TestCorruptContents(t *testing.T) {
 	}
 }
 
-// A count of allocated words that is beyond everything is a table without room.
+// A count of allocated words beyond the end of the record space is a table without room.
 func TestCorruptTail(t *testing.T) {
 	for _, tail := range []uint64{101, 1 << 40, 1 << 63, 1<<64 - 1} {
 		t.Run(fmt.Sprint(tail), func(t *testing.T) {

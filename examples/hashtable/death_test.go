@@ -12,7 +12,7 @@ import (
 
 const victim = 1
 
-// lost tells whether err is the victim's death.
+// lost reports whether err is the failure of the victim.
 func lost(err error) bool {
 	var failed *world.PeerError
 	return errors.As(err, &failed) && failed.Rank == victim
@@ -24,7 +24,7 @@ func (s *script) closeWithoutVictim(t *Table) {
 	s.Fails(t.Close(), ErrClosed)
 }
 
-// survivors go on with what the dead did not own.
+// Survivors continue with the entries that the victim did not own.
 var survivors = register("survivors", func(s *script) {
 	t := s.table(roomy)
 	const keys = 100
@@ -70,8 +70,8 @@ var survivors = register("survivors", func(s *script) {
 	s.closeWithoutVictim(t)
 })
 
-// A writer is killed in the midst of it. What survivors own stays whole and theirs to
-// change, and their counts are exact.
+// A rank is killed while it writes. Entries of survivors stay whole, survivors can change them, and their counts are
+// exact.
 var interrupted = register("a writer dies", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
 	random := s.random(9)

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// An error over the kind of a value says which call is for that.
+// The error for a wrong kind of value names the call for the right kind.
 func TestKindSays(t *testing.T) {
 	alone(t, func(s *script) {
 		table := s.table(Config{Slots: 8, RecordBytes: 800})
@@ -34,7 +34,7 @@ func TestKindSays(t *testing.T) {
 	})
 }
 
-// A call without a context is refused, by name, and changes nothing.
+// A call without a context returns an error with its name, and changes nothing.
 func TestNilContext(t *testing.T) {
 	var none context.Context
 	alone(t, func(s *script) {

@@ -9,22 +9,23 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A protocol is what some clients do, step by step, to a state S that has all there is.
+// A protocol is the steps that some clients take on a shared state S. The state contains everything that determines the
+// next steps.
 type protocol[S comparable] interface {
 	clients() int
-	// ended tells whether a client has nothing more to do.
+	// ended reports whether a client has no more steps.
 	ended(s *S, client int) bool
-	// step carries out the next step of a client, if it can be carried out.
+	// step carries out the next step of a client. It reports whether the client could take it.
 	step(s *S, client int) bool
-	// inspect looks at a state, and tells what is wrong by failing. done: all have ended. by is the client whose step
-	// has led to it from one that was inspected, or none.
+	// inspect checks a state, and reports a violation by failing. done is set if all clients have ended. by is the
+	// client whose step led to the state from an inspected one, or none.
 	inspect(s *S, done bool, by int)
 }
 
-// none is no client.
+// none stands for no client.
 const none = -1
 
-// An exploration visits every state that a protocol may come to, until one is wrong.
+// An exploration visits every state that a protocol can reach, until it finds a violation.
 type exploration[S comparable] struct {
 	known map[S]struct{}
 	wrong string
@@ -36,11 +37,11 @@ func (e *exploration[S]) fail(what string) {
 	}
 }
 
-// racedStates are visited at most of a protocol that is right under the race detector, with which a state takes many times
-// as long: it finds nothing here.
+// racedStates is the number of states to visit under the race detector, if the protocol is right. A state takes many
+// times as long there, and the detector finds nothing in a model.
 const racedStates = 1 << 12
 
-// explore visits every state that comes after first. wrong: the protocol is.
+// explore visits every state that can follow first. wrong is set if the protocol is wrong.
 func (e *exploration[S]) explore(p protocol[S], first S, wrong bool) {
 	type visit struct {
 		state S
@@ -76,14 +77,14 @@ func (e *exploration[S]) explore(p protocol[S], first S, wrong bool) {
 	}
 }
 
-// large are the protocols with the most states, by the names of their tests. A plain run explores one of them, whose turn
-// it is by the seed, and a run with RMA_TEST_SIZE=7 all: they are models, which change seldom.
+// large has the names of the tests of the protocols with the most states. A plain run explores one of them, selected by
+// the seed. A run with RMA_TEST_SIZE=7 explores all. One is enough because the models seldom change.
 var large = []string{
 	"one index after another far away", "puts and a delete", "two keys, as many slots", "puts", "a key that goes and comes",
 	"one index after another", "two who replace",
 }
 
-// skipUnlessTurn skips the exploration of a large protocol unless it is its turn.
+// skipUnlessTurn skips the exploration of a large protocol that this run does not select.
 func skipUnlessTurn(t *testing.T, name string) {
 	t.Helper()
 	number := slices.Index(large, name)
@@ -92,7 +93,7 @@ func skipUnlessTurn(t *testing.T, name string) {
 	}
 }
 
-// judge has the test fail if a protocol that is right was found wrong, or one that is wrong was not.
+// judge fails the test if a right protocol has a violation, or a wrong one has none.
 func (e *exploration[S]) judge(t *testing.T, wrong bool) {
 	if wrong {
 		require.NotEmpty(t, e.wrong)

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// ready has the operations of a batch begin, as Run does, for rounds that a test carries out by itself.
+// ready begins the operations of a batch as Run does, for a test that carries out the rounds itself.
 func (b *Batch) ready() {
 	for i := range b.ops {
 		b.ops[i].home = b.table.home(b.ops[i].key)
@@ -20,7 +20,7 @@ func (b *Batch) ready() {
 	b.split()
 }
 
-// finish carries out the rounds of a lane that are left.
+// finish carries out the remaining rounds of a lane.
 func (s *script) finish(b *Batch, lane int) {
 	for len(b.lanes[lane].active) > 0 {
 		b.endRound(s.Ctx, &b.lanes[lane])
@@ -28,13 +28,15 @@ func (s *script) finish(b *Batch, lane int) {
 	}
 }
 
-// spareView is a view of an owner whose index is in the block that was for the next one of its size: there is no key.
+// spareView returns a view of an owner whose current index is the spare block of the first size. That index has no
+// keys.
 func (t *Table) spareView() view {
 	c := newControl(blockWords(t.buckets)/lineWords, 0, 0)
 	return view{c, c}
 }
 
-// A view that the window refused to read is not known by what was read before: the next operation of the round reads it.
+// If reading a view fails, the values from the read before it are not used. The next operation of the round reads the
+// view.
 func TestRefusedView(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
 		const owner = 1
@@ -63,8 +65,7 @@ func TestRefusedView(t *testing.T) {
 	})
 }
 
-// A view that a failed round has not got is not known: the next part of the batch reads it. What it reads comes to memory of
-// its own.
+// A view that was read in a failed round is not used. The next part of the batch reads it again, into other memory.
 func TestFailedRound(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
 		const owner = 1
@@ -92,13 +93,13 @@ func TestFailedRound(t *testing.T) {
 	})
 }
 
-// Words that a Flush has not completed are not read (the race detector looks), and no value returns with the error.
+// Words that a Flush has not completed are not read, which the race detector checks. An error comes without a value.
 func TestWordOfFailedFlush(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
 		const owner = 1
 		s.OK(t.Put(s.Ctx, elsewhere[0], nil))
 		from, to := t.indexOf(view{}.current), t.indexOf(t.spareView().current)
-		// All parts of the index have been begun by others.
+		// Other ranks have claimed all parts of the index.
 		s.OK(t.words.Accumulate(window.Sum, []uint64{1 << 32}, owner, to.cursor()))
 		s.OK(t.words.Flush(s.Ctx, owner))
 		flushing, over := context.WithCancel(s.Ctx)
@@ -129,8 +130,8 @@ func TestWordOfFailedFlush(t *testing.T) {
 	})
 }
 
-// What is queued after a Run that failed has memory of its own: the window may yet write that of the operations before, whose
-// results stay.
+// Operations that are queued after a failed Run get new memory, because the window may still write to the old memory.
+// The earlier results stay.
 func TestRunAfterFailedRun(t *testing.T) {
 	apart(t, roomy, func(s *script, t *Table, elsewhere []string) {
 		for _, key := range elsewhere {

@@ -5,53 +5,57 @@ import (
 	"slices"
 )
 
-// A growFault is what a variant of the protocol does that is wrong.
+// A growFault is a deliberate error in a variant of the protocol.
 type growFault uint8
 
 const (
 	noFault growFault = iota
-	// notFrozen: keys are copied whose slots may still change. movedFirst: slots are moved before they are copied.
+	// notFrozen copies keys whose slots may still change. movedFirst makes slots moved before their keys are copied.
 	notFrozen
 	movedFirst
-	// publishedTwice: the next index is set whatever it was. publishedByNext: it is set if it is what was read, perhaps
-	// after another had become current.
+	// publishedTwice sets the next index whatever its value is. publishedByNext sets it if it has the value that was
+	// read, even if another index became current since.
 	publishedTwice
 	publishedByNext
-	// closedTaken: a key is inserted in a closed slot. notBarred: one is inserted in the next index that may come to the current one.
+	// closedTaken inserts a key in a closed slot. notBarred inserts a key in the next index while it may still appear
+	// in the current one.
 	closedTaken
 	notBarred
-	// keptNamed: a key is changed whose frozen slot still refers to its record. frozenLast: a Put that finds a frozen
-	// slot counts as having come before somebody else's.
+	// keptNamed changes a key while its frozen slot still refers to its record. frozenLast lets a Put that finds a
+	// frozen slot count as if it had come just before another operation.
 	keptNamed
 	frozenLast
-	// carriedOver: a value is copied over a newer one. copiedOnward: a key is copied to an index that has been left.
+	// carriedOver copies a value over a newer one. copiedOnward copies a key to an index that keys have left.
 	carriedOver
 	copiedOnward
-	// turnedEarly: an index becomes current when all has been begun. leftAlone: nobody ends what another has begun.
+	// turnedEarly makes an index current as soon as all parts have been claimed. leftAlone lets no client finish what
+	// another has begun.
 	turnedEarly
 	leftAlone
-	// leftMissed: the next index is not looked at for a key that may have left.
+	// leftMissed does not look in the next index for a key that may have left.
 	leftMissed
-	// indexFreed: an index is free at once. viewKept, outdatedTaken: what was known of indexes is not read again.
+	// indexFreed frees an index at once. viewKept and outdatedTaken do not read again what was known of the indexes.
 	indexFreed
 	viewKept
 	outdatedTaken
-	// droppedTwice: everybody who finds a deleted key's slot moved sets its record free.
+	// droppedTwice lets every client that finds a deleted key's slot moved free its record.
 	droppedTwice
 )
 
-// A witness has sets of outcomes: what a key may have come to by the operations that have begun. An outcome is a word:
+// A witness holds sets of outcomes. An outcome is a state that a key may have reached through the operations that have
+// begun, as a word:
 //
 //	bits 0-3   the record under the key, or 0
 //	then       for each client four bits: 0 if its operation has not taken effect, else its result plus 1
 type witness struct {
 	sets    [][]uint16
 	numbers map[string]uint16
-	// later has sets with all that may take effect at once.
+	// later caches, for each set and the pending operations, the set after any of them have taken effect.
 	later map[effects]uint16
 }
 
-// effects are operations, one of each client and by their numbers plus 1, that may take effect on what set number has.
+// effects are pending operations that may take effect after an outcome of a set. There is one for each client, by its
+// number plus 1.
 type effects struct {
 	set uint16
 	key uint8
@@ -60,7 +64,7 @@ type effects struct {
 
 const outcomeBits = 4
 
-// number is that of a set.
+// number returns the number of a set, and adds the set if it is new.
 func (w *witness) number(set []uint16) uint16 {
 	slices.Sort(set)
 	var name []byte
@@ -76,7 +80,7 @@ func (w *witness) number(set []uint16) uint16 {
 	return n
 }
 
-// outcomes numbers the set of what a key may have come to by now.
+// outcomes returns the number of the set of outcomes that a key may have reached.
 func (m *growModel) outcomes(s *growState, key uint8) uint16 {
 	e := effects{set: s.possible[key], key: key}
 	for i := range s.clients {
@@ -104,7 +108,7 @@ func (m *growModel) outcomes(s *growState, key uint8) uint16 {
 	return n
 }
 
-// effect is the outcome when a client's operation has taken effect after another outcome.
+// effect returns the outcome after a client's operation has taken effect on another outcome.
 func (m *growModel) effect(outcome uint16, client int, op growOp) uint16 {
 	value := outcome & 15
 	result := value
@@ -115,7 +119,7 @@ func (m *growModel) effect(outcome uint16, client int, op growOp) uint16 {
 	return outcome | (result+1)<<(outcomeBits*(client+1))
 }
 
-// returned has a client's operation return a record, or whether there was one.
+// returned makes a client's operation return. result is a record, or 1 if the key had one, or 0.
 func (m *growModel) returned(s *growState, client int, result uint8) {
 	c := &s.clients[client]
 	key, shift := m.programs[client][c.op].key, outcomeBits*(client+1)
@@ -132,7 +136,7 @@ func (m *growModel) returned(s *growState, client int, result uint8) {
 	c.pending = false
 }
 
-// indexes are the blocks in which keys are.
+// indexes returns the blocks of the indexes that have keys.
 func (s *growState) indexes() []uint8 {
 	both := [...]uint8{s.view.current.block(), s.view.next.block()}
 	if s.view.moving() {
@@ -141,13 +145,14 @@ func (s *growState) indexes() []uint8 {
 	return both[:1]
 }
 
-// inspect looks at what must hold whenever it is looked at.
+// inspect checks what holds in every state.
 func (m *growModel) inspect(s *growState, done bool, by int) {
 	if done {
 		m.quiet(s)
 	}
 	for client := range s.clients {
-		// Whoever has come here by a step of its own could end alone before it, and has done so over this state.
+		// The client that took the last step could end alone before that step. Ending alone from there includes this
+		// state.
 		if client != by && !s.clients[client].dead {
 			m.alone = *s
 			m.endAlone(&m.alone, client)
@@ -188,7 +193,7 @@ func (m *growModel) inspect(s *growState, done bool, by int) {
 	}
 }
 
-// quiet looks for records that nobody has, unless somebody has died who had them.
+// quiet checks that no record is lost, unless a client that held it has died.
 func (m *growModel) quiet(s *growState) {
 	var named uint8
 	for _, block := range s.indexes() {
@@ -204,7 +209,7 @@ func (m *growModel) quiet(s *growState) {
 // mostAlone is more steps than any client takes alone.
 const mostAlone = 300
 
-// endAlone has a client go on alone, and tend to the index as those do whose operations insert, until no keys move.
+// endAlone lets a client continue alone, and then help to move keys, until no keys move.
 func (m *growModel) endAlone(s *growState, client int) {
 	c := &s.clients[client]
 	for steps := 0; m.wrong == ""; steps++ {
@@ -221,7 +226,7 @@ func (m *growModel) endAlone(s *growState, client int) {
 	}
 }
 
-// newGrowModel numbers the records that programs put, after those that keys may have before.
+// newGrowModel numbers the records that programs put. Lower numbers are for the records that keys have before.
 func newGrowModel(variant growVariant, programs [growClients][]growOp) *growModel {
 	m := &growModel{growVariant: variant, witness: witness{numbers: make(map[string]uint16), later: make(map[effects]uint16)}}
 	record := uint8(1)
@@ -242,7 +247,7 @@ func newGrowModel(variant growVariant, programs [growClients][]growOp) *growMode
 	return m
 }
 
-// keyBefore is whether a key has a slot in the first index, and is there.
+// keyBefore is the state of a key in the first index: no slot, an entry, or a deleted entry.
 type keyBefore uint8
 
 const (
@@ -251,7 +256,7 @@ const (
 	keyGone
 )
 
-// initial is the state before anybody has begun.
+// initial returns the state before the first step.
 func (m *growModel) initial(keys [growKeys]keyBefore) growState {
 	s := growState{free: [growBlocks]bool{false, true, true}}
 	taken := 0

@@ -2,18 +2,18 @@ package hashtable
 
 import "slices"
 
-// What a client does that moves keys, as in grow.go and move.go.
+// These are the steps of clients that move keys, as in grow.go and move.go.
 
-// growMoves is which of the functions of grow.go a client is in.
+// growMoves names the function of grow.go that a client is in.
 type growMoves uint8
 
 const (
 	movesNothing growMoves = iota
-	// grow, after an operation was crowded, or in one that was cramped.
+	// movesAnew is grow, after an operation found an index crowded or cramped.
 	movesAnew
-	// help.
+	// movesHelping is help.
 	movesHelping
-	// moveAll, when it claims parts, moves all, and makes the next index the current one.
+	// These are the stages of moveAll: it claims parts, moves all parts, and makes the next index current.
 	movesClaiming
 	movesAll
 	movesTurning
@@ -59,7 +59,7 @@ func (m *growModel) move(s *growState, client int) {
 	}
 }
 
-// viewed goes on in during, with the owner's view: in grow, help, or moving.
+// viewed continues grow, help or moving, with the owner's view that during has read.
 func (m *growModel) viewed(s *growState, client int) {
 	c := &s.clients[client]
 	now := c.view
@@ -95,12 +95,12 @@ func (m *growModel) viewed(s *growState, client int) {
 		}
 	}
 	if !c.announced && c.moves != movesNothing {
-		// It is read again, and whatever else it is states would differ for nothing.
+		// The view is read again later. Clearing it keeps states equal that differ in nothing else.
 		c.view = growView{}
 	}
 }
 
-// takeBlock is Table.takeBlock. It waits for none, but an operation that was cramped is tried again.
+// takeBlock is Table.takeBlock. It does not wait. An operation without a slot tries again.
 func (m *growModel) takeBlock(s *growState, client int) {
 	c := &s.clients[client]
 	for block := range uint8(growBlocks) {
@@ -126,7 +126,7 @@ func (m *growModel) publishNext(s *growState, client int) {
 	} else {
 		s.free[c.block] = true
 		if next = s.view.next; !(growView{c.of.current, next}).moving() {
-			// What it had read was of two moments: another index is current.
+			// The two words of its view were read at different moments, and another index is current.
 			m.over(s, client)
 			return
 		}
@@ -135,7 +135,7 @@ func (m *growModel) publishNext(s *growState, client int) {
 	c.block, c.moves, c.at = 0, movesClaiming, atMoverCurrent
 }
 
-// claim is the atomic add of Table.moveNext. More than two are as two: there is one part.
+// claim is the atomic add of Table.moveNext. There is one part, so all counts from 2 on are the same.
 func (m *growModel) claim(s *growState, client int) {
 	c := &s.clients[client]
 	block := c.of.next.block()
@@ -152,7 +152,7 @@ func (m *growModel) claim(s *growState, client int) {
 // startPart begins Table.movePart.
 func (m *growModel) startPart(c *growClient) { c.which, c.at = 0, atPartSlot }
 
-// freezeNext goes on to the next slot that part.freeze has to swap, or to copying.
+// freezeNext goes to the next slot that part.freeze swaps, or else to copying.
 func (m *growModel) freezeNext(s *growState, client int) {
 	c := &s.clients[client]
 	left := func(at growSlot) bool { return m.frozen(at) != at }
@@ -208,7 +208,7 @@ func (m *growModel) freeze(s *growState, client int) {
 	m.freezeNext(s, client)
 }
 
-// copyNext goes on to the next slot that part.copy has to copy.
+// copyNext goes to the next slot that part.copy copies.
 func (m *growModel) copyNext(s *growState, client int) {
 	c := &s.clients[client]
 	for ; c.which < growSlots; c.which++ {
@@ -225,7 +225,7 @@ func (m *growModel) copyNext(s *growState, client int) {
 	}
 }
 
-// copied goes on when the next index has a key that moves.
+// copied continues when the next index has the key.
 func (m *growModel) copied(s *growState, client int) {
 	c := &s.clients[client]
 	*c = growClient{op: c.op, pending: c.pending, announced: true, known: c.known, noted: c.noted,
@@ -233,7 +233,7 @@ func (m *growModel) copied(s *growState, client int) {
 	m.copyNext(s, client)
 }
 
-// markNext goes on to the next slot that movePart has to have moved.
+// markNext goes to the next slot that movePart makes moved.
 func (m *growModel) markNext(s *growState, client int) {
 	c := &s.clients[client]
 	for ; c.which < growSlots; c.which++ {
@@ -250,7 +250,7 @@ func (m *growModel) markNext(s *growState, client int) {
 	}
 }
 
-// partEnded goes on after moving has called moveNext, or movePart: in help, or in moveAll.
+// partEnded continues help or moveAll after moveNext or movePart.
 func (m *growModel) partEnded(s *growState, client int) {
 	c := &s.clients[client]
 	m.leave(s, client)
@@ -271,7 +271,7 @@ func (m *growModel) partEnded(s *growState, client int) {
 	*c = growClient{op: c.op, pending: c.pending, known: c.known, noted: c.noted, moves: to, of: c.of, at: atMoverCurrent}
 }
 
-// over ends what a client does that moves keys. An operation that was cramped begins again.
+// over ends the moving of keys. An operation that found no slot begins again.
 func (m *growModel) over(s *growState, client int) {
 	c := &s.clients[client]
 	m.leave(s, client)
@@ -282,7 +282,7 @@ func (m *growModel) over(s *growState, client int) {
 	}
 }
 
-// leaveIndex has the block of an index that is not current any more be free as soon as those have left who are announced.
+// leaveIndex frees the block of the index that is no longer current, when all clients that are announced now have left.
 func (m *growModel) leaveIndex(s *growState, block uint8) {
 	for _, at := range s.slots[block] {
 		if !at.left() {

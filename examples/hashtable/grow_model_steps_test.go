@@ -1,6 +1,6 @@
 package hashtable
 
-// What an operation decides by what it has read, function by function as in scan.go.
+// These functions decide the next step of an operation from what it has read. Each is named as in scan.go.
 
 func (m *growModel) kind(client int, c *growClient) opKind {
 	if c.copying {
@@ -70,7 +70,7 @@ func (m *growModel) vacant(s *growState, client int) {
 	case c.next && c.kept != 0:
 		c.current, c.at = 0, atCarrySlot
 	case c.next && kind == opPut && m.asMany:
-		// roomForNew has none.
+		// roomForNew returns 0.
 		m.cramped(s, client)
 	case !c.next && kind == opPut && c.view.moving() && m.fault != notBarred:
 		c.current, c.at = 0, atBarSlot
@@ -125,7 +125,7 @@ func (m *growModel) compare(s *growState, client int) {
 	}
 }
 
-// read is that of a record whose number somebody has found in a slot.
+// read reads a record whose number the client has found in a slot.
 func (m *growModel) read(s *growState, client int, record uint8) {
 	if s.freeRecords>>record&1 == 1 && s.knowingRecord[record]>>client&1 == 0 {
 		m.fail("a record is read that is free")
@@ -202,7 +202,7 @@ func (m *growModel) swapped(s *growState, client int, was growSlot) {
 	}
 }
 
-// done is Batch.done, and the end of Batch.Run. What a Run has found of keys that move has its client help.
+// done is Batch.done and the end of Batch.Run. A client whose operation has met moving keys then helps to move them.
 func (m *growModel) done(s *growState, client int, value uint8) {
 	c := &s.clients[client]
 	if op := m.programs[client][c.op]; op.kind != opGet && c.found {
@@ -217,7 +217,7 @@ func (m *growModel) done(s *growState, client int, value uint8) {
 	*c = growClient{op: c.op, known: c.known, moves: movesHelping, at: atMoverCurrent}
 }
 
-// cramped is Batch.failSlots, and makeSlots.
+// cramped is Batch.failSlots and makeSlots.
 func (m *growModel) cramped(s *growState, client int) {
 	c := &s.clients[client]
 	m.leave(s, client)

@@ -1,24 +1,26 @@
 package hashtable
 
-// The model of growth is one owner's indexes in atomic steps, and every order of the steps of three clients, some of which
-// may die at any of them. A step is one access to the owner's memory and what its client decides by it; a comment
-// names the function that it stands for. To have few states:
+// The model of growth has one owner's indexes and every order of the atomic steps of three clients. In some variants
+// one client may die between any two steps. A step is one access to the owner's memory, together with the client's
+// decision that follows from it. A comment names the function that the step stands for. The model simplifies, to have
+// few states:
 //
-//   - An announcement begins with the first access of what it announces, and ends with the last one: what is announced
-//     for longer is only held up for longer.
-//   - A record is there as soon as it is published, as TestModel is about. None is used twice: what was set
-//     free must not be read by anybody who was not announced then, nor be in a slot, from that very step on.
-//   - An index is one bucket of two slots in one part, and all fingerprints match. One of twice the
-//     slots has as many, of which all are for new keys: there are two keys.
-//   - What a compare-and-swap has met its client knows at once, though where the owner is mapped it is loaded after that: what
-//     a slot was does not recur. A block is zero as soon as it is taken, and the keys of a part are copied one after the other.
+//   - An announcement begins with the first access that it covers and ends with the last. A longer announcement would
+//     only delay the reuse of memory.
+//   - A record is complete when it is published; TestModel covers the writing. No record is used twice. From the step
+//     on that frees a record, no slot may refer to it, and only clients that were announced at that step may read it.
+//   - An index is one bucket of two slots, in one part, and all fingerprints match. An index of twice the slots has two
+//     slots as well, both of them for new keys, because there are two keys.
+//   - A client knows at once which value its compare-and-swap has met. On mapped memory the code loads the slot after
+//     that. This makes no difference, because values of slots do not recur.
+//   - A block is zero as soon as it is taken, and the keys of a part are copied one after the other.
 
 const (
 	growClients = 3
 	growSlots   = 2
 	growKeys    = 2
 	growBlocks  = 3
-	// growRecords are numbered from 1 on; a record's number is the value that it has.
+	// growRecords bounds the numbers of records, from 1 on. A record's number is its value.
 	growRecords = 8
 )
 
@@ -40,7 +42,7 @@ func (g growSlot) frozen() bool  { return g.left() || g&growFrozen != 0 }
 
 func newGrowSlot(record uint8) growSlot { return growSlot(record)<<recordShift | growLive }
 
-// A growControl is a control: an index's block, and above two bits the generation.
+// A growControl is a control: the block of an index, and above two bits the generation.
 type growControl uint8
 
 const generationUnit growControl = 4
@@ -52,7 +54,7 @@ type growView struct{ current, next growControl }
 
 func (v growView) moving() bool { return v.next/generationUnit == v.current/generationUnit+1 }
 
-// What a client does next.
+// A growStep is the next step of a client.
 type growStep uint8
 
 const (
@@ -81,7 +83,7 @@ const (
 type growOp struct {
 	kind opKind
 	key  uint8
-	// record is a Put's.
+	// record is the record of a Put.
 	record uint8
 }
 
@@ -89,11 +91,11 @@ type growClient struct {
 	op        uint8
 	at        growStep
 	announced bool
-	// pending: the operation has begun and not returned. dead: it never will.
+	// pending is set while an operation has begun and not returned. dead is set if it never will.
 	pending, dead bool
-	// known is what is remembered of the current index from one operation to the next, as in Table.known.
+	// known is the control of the current index that is kept between operations, as in Table.known.
 	known growControl
-	// These are an operation's, as the code has them; read counts the slots that were read.
+	// These fields belong to the operation, as in the code. read counts the slots that were read.
 	view        growView
 	next, left  bool
 	found       bool
@@ -102,42 +104,44 @@ type growClient struct {
 	index, read uint8
 	slots       [growSlots]growSlot
 	current     growSlot
-	// noted: keys were moving, and one was to be inserted.
+	// noted is set if the operation was to insert a key while keys were moving.
 	noted bool
-	// moves is what a client is about that moves keys. part are slots as they are accessed, of which it has come to which;
-	// copying: it copies that.
+	// moves is the function that moves keys. part has the slots in the order in which they are accessed, and which is
+	// the current one. copying is set while the client copies that slot's key.
 	moves   growMoves
 	copying bool
 	which   uint8
 	part    [growSlots]growSlot
-	// of is the view by which keys are moved, claimed how many had begun before, block one that is to be the next index.
+	// of is the view by which keys are moved. claimed is the number of parts that had been claimed before. block is the
+	// block for the next index.
 	of      growView
 	claimed uint8
 	block   uint8
 }
 
-// A growState is all there is.
+// A growState is the state of the owner's memory and of all clients.
 type growState struct {
 	view   growView
 	slots  [growBlocks][growSlots]growSlot
 	cursor [growBlocks]uint8
-	// free are blocks that are no index, knowing the clients that may know them yet; so with records.
+	// free marks blocks that are no index. knowing has the clients that may still know them. freeRecords and
+	// knowingRecord are the same for records.
 	free          [growBlocks]bool
 	knowing       [growBlocks]uint8
 	published     uint8
 	freeRecords   uint8
 	knowingRecord [growRecords]uint8
 	clients       [growClients]growClient
-	// dead: one has died, and nobody else does.
+	// dead is set when a client has died. No other client dies then.
 	dead bool
-	// possible numbers, for each key, what it may have come to: see witness.
+	// possible has, for each key, the number of its set of outcomes: see witness.
 	possible [growKeys]uint16
 }
 
-// A growVariant is what may happen, and is wrong.
+// A growVariant is a variant of the model, with a fault if it is a wrong one.
 type growVariant struct {
-	// mortal are the clients of which one may die. asMany: the next index does not have twice the slots. remote: the
-	// owner's memory is not mapped.
+	// mortal has the clients of which one may die. asMany is set if the next index has no more slots than the current
+	// one. remote is set if the owner's memory is not mapped.
 	mortal         uint8
 	asMany, remote bool
 	fault          growFault
@@ -153,7 +157,7 @@ type growModel struct {
 	alone growState
 }
 
-// clients are those that go on, and their deaths.
+// clients returns the number of clients and of their deaths. A death is a step of a client of its own.
 func (m *growModel) clients() int { return 2 * growClients }
 
 func (m *growModel) ended(s *growState, client int) bool {
@@ -164,7 +168,7 @@ func (m *growModel) ended(s *growState, client int) bool {
 	return client >= growClients && (s.dead || m.mortal>>(client-growClients)&1 == 0)
 }
 
-// step has a client go on, or die.
+// step carries out the next step of a client, or its death.
 func (m *growModel) step(s *growState, client int) bool {
 	if client >= growClients {
 		return m.die(s, client-growClients)
@@ -184,7 +188,7 @@ func (m *growModel) step(s *growState, client int) bool {
 	return true
 }
 
-// die ends a client between two steps of an operation: what it was about nobody else knows, and it is announced no more.
+// die ends a client between two steps of an operation. The client is no longer announced, and its local state is lost.
 func (m *growModel) die(s *growState, client int) bool {
 	c := &s.clients[client]
 	if c.at == atIdle {
@@ -218,7 +222,7 @@ func (m *growModel) begin(c *growClient) {
 // finish ends the operation.
 func (c *growClient) finish() { *c = growClient{op: c.op + 1, known: c.known} }
 
-// enter is Table.enter, leave Table.leave.
+// enter is Table.enter, and leave is Table.leave.
 func (s *growState) enter(client int) { s.clients[client].announced = true }
 
 func (m *growModel) leave(s *growState, client int) {
@@ -231,7 +235,7 @@ func (m *growModel) leave(s *growState, client int) {
 	}
 }
 
-// announced are the clients that may know what nobody comes to know any more.
+// announced returns the clients that are announced: they may know a block or a record that becomes free now.
 func (s *growState) announced() (clients uint8) {
 	for i := range s.clients {
 		if s.clients[i].announced {
@@ -241,7 +245,7 @@ func (s *growState) announced() (clients uint8) {
 	return clients
 }
 
-// retire has a record be free as soon as those have left who are announced.
+// retire frees a record when all clients that are announced now have left.
 func (m *growModel) retire(s *growState, record uint8) {
 	if record == 0 {
 		return
@@ -253,7 +257,7 @@ func (m *growModel) retire(s *growState, record uint8) {
 	s.knowingRecord[record] = s.announced()
 }
 
-// load reads a slot, as one does who has found its index in a view.
+// load reads a slot of an index that the client has found in a view.
 func (m *growModel) load(s *growState, client int, block, index uint8) growSlot {
 	if s.free[block] && s.knowing[block]>>client&1 == 0 {
 		m.fail("an index is used that is none")
@@ -269,7 +273,7 @@ func (m *growModel) swap(s *growState, client int, block, index uint8, known, to
 	return was
 }
 
-// inBlock is the block that the operation is looking at.
+// inBlock returns the block that the operation is looking at.
 func (c *growClient) inBlock() uint8 {
 	if c.next {
 		return c.view.next.block()
@@ -277,8 +281,8 @@ func (c *growClient) inBlock() uint8 {
 	return c.view.current.block()
 }
 
-// look reads what an operation goes by. Where the owner is mapped that is the view, as in viewIn, and then the bucket, as in
-// Batch.do; elsewhere the bucket comes along with the view: before it, at worst.
+// look reads the view and the bucket. If the owner is mapped, the view is read first, as in viewIn and Batch.do.
+// Otherwise the bucket is read along with the view, in the worst case before it.
 func (m *growModel) look(s *growState, client int) {
 	c := &s.clients[client]
 	s.enter(client)
@@ -286,7 +290,7 @@ func (m *growModel) look(s *growState, client int) {
 	case atCurrent:
 		c.at = atNext
 		if m.remote && c.view.current != s.view.current {
-			// outdated, as settleViews has found.
+			// The view is outdated, as settleViews finds.
 			c.known = s.view.current
 			if m.fault != outdatedTaken {
 				m.begin(c)
@@ -318,7 +322,8 @@ func (m *growModel) look(s *growState, client int) {
 	}
 }
 
-// nth is the slot that is accessed so many after another. Far away they are accessed in no order: in the other one, too.
+// nth returns the slot of the n-th access. Accesses to memory that is not mapped have no order; there the model
+// reverses it.
 func (m *growModel) nth(n uint8) uint8 {
 	if m.remote {
 		return growSlots - 1 - n

@@ -2,9 +2,9 @@ package hashtable
 
 import "testing"
 
-// Whatever the order of steps while an index is replaced, and whoever dies, results and values are those of some order of
-// operations, no key has two slots, no record or index is free that somebody may come to, and everybody who is
-// left can have the move end alone. The variants that are wrong are found.
+// The model explores every order of steps while an index is replaced, with and without deaths. Results and values are
+// those of some order of operations. No key has two slots, and no client can reach a free record or index. Every client
+// that is left can end the move alone. The wrong variants are found.
 func TestModelGrowth(t *testing.T) {
 	const (
 		a, b = 0, 1

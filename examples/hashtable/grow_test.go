@@ -10,10 +10,10 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 )
 
-// numbered is a key of a rank's.
+// numbered returns key i of a rank.
 func numbered(rank, i int) string { return fmt.Sprintf("rank %d, key %6d", rank, i) }
 
-// remote tells whether some rank's memory is not mapped.
+// remote reports whether some rank's memory is not mapped.
 func (s *script) remote() bool {
 	for rank := range s.World.Size() {
 		if !s.World.Mapped(rank) {
@@ -23,8 +23,8 @@ func (s *script) remote() bool {
 	return false
 }
 
-// A table of a few slots takes many keys, from all ranks at once, which find their own at any time, and all of
-// all in the end. A third of them goes again meanwhile.
+// All ranks put many keys into a table with few slots, and delete a third of them again. Each rank finds its own keys
+// at any time, and all ranks find all keys at the end.
 var grows = register("a table that grows", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 4 << 20})
 	// The slots of a rank with this number of keys are moved in more than one part.
@@ -98,7 +98,7 @@ var grows = register("a table that grows", func(s *script) {
 	s.close(t)
 })
 
-// Keys come and go for ever, none of them twice: slots and space are used again.
+// Keys are added and removed, none of them twice. Slots and space are used again.
 var churn = register("keys that come and go", func(s *script) {
 	const alive = 100
 	t := s.table(Config{Slots: 64, RecordBytes: 256 << 10})
@@ -141,7 +141,7 @@ var churn = register("keys that come and go", func(s *script) {
 	s.close(t)
 })
 
-// Who ranges over a table that grows sees once what is there all the time.
+// A range over a growing table yields each key once that is there all the time.
 var rangedOver = register("a range over a table that grows", func(s *script) {
 	const keys = 300
 	more := upTo(1200, 6000)
@@ -194,7 +194,7 @@ var rangedOver = register("a range over a table that grows", func(s *script) {
 
 func TestGrowth(t *testing.T) { everywhere(t, grows, churn, rangedOver) }
 
-// Who begins to move keys and does not go on, wherever that is, has others move them.
+// If a rank begins to move keys and stops at any point, other ranks move the rest.
 func TestGrowthThatIsLeft(t *testing.T) {
 	const keys, buckets = 900, 2 * partBuckets
 	for moved := range 3 {
@@ -246,8 +246,8 @@ func TestGrowthThatIsLeft(t *testing.T) {
 	}
 }
 
-// Who replaces an index by what it has read of two moments, between which it was replaced and its successor, too, replaces
-// none: keys move already.
+// A rank reads the two words of a view at different moments. In between its index is replaced, and the next index as
+// well. publish then replaces no index, and the keys continue to move.
 func TestGrowthOfTwoMoments(t *testing.T) {
 	const keys = 100
 	alone(t, func(s *script) {
@@ -281,7 +281,7 @@ func TestGrowthOfTwoMoments(t *testing.T) {
 	})
 }
 
-// Whatever the words have that say where indexes are, operations end, and change nothing.
+// An operation ends whatever the controls contain, and changes nothing then.
 func TestCorruptIndexes(t *testing.T) {
 	for name, corrupt := range map[string]func(t *Table, local []uint64){
 		"an index beyond the end":        func(_ *Table, local []uint64) { local[currentWord] = 1<<controlLineBits - 1 },
@@ -329,7 +329,7 @@ func TestCorruptIndexes(t *testing.T) {
 	}
 }
 
-// Nobody's keys are lost when a rank dies that moves them, wherever it is.
+// If a rank dies while it moves keys, no keys of other ranks are lost.
 var movers = register("movers of which one dies", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 8 << 20})
 	own := func(i int) string { return numbered(s.World.Rank(), i) }

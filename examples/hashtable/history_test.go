@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// historiesVariable names the directory in which ranks write what they do, so that it outlives
-// them.
+// historiesVariable names the directory for the histories. The files outlive ranks that are killed.
 const historiesVariable = "HASHTABLE_HISTORIES"
 
-// An input is an operation on a key, an output what it has returned, a state what is under a key.
+// An input is an operation on a key, an output is its result, and a state is the value of a key.
 type (
 	input struct {
 		kind opKind
@@ -26,7 +25,7 @@ type (
 		arg  uint64
 	}
 	output struct {
-		// unknown: nobody knows what became of it.
+		// unknown is set if the outcome of the operation is unknown.
 		unknown, found, wrongKind bool
 		value                     uint64
 	}
@@ -36,7 +35,7 @@ type (
 	}
 )
 
-// step tells whether an operation may return output in a state, and what it leaves.
+// step reports whether an operation may return output in a state, and returns the state after it.
 func (was state) step(in input, out output) (bool, state) {
 	onCounter := in.kind == opAdd || in.kind == opCount
 	if in.kind != opDelete && was.there && was.counter != onCounter {
@@ -72,7 +71,7 @@ var tableModel = porcupine.Model{
 	Step: func(was, in, out any) (bool, any) { return was.(state).step(in.(input), out.(output)) },
 }
 
-// A recorder writes what one client does: a line before each operation, and one after it.
+// A recorder writes the operations of one client, a line before and a line after each.
 type recorder struct {
 	s     *script
 	file  *os.File
@@ -85,21 +84,21 @@ func (s *script) recorder(client int) *recorder {
 	return &recorder{s: s, file: file}
 }
 
-// now is a clock that all processes share.
+// now returns the time of a clock that all processes share.
 func (r *recorder) now() int64 {
 	var at unix.Timespec
 	r.s.OK(unix.ClockGettime(unix.CLOCK_MONOTONIC, &at))
 	return at.Nano()
 }
 
-// write has the lines in the file, where they outlive the process.
+// write writes the lines to the file, which outlives the process.
 func (r *recorder) write() {
 	_, err := r.file.Write(r.lines.Bytes())
 	r.s.OK(err)
 	r.lines.Reset()
 }
 
-// run runs inputs as one batch. They fail as permitted only.
+// run runs inputs as one batch. It fails if an operation returns an error that is not permitted.
 func (r *recorder) run(batch *Batch, inputs []input, permitted func(error) bool) {
 	called := r.now()
 	for _, in := range inputs {
@@ -130,7 +129,7 @@ func (r *recorder) run(batch *Batch, inputs []input, permitted func(error) bool)
 	batch.Reset()
 }
 
-// valueOf is the bytes that stand for a number, of lengths that differ.
+// valueOf returns the bytes that stand for a number. Their lengths differ.
 func valueOf(n uint64) []byte {
 	return fmt.Appendf(nil, "%d %s", n, bytes.Repeat([]byte{'.'}, int(n%70)))
 }
@@ -153,8 +152,8 @@ func queueInput(batch *Batch, in input) {
 	}
 }
 
-// histories reads what all ranks have written. What did not return, or nobody knows how, may
-// still take effect at any time; of reads it says nothing.
+// histories reads the histories of all ranks. An operation that did not return, or whose outcome is unknown, may take
+// effect at any later time. Reads of this kind are left out.
 func histories(t *testing.T, directory string) (all []porcupine.Operation) {
 	files, err := filepath.Glob(filepath.Join(directory, "*"))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 )
 
-// Full tables: the error says what is full, and nothing is lost.
+// If a table is full, the error says what is full, and no entry is lost.
 var full = register("full", func(s *script) {
 	for _, config := range []Config{{Slots: 16, RecordBytes: 600}, {Slots: 1024, RecordBytes: 800}} {
 		t := s.table(config)
@@ -40,7 +40,7 @@ var full = register("full", func(s *script) {
 			count, found, err := t.Count(s.Ctx, key)
 			s.OK(err)
 			s.Check(found && count == mine[key], "%q is %d, %v, want %d", key, count, found, mine[key])
-			// An entry that is there needs no room.
+			// An existing entry needs no room.
 			_, err = t.Add(s.Ctx, key, 1)
 			s.OK(err)
 		}
@@ -82,11 +82,10 @@ var limits = register("limits", func(s *script) {
 	}
 })
 
-// room is the space of a rank in entries of 100 bytes under keys of 8, about.
+// room is the record space of a rank in entries of 100 bytes with keys of about 8 bytes.
 const room = 20
 
-// Where no record space is left, a new entry is refused and the others stay. What needs no record is
-// carried out.
+// If no record space is left, a new entry fails and existing entries stay. Operations that need no record succeed.
 var refused = register("refused values", func(s *script) {
 	t := s.table(Config{Slots: 1024, RecordBytes: room * EntryBytes(8, 100)})
 	random := s.random(5)
@@ -145,14 +144,14 @@ var refused = register("refused values", func(s *script) {
 	s.close(t)
 })
 
-// Keys whose home is the last bucket of rank 0 fill its slots from there on, round the
-// end: as many as an operation looks through where more slots do not help.
+// All keys have the last bucket of rank 0 as their home. They fill the slots from there on, past the end of the index.
+// Their number is the number of slots that an operation searches if the index does not grow.
 var slots = register("slots that a key may have", func(s *script) {
 	const most = mostProbes * bucketSlots
-	// Of the second table every rank asks for its share of more slots than there may be.
+	// In the second table all ranks together insert more keys than there can be slots for.
 	for _, c := range []struct{ slots, used, keys int }{{24, 24 * s.World.Size(), 24}, {most + 8, most, (most+most/4)/s.World.Size() + 8}} {
 		if c.used == most && s.World.Size() > 2 && fewer > 1 {
-			// Under the race detector it takes many times as long, and fewer ranks do the same.
+			// Under the race detector this takes many times as long, and two ranks test the same.
 			continue
 		}
 		t := s.table(Config{Slots: c.slots, RecordBytes: 1 << 20})
@@ -176,7 +175,7 @@ var slots = register("slots that a key may have", func(s *script) {
 		for _, n := range gather(s, []int{taken}) {
 			sum += n
 		}
-		// Those that were moved may lie further on.
+		// Keys that were moved may lie further on.
 		s.Check(sum >= c.used && sum <= 2*c.used, "%d keys have slots, of %d that there are for them", sum, c.used)
 		stats := gather(s, []Stats{t.Stats()})
 		s.Check(stats[0].Entries == sum && stats[0].Slots >= sum, "rank 0 has %+v", stats[0])
@@ -184,8 +183,7 @@ var slots = register("slots that a key may have", func(s *script) {
 	}
 })
 
-// A rank that did not know that little space is left allocates beyond the end. What it
-// got before the end is its own to use.
+// A rank does not know that little space is left, and allocates beyond the end. It can use the words before the end.
 var end = register("the end of the record space", func(s *script) {
 	const small, large = 8, 200
 	capacity := 3*EntryBytes(1, large) + 2*EntryBytes(1, small)
@@ -218,7 +216,7 @@ var end = register("the end of the record space", func(s *script) {
 
 func TestEndOfTheRecordSpace(t *testing.T) { jobtest.Run(t, 2, end) }
 
-// The longest keys, of bytes and of counters.
+// The longest keys can have bytes or a counter.
 var longest = register("longest keys", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 * s.World.Size() * (MaxEntryBytes + 16)})
 	key := strings.Repeat(fmt.Sprint(s.World.Rank()), MaxEntryBytes)

@@ -23,11 +23,11 @@ const (
 	historyRanks = 3
 )
 
-// randomInputs fills inputs. The arguments of one client are like nobody else's.
+// randomInputs fills inputs with random operations. The arguments of one client differ from those of all others.
 func randomInputs(random *rand.Rand, inputs []input, next func() uint64) {
 	for i := range inputs {
 		in := input{kind: opKind(random.IntN(int(opDelete) + 1)), key: random.IntN(historyKeys)}
-		// Half of the keys are mostly of one kind, so that not all is refused.
+		// Half of the keys have values mainly of one kind, so that not every operation is of the wrong kind.
 		if in.key%2 == 0 && in.kind != opDelete && random.IntN(4) > 0 {
 			in.kind = []opKind{opGet, opPut}[random.IntN(2)]
 		}
@@ -38,7 +38,8 @@ func randomInputs(random *rand.Rand, inputs []input, next func() uint64) {
 	}
 }
 
-// client works on the table as one of several on its rank until over says so. Between turns it does what nobody records.
+// client runs random batches as one of several clients of its rank, until over returns true. Before each batch it calls
+// between, which is not recorded.
 func (s *script) client(t *Table, number int, permitted func(error) bool, between func(turn int, identity uint64), over func(turn int) bool) {
 	r := s.recorder(number)
 	defer func() { s.OK(r.file.Close()) }()
@@ -64,7 +65,7 @@ func (s *script) client(t *Table, number int, permitted func(error) bool, betwee
 	}
 }
 
-// work has all ranks work on a few keys. What mask leaves of hashes makes them collide.
+// work returns a body in which all ranks work on a few keys. mask selects bits of the hashes, so that keys can collide.
 func work(mask uint64) func(s *script) {
 	return func(s *script) {
 		t := s.table(Config{Slots: 256, RecordBytes: 4 << 20})
@@ -77,7 +78,7 @@ func work(mask uint64) func(s *script) {
 	}
 }
 
-// passing has keys come and go between turns, so that a table of few slots moves all that it has all the time.
+// passing returns a function that adds and deletes keys, so that a table of few slots is rebuilt all the time.
 func (s *script) passing(t *Table, permitted func(error) bool) func(turn int, identity uint64) {
 	const each, alive = 12, 20
 	return func(turn int, identity uint64) {
@@ -113,7 +114,7 @@ var (
 	recordedCollision = register("recorded work on keys that collide", work(1<<63))
 )
 
-// recordedDeath is work in which the victim dies. Who survives works on as long again.
+// recordedDeath is recorded work during which the victim dies. The survivors continue for as many batches as before.
 var recordedDeath = register("recorded work with a death", func(s *script) {
 	const before, most = 30, 600
 	t := s.table(Config{Slots: 8, RecordBytes: 64 << 20})
@@ -139,22 +140,21 @@ var recordedDeath = register("recorded work with a death", func(s *script) {
 	s.closeWithoutVictim(t)
 })
 
-// recording is a new directory for histories.
+// recording makes a new directory for histories.
 func recording(t *testing.T) string {
 	directory := t.TempDir()
 	t.Setenv(historiesVariable, directory)
 	return directory
 }
 
-// linearizable checks what was recorded.
+// linearizable checks the recorded histories.
 func linearizable(t *testing.T, directory string) {
 	all := histories(t, directory)
 	require.Greater(t, len(all), 20)
 	require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(tableModel, all, await.Limit))
 }
 
-// Every history of every kind of job has an order in which each operation takes effect at
-// one moment between its call and its return.
+// Every history has an order in which each operation takes effect at one moment between its call and its return.
 func TestLinearizable(t *testing.T) {
 	for _, body := range []string{recorded, recordedCollision, recordedRebuilt} {
 		t.Run(body, func(t *testing.T) {
@@ -180,8 +180,8 @@ func TestLinearizableOnSimulatedCards(t *testing.T) {
 	}
 }
 
-// A rank is killed in the midst of its work. What it began has happened, or not, or happens
-// at no later moment than its death, for all survivors alike.
+// A rank is killed while it works. Each operation that it has begun takes effect before its death or not at all, and
+// all survivors agree on that.
 func TestLinearizableDeath(t *testing.T) {
 	for _, device := range []string{"", "tcp"} {
 		t.Run("device "+device, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestLinearizableDeath(t *testing.T) {
 	}
 }
 
-// The check finds what is wrong.
+// The check rejects histories that are not linearizable.
 func TestHistoriesThatAreNot(t *testing.T) {
 	found := func(value uint64) output { return output{found: true, value: value} }
 	put := porcupine.Operation{Input: input{kind: opPut, arg: 1}, Call: 1, Output: output{}, Return: 2}

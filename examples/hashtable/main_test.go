@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// fewer is how many times fewer operations tests do under the race detector.
+// fewer is the divisor of the numbers of operations under the race detector.
 var fewer = testsize.Either(1, 8)
 
-// A script is a body's checks, with what only tests of tables check.
+// A script has the checks of a body, and those for tables.
 type script struct{ jobtest.Script }
 
 func scripted(body func(s *script)) jobtest.Body {
@@ -36,14 +36,14 @@ func register(name string, body func(s *script)) string {
 func (s *script) table(config Config, options ...window.Option) *Table {
 	t, err := New(s.Ctx, s.World, config, options...)
 	s.OK(err)
-	// Some ranks divide small batches, too, and some combine nothing.
+	// On some ranks even small batches have parts, and some ranks combine nothing.
 	t.part = [...]int{1, 3, leastPart}[s.World.Rank()%3]
 	t.combines = s.World.Rank()%2 == 0
 	return t
 }
 
-// close closes a table on which nobody works any more, when it has checked that this
-// rank's records and indexes are apart from each other and in space that was allocated.
+// close closes a table that no rank uses any more. Before that it checks that the rank's records and indexes do not
+// overlap, and lie in allocated space.
 func (s *script) close(t *Table) {
 	s.Barrier()
 	pieces := map[piece]bool{}
@@ -73,7 +73,8 @@ func (s *script) close(t *Table) {
 	s.OK(t.Close())
 }
 
-// apart runs body on the first of two ranks whose memory is not mapped in each other's. elsewhere are keys of the other rank's.
+// apart runs body on the first of two ranks that map no memory of each other. elsewhere are keys that the other rank
+// owns.
 func apart(t *testing.T, config Config, body func(s *script, t *Table, elsewhere []string)) {
 	t.Helper()
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
@@ -92,7 +93,7 @@ func apart(t *testing.T, config Config, body func(s *script, t *Table, elsewhere
 	}), jobtest.OptionsApart()...))
 }
 
-// alone runs body on the only rank of a job.
+// alone runs body in a job of one rank.
 func alone(t *testing.T, body func(s *script)) {
 	t.Helper()
 	if err := world.Run(t.Context(), 1, scripted(body)); err != nil {
@@ -100,7 +101,7 @@ func alone(t *testing.T, body func(s *script)) {
 	}
 }
 
-// everywhere runs bodies among 1, 2 and 3 ranks, or 5 where tests are to try more, goroutines and processes, in turns (see
+// everywhere runs bodies on 1, 2 and 3 ranks, or 5 in a larger run, as goroutines and processes, in turns (see
 // formtest).
 func everywhere(t *testing.T, names ...string) {
 	t.Helper()
@@ -111,11 +112,11 @@ func everywhere(t *testing.T, names ...string) {
 	formtest.Run(t, ranks, names...)
 }
 
-// upTo returns how many operations a test does that knows no end: plain in a plain run, and most, of which no test needs
-// more, with a large RMA_TEST_SIZE. With a small one it is half of plain.
+// upTo returns the number of operations of a test that could run without end: plain in a plain run, and at most most in
+// a larger one. With a small RMA_TEST_SIZE it is half of plain.
 func upTo(plain, most int) int { return max(plain/2, min(testsize.N(plain), most)) / fewer }
 
-// random returns a generator that draws the same for a rank and a part of a test whenever the job has the same seed.
+// random returns a generator for a part of a test on this rank. The same seed of the job gives the same numbers.
 func (s *script) random(part int) *rand.Rand {
 	return rand.New(rand.NewPCG(formtest.Seed(), uint64(s.World.Rank())<<32|uint64(part)))
 }

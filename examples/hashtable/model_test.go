@@ -4,16 +4,15 @@ import (
 	"testing"
 )
 
-// The model is the protocol of one slot and a few records in atomic steps, and every order of
-// the steps of three clients. What a step must not meet, a test of the code meets once in a
-// while; here it is met if it can be met.
+// The model has the protocol of one slot and a few records, and every order of the atomic steps of three clients. A
+// test of the code meets a wrong order only now and then; the model meets every order.
 
 const (
 	modelClients = 3
 	modelRecords = 3
 )
 
-// What a client's program is made of.
+// A modelStep is a step of a client's program.
 type modelStep uint8
 
 const (
@@ -37,7 +36,7 @@ var (
 	modelPut     = append([]modelStep{modelBegin, modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelSwap, modelEnd}, modelReclaim...)
 	modelGet     = []modelStep{modelBegin, modelRead, modelReadFirst, modelReadSecond, modelEnd}
 	modelDelete  = []modelStep{modelBegin, modelRead, modelKill, modelEnd}
-	// What is wrong: to free at once, and to look at the slot before the announcement is there.
+	// These programs are wrong: they free a record at once, or read the slot before their announcement.
 	modelRashPut = []modelStep{modelBegin, modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelSwap, modelEnd, modelFree}
 	modelLateGet = []modelStep{modelRead, modelBegin, modelReadFirst, modelReadSecond, modelEnd}
 	modelLatePut = append([]modelStep{modelTake, modelWriteFirst, modelWriteSecond, modelRead, modelBegin, modelSwap, modelEnd}, modelReclaim...)
@@ -58,21 +57,21 @@ type modelSlot struct {
 
 type modelClient struct {
 	at uint8
-	// announced is odd from the beginning of an operation to its end.
+	// announced is odd while an operation runs.
 	announced uint8
-	// own is a record written and not published, old one that was replaced, each plus 1.
+	// own is a record that was written and not published, old is one that was replaced. Each is its number plus 1.
 	own, old uint8
 	current  modelSlot
-	// life is the one of current's record when it was read.
+	// life is the life of current's record when current was read.
 	life uint8
-	// seen are the announcements when old was looked after.
+	// seen has the announcements that were read before old is freed.
 	seen [modelClients]uint8
 }
 
-// A modelState is all there is.
+// A modelState is the state of the memory and of all clients.
 type modelState struct {
 	slot modelSlot
-	// free are the records that anybody may take; lives counts how often each was taken.
+	// free marks the records that any client may take. lives counts how often each was taken.
 	free          [modelRecords]bool
 	lives         [modelRecords]uint8
 	first, second [modelRecords]uint8
@@ -90,7 +89,7 @@ func (m *model) ended(s *modelState, client int) bool {
 	return int(s.clients[client].at) == len(m.programs[client])
 }
 
-// inspect looks for records that nobody has in the end.
+// inspect checks at the end that no record is lost.
 func (m *model) inspect(s *modelState, done bool, _ int) {
 	if !done {
 		return
@@ -102,7 +101,7 @@ func (m *model) inspect(s *modelState, done bool, _ int) {
 	}
 }
 
-// step carries out the next step of a client, if it can be carried out.
+// step carries out the next step of a client. It reports whether the client could take it.
 func (m *model) step(s *modelState, client int) bool {
 	c := &s.clients[client]
 	step := m.programs[client][c.at]
@@ -158,14 +157,14 @@ func (m *model) step(s *modelState, client int) bool {
 	return true
 }
 
-// compare is a reader that looks at the record which its slot's value named.
+// compare reads the record that the slot's value named.
 func (m *model) compare(written [modelRecords]uint8, c *modelClient) {
 	if c.current.record > 0 && written[c.current.record-1] != c.life {
 		m.fail("a record of another life was read")
 	}
 }
 
-// met tells whether the slot is what the client has read, as a compare-and-swap does.
+// met reports whether the slot has the value that the client has read, as a compare-and-swap does.
 func (m *model) met(s *modelState, c *modelClient) bool {
 	if s.slot != c.current {
 		return false
@@ -200,8 +199,8 @@ func (m *model) release(s *modelState, record *uint8) {
 	*record = 0
 }
 
-// Whatever the order of steps, no operation meets a record in another life than the one that it
-// has found, no record is in use twice, and none is lost. The variants that are wrong are found.
+// In every order of steps no operation meets a record that was reused since the operation found it. No record is in use
+// twice, and none is lost. The wrong variants are found.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -219,7 +218,7 @@ func TestModel(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			skipUnlessTurn(t, c.name)
 			m := model{programs: c.programs}
-			// The slot has a record at first, in its first life.
+			// At first the slot has a record in its first life.
 			start := modelState{slot: modelSlot{1, true}, lives: [modelRecords]uint8{1}, first: [modelRecords]uint8{1}, second: [modelRecords]uint8{1}}
 			start.free = [modelRecords]bool{false, true, true}
 			m.explore(&m, start, c.wrong)

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Options are for the table's window: one that it refuses makes no table on any rank, and
-// how operations are arranged is the same to the table.
+// Options apply to the table's window. An option that the window rejects makes New fail on all ranks. Options that
+// change how operations are arranged do not change the table's results.
 var options = register("options", func(s *script) {
 	config := Config{Slots: 1024, RecordBytes: 64 << 10}
 	_, err := New(s.Ctx, s.World, config, window.Notifications(-1))

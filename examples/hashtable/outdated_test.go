@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Who knows an index only that is no more, and whose memory has records by now, finds keys all the same: it reads
-// what is there, and does not use it.
+// A rank knows only an index that is gone, whose memory now has records. It finds keys nevertheless: it reads that
+// memory, and does not use it.
 var outdated = register("views of an index that is records now", func(s *script) {
 	t := s.table(Config{Slots: 8, RecordBytes: 1 << 15})
 	t.patience = await.Limit
@@ -27,7 +27,7 @@ var outdated = register("views of an index that is records now", func(s *script)
 	was := t.indexOf(viewIn(t.local).current)
 	old := make([]uint64, s.World.Size())
 	s.OK(world.AllGather(s.Ctx, s.World, []uint64{uint64(viewIn(t.local).current)}, old))
-	// Of two free blocks of a size one is for records.
+	// Of two free blocks of a size, one is used for records.
 	grow(4)
 	t.freeBlocks(s.Ctx)
 	s.Barrier()
@@ -44,7 +44,7 @@ var outdated = register("views of an index that is records now", func(s *script)
 	if s.World.Rank() != 0 {
 		look()
 	}
-	// Others have read there by now, of whom rank 0 knows nothing.
+	// Other ranks have read the old index by now. Rank 0 does not know of that.
 	s.Barrier()
 	if s.World.Rank() == 0 {
 		within := false

@@ -48,7 +48,7 @@ type reclaimer struct {
 	freed atomic.Uint64
 	// blocks counts the blocks of indexes that are in bags.
 	blocks atomic.Int32
-	// hopeless is the number of words in all ranks' bags when waiting for them was in vain.
+	// hopeless is the number of words in all ranks' bags at the last wait that ended without success.
 	hopeless atomic.Uint64
 
 	// looking guards the closed bag.

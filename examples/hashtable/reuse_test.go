@@ -13,8 +13,8 @@ import (
 	"github.com/onesided/rma/internal/jobtest"
 )
 
-// Keys get new values of all lengths, are deleted and come back, for ever, in space for a few of each: all
-// of it is used again.
+// Keys get new values of all lengths, are deleted and added again, in space for a few values of each. All space is used
+// again.
 var forever = register("space is used again", func(s *script) {
 	const keys, writers, longest = 8, 3, 100
 	operations := upTo(15_000, 500_000) / fewer
@@ -36,7 +36,7 @@ var forever = register("space is used again", func(s *script) {
 	s.close(t)
 })
 
-// write puts, deletes and adds to keys of its own, and looks whether they are as they should be.
+// write puts, deletes and adds to its own keys, and checks their values.
 func write(s *script, t *Table, writer, keys, operations, longest int) {
 	random := s.random(writer)
 	key := func(i int) string { return fmt.Sprintf("%d/%d/%d", s.World.Rank(), writer, i) }
@@ -73,14 +73,14 @@ func write(s *script, t *Table, writer, keys, operations, longest int) {
 
 func TestForever(t *testing.T) { everywhere(t, forever) }
 
-// What one rank sets free another may use.
+// Space that one rank frees can be used by another.
 var given = register("space that others set free", func(s *script) {
 	const keys, length = 32, 100
 	t := s.table(Config{Slots: 1024, RecordBytes: 3 * keys * EntryBytes(8, length)})
 	t.hash = func(key string) uint64 { return uint64(key[0]-'a')<<40 | uint64(key[1])<<20 }
 	key := func(i int) string { return fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26) }
 	for turn := range upTo(12, 40) {
-		// Each rank in its turn replaces all, so that the others' pieces are what it sets free.
+		// In turn each rank replaces all values. So it frees pieces that other ranks have written.
 		if turn%s.World.Size() == s.World.Rank() {
 			for i := range keys {
 				s.OK(t.Put(s.Ctx, key(i), bytes.Repeat([]byte{byte(turn)}, length)))
@@ -93,8 +93,8 @@ var given = register("space that others set free", func(s *script) {
 
 func TestGiven(t *testing.T) { formtest.Run(t, [3]int{2, 3, 4}, given) }
 
-// Whatever others write to the words by which space is used again, operations end, and what is no place of a piece
-// is not taken for one.
+// Operations end whatever other ranks write to the words of the free lists. A rank takes only pieces that lie within
+// the record space.
 func TestCorruptLists(t *testing.T) {
 	const value = 40
 	words := pieceWords(recordWords(false, 3, value))
@@ -136,7 +136,7 @@ func TestCorruptLists(t *testing.T) {
 	}
 }
 
-// The sizes of pieces are those that class numbers, each has all that shorter records need, and no more than a quarter more.
+// class numbers all sizes of pieces. A piece is at most a quarter longer than the record that needs it.
 func TestClasses(t *testing.T) {
 	last := 0
 	for words := 1; words <= longestRecord; words++ {

@@ -19,7 +19,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// serveTable serves a table in a World of this process alone, while body runs.
+// serveTable serves a table from a job of one rank while body runs.
 func serveTable(ctx context.Context, l *world.Listener, config Config, body func(s *script, t *Table), options ...window.Option) error {
 	return world.Run(ctx, 1, scripted(func(s *script) {
 		t := s.table(config, options...)
@@ -31,7 +31,7 @@ func serveTable(ctx context.Context, l *world.Listener, config Config, body func
 	}))
 }
 
-// visitTable attaches to it.
+// visitTable attaches to the served table.
 func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
 	w, err := world.Dial(ctx, address, world.WithPeerTimeout(await.Limit), world.WithoutKey())
 	if err != nil {
@@ -45,7 +45,7 @@ func visitTable(ctx context.Context, address string, body func(s *script, t *Tab
 	return errors.Join(err, t.Close(), w.Close())
 }
 
-// The process that serves and clients work on keys of their own and on a counter of all, in little space.
+// The serving process and its clients work in little space on keys of their own and on a counter of all.
 func TestServedTable(t *testing.T) {
 	const clients = 3
 	operations := upTo(500, 2000)
@@ -75,15 +75,16 @@ func TestServedTable(t *testing.T) {
 	}))
 }
 
-// A client that knows an index only which is no more reads there while another one writes records: each in a session of its
-// own, of which the process that serves has a World each. A window with CardAtomics has no Replace to write them by.
+// A client knows only an index that is gone. It reads there while another client writes records. Each client has its
+// own session, and the serving process has a World for each session. A window with CardAtomics has no Replace, so the
+// records are written by other operations there.
 func TestServedTableOutdated(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { servedTableOutdated(t, 100) })
-	// Each word is several operations, so a round takes long.
+	// Each word takes several operations, so a round takes long.
 	t.Run("CardAtomics", func(t *testing.T) { servedTableOutdated(t, max(20, testsize.N(20)), window.CardAtomics()) })
 }
 
-// servedTableOutdated has the client write each record that many times.
+// servedTableOutdated makes the client write each record rounds times.
 func servedTableOutdated(t *testing.T, rounds int, options ...window.Option) {
 	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ func servedTableOutdated(t *testing.T, rounds int, options ...window.Option) {
 				return writer.indexOf(viewIn(served.local).current)
 			}
 			was, old := grow(3), viewIn(served.local).current
-			// Of two free blocks of a size one is for records.
+			// Of two free blocks of a size, one is used for records.
 			grow(4)
 			writer.freeBlocks(s.Ctx)
 			var failed error
@@ -188,7 +189,7 @@ func TestServedTableRefused(t *testing.T) {
 			s.Fails(err, window.ErrNotServed)
 			s.Check(strings.HasPrefix(err.Error(), `hashtable: Attach to table "nothing": `), "another name: %v", err)
 		}))
-		// Contents that are none of a table.
+		// These are contents that no table has.
 		for _, wrong := range []uint64{0, 2, 1 << 40, 1<<64 - 1} {
 			was := table.local[bucketsWord]
 			table.local[bucketsWord] = wrong
@@ -204,8 +205,9 @@ func TestServedTableRefused(t *testing.T) {
 	})
 }
 
-// Of a job that tells where rank 0 serves a table rank 1 is a client that dies at work, rank 2 one that goes on,
-// as rank 0 does: for longer than the space would last if that of the dead could not be used around it.
+// Rank 0 serves a table, and the job tells the other ranks its address. Rank 1 is a client that dies while it works.
+// Rank 2 is a client that continues, as rank 0 does. They use more space than there is, so space must be reused in
+// spite of the dead client.
 var servedDeath = jobtest.Register("a client of a table dies", func(ctx context.Context, w *world.World) error {
 	operations := upTo(2_500, 20_000)
 	text := make([]byte, 64)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What was used lately is kept twice, also where it was looked at again right behind, and the rest is given away.
+// surplus keeps twice the number of pieces that were used lately, even if it is called again at once. It removes the
+// others.
 func TestSurplus(t *testing.T) {
 	const words, pieces = 12, 1000
 	var s space

@@ -87,8 +87,8 @@ type Table struct {
 type knownView struct{ current, next atomic.Uint64 }
 
 // New makes an empty table. It is collective: it blocks until every rank has called it, and if one fails, all do. The
-// options are those of the table's window, and the same on every rank.
-// window.SameOp is not allowed, because the table uses several operations.
+// options are those of the table's window, and the same on every rank. window.SameOp is not allowed, because the table
+// uses several operations.
 func New(ctx context.Context, w *world.World, config Config, options ...window.Option) (*Table, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, fmt.Errorf("hashtable: New: %w", err)

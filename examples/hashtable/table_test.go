@@ -12,15 +12,14 @@ import (
 
 var roomy = Config{Slots: 4096, RecordBytes: 1 << 20}
 
-// entry is what the model has under a key.
+// entry is an entry of the model.
 type entry struct {
 	counter bool
 	count   uint64
 	bytes   []byte
 }
 
-// compare runs random operations on so many keys that only this rank uses, and does the
-// same to a map of Go's.
+// compare runs random operations on keys that only this rank uses, and applies the same operations to a map.
 func compare(s *script, t *Table, part, keys, operations int) {
 	random := s.random(part)
 	model := map[string]entry{}
@@ -69,7 +68,7 @@ func compare(s *script, t *Table, part, keys, operations int) {
 			s.Check(found == there && count == was.count, "Count of %q is %d, %v, want %d, %v", key, count, found, was.count, there)
 		}
 	}
-	// What other ranks own of this one's keys they see too, in local ranges.
+	// The barriers keep the table still. Local also yields entries that other ranks have made.
 	s.Barrier()
 	mine := map[string]entry{}
 	for key, value := range t.Local() {
@@ -97,8 +96,8 @@ var asMap = register("as a map", func(s *script) {
 	s.close(t)
 })
 
-// Keys that collide: in bucket and fingerprint, in fingerprint alone, and in part. They are few: each
-// operation looks at many of them.
+// These keys collide in bucket and fingerprint, in the fingerprint alone, or in a part of it. They are few, because
+// each operation examines many of them.
 var colliding = register("as a map of colliding keys", func(s *script) {
 	for part, mask := range []uint64{0, 1 << 40, 0x7fff << 32, 0xff} {
 		t := s.table(roomy)
@@ -110,7 +109,7 @@ var colliding = register("as a map of colliding keys", func(s *script) {
 
 func TestAsAMap(t *testing.T) { everywhere(t, asMap, colliding) }
 
-// Counters that all ranks add to, by single operations and batches at once.
+// All ranks add to the same counters, by single operations and by batches.
 var counters = register("counters of all", func(s *script) {
 	const keys, turns = 37, 400
 	t := s.table(roomy)
@@ -142,7 +141,7 @@ var counters = register("counters of all", func(s *script) {
 	s.close(t)
 })
 
-// sealed is n bytes that end with their own hash.
+// sealed returns n bytes that end with their own hash.
 func sealed(random *rand.Rand, n int) []byte {
 	value := make([]byte, n, n+8)
 	for i := range value {
@@ -156,8 +155,7 @@ func isSealed(value []byte) bool {
 	return n >= 0 && xxhash.Sum64(value[:n]) == binary.NativeEndian.Uint64(value[n:])
 }
 
-// Values of one key that all ranks put, get and delete: each that is read is one that
-// was put, whole.
+// All ranks put, get and delete values of one key. Each value that is read is one that was put, whole.
 var whole = register("values are whole", func(s *script) {
 	t := s.table(Config{Slots: 64, RecordBytes: 4 << 20})
 	random := s.random(3)
@@ -184,7 +182,7 @@ var whole = register("values are whole", func(s *script) {
 	s.close(t)
 })
 
-// Of all ranks that insert one key at once, one makes the entry: none is there twice.
+// All ranks insert one key at once. One of them makes the entry, and the key has one slot.
 var races = register("racing inserts", func(s *script) {
 	for round := range upTo(10, 20) {
 		t := s.table(Config{Slots: 16, RecordBytes: 4096})

@@ -12,15 +12,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// gather collects what all ranks have, as many of each, at all.
+// gather returns the elements of all ranks. Every rank passes the same number.
 func gather[T any](s *script, mine []T) []T {
 	all := make([]T, len(mine)*s.World.Size())
 	s.OK(world.AllGather(s.Ctx, s.World, mine, all))
 	return all
 }
 
-// concurrently runs body on several goroutines of this rank. They end the rank with
-// their first error.
+// concurrently runs body on several goroutines of this rank. It ends the body with their errors.
 func (s *script) concurrently(n int, body func(s *script, g int)) {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -35,8 +34,8 @@ func (s *script) concurrently(n int, body func(s *script, g int)) {
 
 const goroutines = 3
 
-// The sums that Adds of 1 to one key return are tickets: each is given once, by whatever
-// rank and goroutine, single or in a batch.
+// The sums that Adds of 1 to one key return are all different. They come from all ranks and goroutines, from single
+// operations and batches.
 var tickets = register("tickets", func(s *script) {
 	t := s.table(roomy)
 	const each = 120
@@ -66,7 +65,7 @@ var tickets = register("tickets", func(s *script) {
 	s.close(t)
 })
 
-// change queues a random operation on an entry, of the kind that the key is.
+// change queues a random operation on an entry, for the kind of value that the key has.
 func change(batch *Batch, random *rand.Rand, key int) int {
 	name := fmt.Sprint(key)
 	switch {
@@ -79,9 +78,8 @@ func change(batch *Batch, random *rand.Rand, key int) int {
 	}
 }
 
-// Every operation says whether its key was there. So those that made an entry and those
-// that removed one take turns, whoever they are: in the end a key has been made once more
-// than removed, if it is there, else as often.
+// Every operation reports whether its key was there. So operations that make an entry and operations that remove it
+// alternate. At the end a key was made once more than removed if it exists, and otherwise equally often.
 var turns = register("making and removing", func(s *script) {
 	for round, mask := range []uint64{^uint64(0), 0} {
 		t := s.table(Config{Slots: 64, RecordBytes: 1 << 20})
@@ -95,7 +93,7 @@ var turns = register("making and removing", func(s *script) {
 			batch := t.NewBatch()
 			var key [5]int
 			for range runs {
-				// A batch of several operations on the same keys, or of one.
+				// A batch has several operations, some of them on the same key.
 				some := key[:1+random.IntN(len(key))]
 				for i := range some {
 					some[i] = random.IntN(keys)
@@ -138,8 +136,7 @@ var turns = register("making and removing", func(s *script) {
 	}
 })
 
-// A range sees every entry that stays exactly once, whatever comes, goes and changes
-// meanwhile on all ranks.
+// A range yields every entry that stays exactly once, whatever all ranks add, remove and change meanwhile.
 var ranging = register("ranges beside writers", func(s *script) {
 	t := s.table(roomy)
 	const staying, rounds = 300, 40
