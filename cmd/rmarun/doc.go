@@ -35,9 +35,9 @@
 // grace they are killed. They get SIGTERM at once when a rank aborts the job.
 //
 // The summary names the ranks that failed by themselves, and how. It counts the ranks that failed because another had
-// failed: the World of each, or its Init, tells rmarun of the other. A World that Shrink returns begins without
-// blame. For each rank that it names, the summary repeats the last lines if they may be out of sight or could not be
-// written.
+// failed: the World of such a rank, or its Init, has reported the other rank to rmarun. A World that Shrink returns
+// begins without blame. For each rank that it names, the summary repeats the last lines if they may be out of sight or
+// could not be written.
 //
 // Output of the ranks is passed on however long its reader takes, unless a signal has ended the job and the grace is
 // over. Processes that the ranks leave behind end with the job. One second after a rank has ended, its output is

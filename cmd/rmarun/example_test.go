@@ -6,7 +6,7 @@ import (
 	"log"
 )
 
-// Two ranks of a program that knows nothing of ranks.
+// Two ranks run a program that does not use this library.
 func Example() {
 	o, err := parse([]string{"-n", "2", "echo", "a", "rank"}, io.Discard)
 	if err != nil {

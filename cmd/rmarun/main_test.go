@@ -26,17 +26,17 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// The test binary is rmarun if it is asked to be, and the program that its ranks run.
+// These variables make the test binary rmarun, or the program that its ranks run.
 const (
 	rmarunVariable = "RMARUN_TEST_MAIN"
 	roleVariable   = "RMARUN_TEST_ROLE"
-	// patienceVariable has how long rmarun waits for what ranks leave behind.
+	// patienceVariable is the time that rmarun waits for processes and output that ranks leave behind.
 	patienceVariable = "RMARUN_TEST_PATIENCE"
-	// tellVariable has how long ranks may say why they fail.
+	// tellVariable is the time that ranks have to report why they fail.
 	tellVariable = "RMARUN_TEST_TELL"
 )
 
-// forever is what no test waits for, short what a test has to wait for.
+// forever is a time that no test waits for. short is a time that a test does wait for.
 const (
 	forever = "1h"
 	short   = "10ms"
@@ -52,7 +52,8 @@ func TestMain(m *testing.M) {
 		patience, tell := duration(patienceVariable), duration(tellVariable)
 		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime, o.tellTime = patience, patience, tell }))
 	default:
-		// A signal that is caught here is not ignored in what the tests start, also where this process was started so.
+		// A signal that is caught here is not ignored in processes that the tests start, even if this process was
+		// started with the signal ignored.
 		for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 			if signal.Ignored(s) {
 				signal.Notify(make(chan os.Signal, 1), s)
@@ -70,8 +71,8 @@ func duration(variable string) time.Duration {
 	return d
 }
 
-// rmarun is the command, with a role for its ranks. Unless arguments and environment say otherwise it waits for ranks
-// for as long as they take.
+// rmarun returns the command with a role for its ranks. Unless arguments and environment say otherwise, it waits for
+// ranks without a limit.
 func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -84,7 +85,7 @@ func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self, append([]string{"-grace", forever}, arguments...)...)
-	// The race detector has processes sleep a second before they end.
+	// Under the race detector a process sleeps a second before it ends.
 	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, tellVariable+"="+short, "GORACE=atexit_sleep_ms=0")
 	return c
 }
@@ -101,7 +102,7 @@ func status(t *testing.T, err error) int {
 	return 0
 }
 
-// runJob gives what a job writes, and how it ends.
+// runJob runs a job and returns its output and its exit status.
 func runJob(t *testing.T, role string, arguments ...string) (stdout, stderr string, exit int) {
 	t.Helper()
 	return runCommand(t, rmarun(t, role, arguments...))
@@ -158,7 +159,7 @@ func TestLines(t *testing.T) {
 	require.NotContains(t, stdout, "error")
 }
 
-// TestFullDisk has ranks print what cannot be written: they end well, the job does not.
+// TestFullDisk makes ranks print output that cannot be written. The ranks succeed, and the job fails.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -209,7 +210,7 @@ func TestEnvironmentAndArguments(t *testing.T) {
 	require.Equal(t, "-n|7|--|x y\n", stdout)
 }
 
-// Ranks have the processors once, unless somebody says how many each has.
+// The ranks share the processors, unless a variable sets the number for each.
 func TestProcessors(t *testing.T) {
 	processors := func(variable string, arguments ...string) string {
 		c := rmarun(t, "processors", append(arguments, "SELF")...)
@@ -228,8 +229,8 @@ func TestProcessors(t *testing.T) {
 	require.Equal(t, "5\n", processors("GOMAXPROCS=3", "-n", "1", "-env", "GOMAXPROCS=5"))
 }
 
-// A rank has its input, output and error, its manager, and its deathPipe, beside what this process
-// was given by the one that started it.
+// A rank has its input, output and error, its manager, and its deathPipe, besides the files that this process has
+// inherited.
 func TestFiles(t *testing.T) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -253,7 +254,8 @@ func TestFiles(t *testing.T) {
 	require.Contains(t, own, "3")
 }
 
-// What ranks print is passed on however long its reader takes, also where they have left behind what could print more.
+// The output of ranks is passed on however long its reader takes, even if a rank has left a process that could write
+// more.
 func TestSlowReader(t *testing.T) {
 	for _, role := range []string{"flood", "flood left"} {
 		c := rmarun(t, role, "-n", "1", "SELF")
@@ -266,7 +268,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A second interrupt ends a job whose output nobody reads.
+// A second interrupt ends a job whose output is not read.
 func TestNoReader(t *testing.T) {
 	c := rmarun(t, "flood", "-n", "1", "SELF")
 	c.Env = append(c.Env, patienceVariable+"="+short)
@@ -279,12 +281,12 @@ func TestNoReader(t *testing.T) {
 		_ = j.Process.Signal(os.Interrupt)
 		return len(ended) > 0
 	})
-	// It may have ended by another one still.
+	// A later interrupt of the loop may have ended rmarun itself.
 	require.Contains(t, []int{128 + 2, -1}, status(t, <-ended))
 	require.NoError(t, j.from.Close())
 }
 
-// A stream that is finished has what had been written, and no more.
+// A stream that is finished ends after the bytes that were written before, and has no later ones.
 func TestFinishedStream(t *testing.T) {
 	from, to, err := os.Pipe()
 	require.NoError(t, err)
@@ -304,7 +306,7 @@ func TestFinishedStream(t *testing.T) {
 	require.Equal(t, "before", string(b)+string(rest))
 }
 
-// A whole chunk does not wait for more, which may be an answer's.
+// A whole chunk is passed on at once. The next bytes may be those of an answer that the rank waits for.
 func TestWholeChunk(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", chunkSize), strings.Repeat("x", chunkSize-5) + "\nxxxx"} {
 		from, to, err := os.Pipe()
@@ -329,7 +331,7 @@ func TestWholeChunk(t *testing.T) {
 	}
 }
 
-// What rmarun has for children before it starts any is not its own to end: a shell may become rmarun by exec.
+// Rmarun does not end children that it had before it started any. A shell with children may become rmarun by exec.
 func TestInheritedChild(t *testing.T) {
 	c := rmarun(t, "exit 0", "-n", "2", "SELF")
 	c.Args = append([]string{"sh", "-c", `(read line <&3; echo the child goes on) & exec "$0" "$@"`, c.Path}, c.Args[1:]...)
@@ -346,7 +348,7 @@ func TestInheritedChild(t *testing.T) {
 	require.Contains(t, string(text), "the child goes on")
 }
 
-// A rank that cannot have the terminal ends the job, which has not done what it was to do, however its ranks end.
+// A rank that cannot have the terminal ends the job with a failure, whatever the exit statuses of its ranks.
 func TestStuck(t *testing.T) {
 	asked, before := &rank{asked: true, status: 5 << 8}, &rank{status: 3 << 8}
 	for want, failed := range map[int][]*rank{1: {asked}, 3: {before, asked}} {
@@ -417,7 +419,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPackage builds and runs a package of this module, by two of its names, which take turns.
+// TestPackage builds and runs a package of this module under one of two names, which take turns.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	const print = "./testdata/print"

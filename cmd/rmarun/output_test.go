@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bytes come out as they are without a label, and lines after it with one, however they are read. A line that is too long is
-// several, of which all but the first say that they continue it: so a text can be put together again, also where ranks
-// write at once.
+// Without a label bytes are passed on unchanged, and with one line by line, however they are read. A line that is too
+// long becomes several lines, and each of them but the first is marked as a continuation. So the original text can be
+// restored, even if several ranks write at once.
 func TestStream(t *testing.T) {
 	long := strings.Repeat("x", longestLine)
 	text := "first\n\n" + long + "yz\n" + strings.Repeat("short\n", 20_000) + long[1:] + "\n" + long + long + "last"
@@ -38,7 +38,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// whole is what a rank wrote that was passed on with a label.
+// whole returns the text that a rank wrote, from the text that was passed on with a label.
 func whole(t *testing.T, label string, labelled []byte) string {
 	t.Helper()
 	var text []byte
@@ -55,7 +55,7 @@ func whole(t *testing.T, label string, labelled []byte) string {
 	return string(text)
 }
 
-// What a rank writes in one piece is not torn apart where a chunk ends, and kept lines are whole.
+// Text that a rank writes in one piece is not split at the end of a chunk, and kept lines are whole.
 func TestStreamLines(t *testing.T) {
 	line := strings.Repeat("x", 99) + "\n"
 	from, to := io.Pipe()
@@ -78,7 +78,7 @@ func TestStreamLines(t *testing.T) {
 	require.Equal(t, line, string(kept.lines[0]))
 }
 
-// writes are what has been written, one by one.
+// writes records each write.
 type writes [][]byte
 
 func (w *writes) Write(data []byte) (int, error) {

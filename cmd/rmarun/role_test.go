@@ -20,12 +20,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// flood is how many bytes the role of this name writes, beside a line: the two pipes have room for twice 64 KiB.
+// flood is the number of bytes that the role of this name writes, besides a line. The two pipes together have room for
+// 128 KiB.
 const flood = 120 << 10
 
-// roles are what ranks do. The argument is what follows the name of the role.
+// roles has the roles of ranks by name. The argument is the text after the name.
 var roles = map[string]func(rank, argument string){
-	// exit has rank 1 end with a status, and the others wait unless that is a success.
+	// exit makes rank 1 end with a status. If that is a failure, the other ranks wait.
 	"exit": func(rank, argument string) {
 		status, _ := strconv.Atoi(argument)
 		if rank == "1" {
@@ -36,7 +37,7 @@ var roles = map[string]func(rank, argument string){
 			wait()
 		}
 	},
-	// signal has a signal end rank 1.
+	// signal makes a signal end rank 1.
 	"signal": func(rank, argument string) {
 		if rank == "1" {
 			number, _ := strconv.Atoi(argument)
@@ -44,7 +45,7 @@ var roles = map[string]func(rank, argument string){
 		}
 		wait()
 	},
-	// stubborn has rank 1 fail, and the others go on whatever they are asked.
+	// stubborn makes rank 1 fail. The other ranks ignore SIGTERM.
 	"stubborn": func(rank, _ string) {
 		signal.Ignore(syscall.SIGTERM)
 		if rank == "1" {
@@ -52,8 +53,8 @@ var roles = map[string]func(rank, argument string){
 		}
 		await.Killed()
 	},
-	// unclosed has rank 1 join and end with a status, or try to join, or go on without its connection; then rank 0 waits. Or all
-	// end.
+	// unclosed makes rank 1 end with a status after it has joined, or report that it could not join, or close its
+	// connection and continue. Rank 0 then waits. Or all ranks end.
 	"unclosed": func(rank, how string) {
 		client := manager()
 		if how == "all" {
@@ -74,13 +75,13 @@ var roles = map[string]func(rank, argument string){
 		_ = client.Close()
 		wait()
 	},
-	// abandon has each rank abort the job with a status, and end with 0.
+	// abandon makes each rank abort the job with a status and then end with 0.
 	"abandon": func(_, argument string) {
 		status, _ := strconv.Atoi(argument)
 		_ = manager().Abort(status)
 		os.Exit(0)
 	},
-	// abandoned has rank 1 abort the job with a status, and all wait to be ended.
+	// abandoned makes rank 1 abort the job with a status. All ranks wait to be ended.
 	"abandoned": func(rank, argument string) {
 		ended := termination()
 		client := manager()
@@ -93,7 +94,7 @@ var roles = map[string]func(rank, argument string){
 		}
 		<-ended
 	},
-	// recover has rank 1 fail, and rank 0, which has blamed it and may have taken that back. Rank 2 ends well.
+	// recover makes ranks 0 and 1 fail. Rank 0 has blamed rank 1, and may have taken the blame back. Rank 2 succeeds.
 	"recover": func(rank, how string) {
 		if rank == "2" {
 			return
@@ -115,7 +116,7 @@ var roles = map[string]func(rank, argument string){
 		}
 		os.Exit(7)
 	},
-	// bury has rank 1 fail, and rank 0 print so many lines when it is ended for that.
+	// bury makes rank 1 fail. Rank 0 prints a number of lines when rmarun ends it for that.
 	"bury": func(rank, argument string) {
 		ended := termination()
 		meet()
@@ -128,8 +129,9 @@ var roles = map[string]func(rank, argument string){
 			fmt.Print(strings.Repeat("ended by another\n", lines))
 		}
 	},
-	// follow has rank 1 blame rank 0, and rank 2 blame rank 1, and both fail; then rank 0 hears the end of a FIFO that they
-	// have open, says why, and fails by itself. It may have left before, or blame rank 2, too.
+	// follow makes rank 1 blame rank 0, rank 2 blame rank 1, and both fail. Rank 0 notices that by the end of a FIFO
+	// that they have open, prints the reason, and fails by itself. Rank 1 may blame it for having left, and rank 0 may
+	// blame rank 2.
 	"follow": func(rank, argument string) {
 		how, fifo, _ := strings.Cut(argument, " ")
 		client := manager()
@@ -154,7 +156,7 @@ var roles = map[string]func(rank, argument string){
 		fmt.Println("the reason")
 		os.Exit(3)
 	},
-	// decline has rank 1 decline the job, and each rank fail by its own status.
+	// decline makes the Init of rank 1 fail. Each rank fails with a status of its own.
 	"decline": func(rank, _ string) {
 		device, status := "", 4
 		if rank == "1" {
@@ -164,8 +166,8 @@ var roles = map[string]func(rank, argument string){
 			os.Exit(status)
 		}
 	},
-	// linger has rank 1 fail and leave a child that has its output. Rank 0 hears by a FIFO which process that is. When
-	// rmarun has ended rank 0 for the failure, that kills the child, and fails, too.
+	// linger makes rank 1 fail and leave a child that has its output. Rank 0 reads the number of the child from a FIFO.
+	// When rmarun ends rank 0 because of the failure, rank 0 kills the child and fails, too.
 	"linger": func(rank, fifo string) {
 		ended := termination()
 		if rank == "1" {
@@ -178,7 +180,7 @@ var roles = map[string]func(rank, argument string){
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		os.Exit(4)
 	},
-	// abort has all ranks abort the job, again and again.
+	// abort makes all ranks abort the job again and again.
 	"abort": func(_, argument string) {
 		status, _ := strconv.Atoi(argument)
 		client := manager()
@@ -202,7 +204,7 @@ var roles = map[string]func(rank, argument string){
 		fmt.Printf("%s %s %s %s\n", rank, os.Getenv("PMI_SIZE"), os.Getenv("FIRST"), os.Getenv("SECOND"))
 	},
 	"processors": func(string, string) { fmt.Println(runtime.GOMAXPROCS(0)) },
-	// files prints which pipes and sockets the rank has.
+	// files prints the pipes and sockets that the rank has.
 	"files": func(string, string) {
 		entries, _ := os.ReadDir("/proc/self/fd")
 		for _, e := range entries {
@@ -213,7 +215,7 @@ var roles = map[string]func(rank, argument string){
 		}
 	},
 	"arguments": func(string, string) { fmt.Println(strings.Join(os.Args[1:], "|")) },
-	// await prints signals that come, until one that ends it.
+	// await prints signals until one arrives that ends the rank.
 	"await": func(string, string) {
 		heard := make(chan os.Signal, 4)
 		signal.Notify(heard, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGINT, syscall.SIGTERM)
@@ -228,8 +230,8 @@ var roles = map[string]func(rank, argument string){
 			}
 		}
 	},
-	// reader has rank 0 read a line, or end where there is none, and all say who was interrupted, until they hear SIGUSR1.
-	// They fail by SIGUSR2.
+	// reader makes rank 0 read a line, and end if there is none. All ranks print interrupts until SIGUSR1 arrives.
+	// SIGUSR2 makes them fail.
 	"reader": func(rank, _ string) {
 		heard := make(chan os.Signal, 4)
 		signal.Notify(heard, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -255,8 +257,8 @@ var roles = map[string]func(rank, argument string){
 			fmt.Printf("rank %s heard %v\n", rank, s)
 		}
 	},
-	// flood writes more than the pipe of rmarun's output has room for, and less than that and its own. It may leave
-	// something that could write more.
+	// flood writes more bytes than the pipe of rmarun's output has room for, and fewer than that pipe and the rank's
+	// own pipe have together. It may leave a process that could write more.
 	"flood": func(_, left string) {
 		if left != "" {
 			leave()
@@ -264,19 +266,19 @@ var roles = map[string]func(rank, argument string){
 		fmt.Println("ready", os.Getpid())
 		fmt.Print(strings.Repeat(".", flood))
 	},
-	// deaf does nothing for a signal that is to end it.
+	// deaf ignores the signals that end a job.
 	"deaf": func(string, string) {
 		signal.Ignore(ending...)
 		fmt.Println("ready", os.Getpid())
 		await.Killed()
 	},
-	// prompt asks without a line's end.
+	// prompt prints a prompt without a line end.
 	"prompt": func(string, string) {
 		ended := termination()
 		fmt.Print("name? ")
 		<-ended
 	},
-	// seen writes to both streams in turns, to standard error only if somebody sees that at once.
+	// seen writes to both streams in turns. It writes to standard error only if that appears on a terminal at once.
 	"seen": func(string, string) {
 		for i := range 2 {
 			if tty.Shows(os.Stderr) {
@@ -285,7 +287,7 @@ var roles = map[string]func(rank, argument string){
 			fmt.Println("result", i+1)
 		}
 	},
-	// orphan leaves a process without a parent, which ends.
+	// orphan leaves a process without a parent, which then ends.
 	"orphan": func(string, string) {
 		ended := termination()
 		c := exec.Command("sh", "-c", "true & echo ready $!")
@@ -293,7 +295,7 @@ var roles = map[string]func(rank, argument string){
 		_ = c.Run()
 		<-ended
 	},
-	// escape leaves a process in a session of its own, when it hears SIGUSR1.
+	// escape leaves a process in a session of its own, and ends when SIGUSR1 arrives.
 	"escape": func(string, string) {
 		heard := make(chan os.Signal, 1)
 		signal.Notify(heard, syscall.SIGUSR1)
@@ -303,8 +305,7 @@ var roles = map[string]func(rank, argument string){
 		fmt.Println("ready", child.Process.Pid)
 		<-heard
 	},
-	// build is a go command that says in a fifo that it has begun, and goes on until it is
-	// interrupted.
+	// build stands for a go command. It reports its start in a FIFO, and runs until it is interrupted.
 	"build": func(_, fifo string) {
 		heard := make(chan os.Signal, 1)
 		signal.Notify(heard, os.Interrupt)
@@ -314,7 +315,8 @@ var roles = map[string]func(rank, argument string){
 		<-heard
 		os.Exit(1)
 	},
-	// leave writes into a file of a directory, which has the rank's name, what process it leaves behind.
+	// leave writes the number of the process that it leaves behind to a file in a directory. The file has the name of
+	// the rank.
 	"leave": func(rank, dir string) {
 		if err := os.WriteFile(filepath.Join(dir, rank), []byte(strconv.Itoa(leave())), 0o600); err != nil {
 			os.Exit(125)
@@ -330,7 +332,7 @@ func leave() (pid int) {
 	return child.Process.Pid
 }
 
-// play plays a role, which is a name and an argument.
+// play plays a role: a name and an argument.
 func play(role, rank string) {
 	name, argument, _ := strings.Cut(role, " ")
 	f, ok := roles[name]
@@ -341,17 +343,17 @@ func play(role, rank string) {
 	f(rank, argument)
 }
 
-// termination tells when this process is to end.
+// termination returns a channel that receives SIGTERM.
 func termination() <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	return stop
 }
 
-// wait waits to be ended.
+// wait returns when SIGTERM arrives.
 func wait() { <-termination() }
 
-// manager connects to what rmarun serves.
+// manager connects to the PMI server of rmarun.
 func manager() *pmi.Client {
 	client, err := pmi.FromEnvironment()
 	if err != nil {

@@ -155,8 +155,8 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			r.finish()
 			j.conclude(r)
 		case number := <-j.lost:
-			// The rank has ended, and its end follows as an event. Or it has closed its connection and continues, and
-			// other ranks wait for it in vain.
+			// The rank has ended, and its end follows as an event. Or it has closed its connection and continues,
+			// although other ranks wait for it.
 			if r := j.ranks[number]; !j.lose(r) {
 				time.AfterFunc(j.options.leaveTime, func() { j.late <- r })
 			}
@@ -277,7 +277,7 @@ func (j *job) hear() {
 	}
 }
 
-// blame records whom a rank blames. Goroutines of the server call it.
+// blame records which rank a rank blames. Goroutines of the server call it.
 func (j *job) blame(rank, blamed int, left bool) {
 	if blamed == pmi.Nobody {
 		j.blames[rank].Store(nil)

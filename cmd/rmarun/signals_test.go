@@ -46,7 +46,7 @@ func liveCommand(t *testing.T, c *exec.Cmd) *liveJob {
 	return j
 }
 
-// started is a job whose ranks have said that they are ready.
+// started starts a job and returns when its ranks have reported that they are ready.
 func started(t *testing.T, ranks int, flags ...string) *liveJob {
 	t.Helper()
 	j := live(t, "await", ranks, flags...)
@@ -55,7 +55,7 @@ func started(t *testing.T, ranks int, flags ...string) *liveJob {
 	return j
 }
 
-// ranks are the processes that have said that they are ready.
+// ranks returns the processes that have reported that they are ready.
 func (j *liveJob) ranks(t *testing.T) (pids []int) {
 	t.Helper()
 	for line := range strings.Lines(j.output.String()) {
@@ -68,7 +68,7 @@ func (j *liveJob) ranks(t *testing.T) (pids []int) {
 	return pids
 }
 
-// until reads what the ranks write until a text has come count times.
+// until reads the output of the ranks until a text has occurred count times.
 func (j *liveJob) until(t *testing.T, text string, count int) {
 	t.Helper()
 	buffer := make([]byte, 4096)
@@ -79,7 +79,7 @@ func (j *liveJob) until(t *testing.T, text string, count int) {
 	}
 }
 
-// end reads the rest and gives the exit status.
+// end reads the rest of the output and returns the exit status.
 func (j *liveJob) end(t *testing.T) int {
 	t.Helper()
 	_, err := io.Copy(&j.output, j.from)
@@ -88,7 +88,7 @@ func (j *liveJob) end(t *testing.T) int {
 	return status(t, j.Wait())
 }
 
-// A job that a signal has ended has that status, however its ranks end then.
+// A job that a signal has ended has the status of that signal, whatever the statuses of its ranks.
 func TestSignals(t *testing.T) {
 	for s, want := range map[syscall.Signal]int{syscall.SIGUSR1: 0, syscall.SIGTERM: 128 + 15} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// What a shell has rmarun ignore it ignores, and so do its ranks.
+// Rmarun and its ranks ignore a signal that was ignored when rmarun started.
 func TestIgnoredSignal(t *testing.T) {
 	c := rmarun(t, "await", "-n", "2", "SELF")
 	c.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, c.Path}, c.Args[1:]...)
@@ -150,7 +150,7 @@ func TestIgnoredSignal(t *testing.T) {
 	require.Zero(t, j.end(t), j.output.String())
 }
 
-// A prompt is to be seen before the line has an end.
+// A prompt is passed on before its line has an end.
 func TestPrompt(t *testing.T) {
 	j := live(t, "prompt", 2)
 	j.until(t, "name? ", 2)
@@ -159,7 +159,8 @@ func TestPrompt(t *testing.T) {
 	require.Equal(t, "name? name? ", j.output.String())
 }
 
-// A rank that leaves others without a word is told of where nothing else tells: not if it has failed.
+// Rmarun reports a rank that ends, or leaves the job, without closing its World. A rank that has failed is only
+// reported as failed.
 func TestUnclosed(t *testing.T) {
 	for _, c := range []struct{ how, patience, says string }{
 		{"0", forever, "rmarun: rank 1 has ended without closing its World\n"},
@@ -189,7 +190,7 @@ func TestUnclosed(t *testing.T) {
 	}
 }
 
-// An abort is heard although all ranks have ended.
+// Rmarun notices an abort although all ranks have ended.
 func TestAbortAtTheEnd(t *testing.T) {
 	for range testsize.N(4) {
 		_, stderr, exit := runJob(t, "abandon 7", "-n", "1", "SELF")
@@ -197,7 +198,7 @@ func TestAbortAtTheEnd(t *testing.T) {
 	}
 }
 
-// A signal while the package is built ends that, and what was made for it goes.
+// A signal during the build ends rmarun, and the files of the build are removed.
 func TestSignalWhileBuilding(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -222,7 +223,7 @@ func TestSignalWhileBuilding(t *testing.T) {
 	}
 }
 
-// TestKilled kills rmarun itself: its ranks end with it.
+// TestKilled kills rmarun itself, and its ranks end with it.
 func TestKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: only Linux has a signal for the death of a parent")
@@ -242,7 +243,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestLeftBehind has each rank leave a process that holds its output.
+// TestLeftBehind makes each rank leave a process that has the rank's output.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	c := rmarun(t, "leave "+dir, "-n", "2", "SELF")
@@ -258,7 +259,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// What has left the group of its rank ends with the job, too.
+// A process that has left the group of its rank ends with the job, too.
 func TestEscaped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: only Linux has processes that adopt others")
@@ -276,8 +277,8 @@ func TestEscaped(t *testing.T) {
 	}
 }
 
-// What a rank has left behind in its group has the time that all have to end, if all are to end, and otherwise that of
-// what it still has to say.
+// Processes that a rank leaves in its group have the grace of the job if the job is ending. Otherwise they have until
+// the rank's output has ended.
 func TestConclude(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace <-chan time.Time

@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a rank wrote before it failed is shown again where it is not to be seen any more:
-// after much that others wrote, or on a full disk.
+// The last lines of a failed rank are repeated if they may be out of sight, or could not be written: after many lines
+// of other ranks, or on a full disk.
 func TestLastLines(t *testing.T) {
 	const again = "rmarun: the last lines of rank 1:\n    about to end\n"
 	const most = 25
 	for _, lines := range []int{0, most - 1, most} {
-		// What rank 1 wrote last may be read after what rank 0 writes when it is ended for that: then it is to be seen.
+		// Rmarun may read the last lines of rank 1 after those that rank 0 writes when it is ended. Then they are in
+		// sight, and the test tries again.
 		for behind, tries := -1, 0; behind != lines; tries++ {
 			require.Less(t, tries, 100, "what rank 1 wrote last never comes after others")
 			stdout, stderr, exit := runJob(t, fmt.Sprint("bury ", lines), "-n", "3", "SELF")
@@ -46,8 +47,8 @@ func TestLastLines(t *testing.T) {
 	require.Contains(t, stderr.String(), again)
 }
 
-// The rank that failed first is the one that rmarun has heard of first, also if something
-// that it left behind might still write: rmarun does not wait for that before it ends the others.
+// The first failure is the one that rmarun notices first. Rmarun does not wait for output that a failed rank's child
+// might still write before it ends the other ranks.
 func TestFirstFailure(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
@@ -56,8 +57,8 @@ func TestFirstFailure(t *testing.T) {
 	require.Contains(t, stderr, "rmarun: rank 1 failed: exit status 3\n")
 }
 
-// A rank that fails for want of another is not named, even if it ends before that. The other has time to say why, and the
-// status of the job is its.
+// A rank that fails because of another is not named, even if it ends first. The other rank has time to report the
+// reason, and determines the status of the job.
 func TestFollowers(t *testing.T) {
 	for how, want := range map[string]struct {
 		status []int
@@ -65,7 +66,7 @@ func TestFollowers(t *testing.T) {
 	}{
 		"fails": {[]int{3}, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
 		"left":  {[]int{3}, []string{"rank 0 failed: exit status 3\n", "2 further ranks failed because another had failed\n"}},
-		// Where all blame each other the status is that of the one whose end rmarun finds first.
+		// If all ranks blame each other, the status is that of the rank whose end rmarun notices first.
 		"blames": {[]int{3, 4}, []string{"rank 0 failed: exit status 3\n", "rank 1 failed: exit status 4\n", "rank 2 failed: exit status 4\n"}},
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// A rank that cannot join a job fails by itself, and the others for want of it, whichever ends first.
+// A rank that cannot join a job fails by itself. The other ranks fail because of it, whichever ends first.
 func TestFollowersOfADecliner(t *testing.T) {
 	c := rmarun(t, "decline", "-n", "4", "SELF")
 	c.Env = append(c.Env, tellVariable+"="+forever)
@@ -95,7 +96,7 @@ func TestFollowersOfADecliner(t *testing.T) {
 	require.Equal(t, "rmarun: rank 1 failed: exit status 7\nrmarun: 3 further ranks failed because another had failed\n", stderr)
 }
 
-// A rank that rmarun has ended is no reason for another to fail, whoever blames it.
+// A rank that rmarun has ended is not the reason for another rank's failure, even if it is blamed.
 func TestFollowersOfTheEnded(t *testing.T) {
 	j := &job{blames: make([]atomic.Pointer[blame], 3)}
 	for number := range 3 {
@@ -109,12 +110,12 @@ func TestFollowersOfTheEnded(t *testing.T) {
 	require.False(t, j.follows(j.ranks[1]))
 }
 
-// A job that a rank aborts has failed, with its status as far as a shell sees that.
+// A job that a rank aborts fails with the status of the abort, as far as a shell can report it.
 func TestAbort(t *testing.T) {
 	for status, want := range map[string]int{"42": 42, "0": 1, "256": 1, "300": 44, "-1": 255} {
 		ranks := "1"
 		if want == 42 {
-			ranks = "2" // abort it at one time
+			ranks = "2" // both ranks abort the job at once
 		}
 		_, stderr, exit := runJob(t, "abort "+status, "-n", ranks, "SELF")
 		require.Equal(t, want, exit, "%s: %s", status, stderr)
@@ -122,7 +123,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// An abort ends the job at once, also one that goes on when a rank fails: no rank has yet to say why it fails.
+// An abort ends the job at once, even with -keep-going. Rmarun does not wait for ranks to report a reason.
 func TestAbortAtOnce(t *testing.T) {
 	for _, flags := range []string{"", "-keep-going"} {
 		c := rmarun(t, "abandoned 42", append(strings.Fields("-n 3 "+flags), "SELF")...)
@@ -133,8 +134,9 @@ func TestAbortAtOnce(t *testing.T) {
 	}
 }
 
-// A rank that blames another and goes on without it fails by itself later, and is named. So is one that blames another in an
-// earlier job of the same ranks. One that blames it again, or blames first one that left in order, is not.
+// A rank that blames another and then continues without it is named if it fails later. So is a rank that blamed another
+// in an earlier job. A rank that blames the failed rank again is not named, nor is one that first blamed a rank which
+// left without failing.
 func TestBlameTakenBack(t *testing.T) {
 	const named, followed = "rmarun: rank 0 failed: exit status 7\n", "rmarun: 1 further rank failed because another had failed\n"
 	for how, want := range map[string]string{"recovers": named, "begins again": named, "blames again": followed, "blames on": followed} {
@@ -144,7 +146,7 @@ func TestBlameTakenBack(t *testing.T) {
 	}
 }
 
-// One is no plural, and further are those besides others.
+// The summary has the right number of nouns, and says "further" if other ranks are named.
 func TestFurtherRanks(t *testing.T) {
 	require.Equal(t, "1 rank was ended", ended(1, false))
 	require.Equal(t, "3 ranks were ended", ended(3, false))

@@ -22,7 +22,7 @@ import (
 	"github.com/onesided/rma/internal/launchtest"
 )
 
-// shellVariable has the test binary be a shell, which runs its arguments as a job of its terminal.
+// shellVariable makes the test binary a shell, which runs its arguments as a job of its terminal.
 const shellVariable = "RMARUN_TEST_SHELL"
 
 func init() {
@@ -35,13 +35,13 @@ func init() {
 const (
 	background = "background"
 	foreground = "foreground"
-	// nowhere is a background from which no shell brings the job, which is in the shell's own group.
+	// nowhere is a background from which no shell can bring the job, because the job is in the shell's own group.
 	nowhere = "nowhere"
 )
 
-// shell runs a job in the background, in the foreground or nowhere of its controlling terminal, descriptor 3, says what becomes
-// of it, and brings it to the foreground if it has stopped and a line comes from standard input. When the job has ended
-// the shell says what has been typed that nobody has read.
+// shell runs a job in the background or foreground of its controlling terminal, descriptor 3, or nowhere. It reports
+// how the job stops and ends. It brings a stopped job to the foreground when a line arrives on standard input. After
+// the job it prints the typed text that no process has read.
 func shell(where string) {
 	const terminal = 3
 	signal.Ignore(syscall.SIGTTOU)
@@ -90,20 +90,21 @@ func shell(where string) {
 // A console is a job of a shell on a terminal.
 type console struct {
 	*liveJob
-	// keyboard is what is typed, commands what the shell is told.
+	// keyboard is the side of the terminal for typing. commands is the shell's standard input.
 	keyboard *os.File
 	commands io.Writer
 	// job is the process group of the job.
 	job int
 }
 
-// newConsole starts a job after something was typed.
+// newConsole starts a job after some text was typed.
 func newConsole(t *testing.T, where, role string, ranks int, typed string) *console {
 	t.Helper()
 	return newConsoleOf(t, where, typed, rmarun(t, role, "-n", strconv.Itoa(ranks), "SELF"))
 }
 
-// newConsoleOf starts rmarun, or program and its arguments, to which those of rmarun are added.
+// newConsoleOf starts rmarun. If there is a program with arguments, it starts that program, with the command line of
+// rmarun as further arguments.
 func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...string) *console {
 	t.Helper()
 	heedStop(t)
@@ -130,7 +131,7 @@ func newConsoleOf(t *testing.T, where, typed string, c *exec.Cmd, program ...str
 	return n
 }
 
-// newTerminal is a pseudo-terminal, both sides.
+// newTerminal returns both sides of a pseudo-terminal.
 func newTerminal(t *testing.T) (keyboard, screen *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -146,7 +147,7 @@ func newTerminal(t *testing.T) (keyboard, screen *os.File) {
 	return keyboard, screen
 }
 
-// heedStop has what a test starts heed SIGTSTP, also where this process was started so that it ignores that.
+// heedStop makes processes that a test starts stop by SIGTSTP, even if this process was started with SIGTSTP ignored.
 func heedStop(t *testing.T) {
 	t.Helper()
 	caught := make(chan os.Signal, 1)
@@ -160,7 +161,7 @@ func (n *console) enter(t *testing.T, text string) {
 	require.NoError(t, err)
 }
 
-// lent waits until something else than the job and the shell has the foreground, and returns the process of rank 0.
+// lent waits until another group than the job's and the shell's has the foreground, and returns the process of rank 0.
 func (n *console) lent(t *testing.T) (rank int) {
 	t.Helper()
 	await.True(t, "rank 0 to have the terminal", func() bool {
@@ -189,7 +190,7 @@ func (n *console) foreground(t *testing.T) int {
 	return group
 }
 
-// listenerOf is the signal listener in the group of a rank.
+// listenerOf returns the signal listener in the group of a rank.
 func (n *console) listenerOf(t *testing.T, rank int) *launchtest.Process {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -206,7 +207,7 @@ func (n *console) listenerOf(t *testing.T, rank int) *launchtest.Process {
 	return nil
 }
 
-// finish has the ranks end, and requires that each text has come once.
+// finish ends the ranks, and requires that each text has occurred once.
 func (n *console) finish(t *testing.T, says ...string) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
@@ -216,7 +217,7 @@ func (n *console) finish(t *testing.T, says ...string) {
 	}
 }
 
-// A job whose ranks do not read the terminal runs in its background, and leaves to the shell what is typed.
+// A job whose ranks do not read the terminal runs in the background, and leaves typed text to the shell.
 func TestBackground(t *testing.T) {
 	for _, where := range []string{background, foreground} {
 		n := newConsole(t, where, "await", 2, "for the shell\n")
@@ -225,7 +226,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A rank that reads the terminal has what it reads, and the shell the rest.
+// A rank that reads the terminal gets the line that it reads. The rest is left for the shell.
 func TestForegroundReader(t *testing.T) {
 	n := newConsole(t, foreground, "reader", 2, "one\ntwo\n")
 	n.until(t, "ready", 2)
@@ -233,7 +234,7 @@ func TestForegroundReader(t *testing.T) {
 	n.finish(t, `ended 0, left "two\n"`)
 }
 
-// A rank that ends gives the terminal back to the job, as a script that goes on expects.
+// When the reading rank ends, the job gets the terminal back, as a script that continues expects.
 func TestTerminalReturned(t *testing.T) {
 	n := newConsole(t, foreground, "reader", 2, "")
 	n.until(t, "ready", 2)
@@ -244,7 +245,7 @@ func TestTerminalReturned(t *testing.T) {
 	n.finish(t, "ended 0")
 }
 
-// A signal that was not typed is for the group to which it was sent: a script that has run rmarun goes on.
+// A signal that was not typed concerns only the group to which it was sent. A script that has run rmarun continues.
 func TestUntypedSignals(t *testing.T) {
 	begin := func(t *testing.T) (n *console, reader, other int) {
 		t.Helper()
@@ -286,7 +287,7 @@ func TestUntypedSignals(t *testing.T) {
 	})
 }
 
-// A shell that has taken the terminal meanwhile keeps it.
+// If the shell has taken the terminal meanwhile, the shell keeps it.
 func TestTerminalTaken(t *testing.T) {
 	n := newConsole(t, foreground, "reader", 2, "")
 	n.until(t, "ready", 2)
@@ -296,7 +297,7 @@ func TestTerminalTaken(t *testing.T) {
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGCONT))
 	listener.AwaitEnd(t)
 	require.NoError(t, syscall.Kill(n.job, syscall.SIGUSR1))
-	// The signal may have rank 0 read again before it ends, for which the job stops.
+	// The signal may let rank 0 read again before it ends, which stops the job.
 	await.True(t, "the job to end or stop", func() bool { return strings.IndexByte("ZT", state(t, n.job)) >= 0 })
 	require.Equal(t, n.Process.Pid, n.foreground(t))
 	n.bringToForeground(t)
@@ -304,10 +305,10 @@ func TestTerminalTaken(t *testing.T) {
 	require.Contains(t, n.output.String(), "ended 0")
 }
 
-// Nobody could bring the terminal to a rank that wants it: the job ends, also one that goes on when a rank fails.
+// If no shell can bring the terminal to a rank that needs it, the job ends, even with -keep-going.
 func TestNoTerminal(t *testing.T) {
 	c := rmarun(t, "reader", "-keep-going", "-grace", short, "-n", "2", "SELF")
-	// No rank has failed: none has to say why.
+	// No rank has failed, so rmarun does not wait for ranks to report a reason.
 	c.Env = append(c.Env, tellVariable+"="+forever)
 	n := newConsoleOf(t, nowhere, "", c)
 	require.Zero(t, n.end(t))
@@ -315,7 +316,7 @@ func TestNoTerminal(t *testing.T) {
 	require.Contains(t, n.output.String(), "ended 1,")
 }
 
-// A rank gets the terminal also when rmarun has been installed anew.
+// A rank gets the terminal even if the file of rmarun was removed meanwhile.
 func TestReplacedProgram(t *testing.T) {
 	c := rmarun(t, "reader", "-n", "2", "SELF")
 	program, err := os.ReadFile(c.Path)
@@ -332,7 +333,7 @@ func TestReplacedProgram(t *testing.T) {
 	n.finish(t, "ended 0")
 }
 
-// A job with a rank that reads the terminal from the background stops until the shell brings it to the foreground.
+// A job with a rank that reads the terminal from the background stops until the shell brings the job to the foreground.
 func TestBackgroundReader(t *testing.T) {
 	n := newConsole(t, background, "reader", 2, "")
 	n.until(t, "stopped by stopped (tty input)\n", 1)
@@ -344,7 +345,7 @@ func TestBackgroundReader(t *testing.T) {
 	n.finish(t, `ended 0, left ""`)
 }
 
-// What is typed while a rank reads reaches every rank once, and rmarun.
+// Typed signals reach every rank once, and rmarun, while a rank reads.
 func TestTypedSignals(t *testing.T) {
 	t.Run("interrupt", func(t *testing.T) {
 		n := newConsole(t, foreground, "reader", 2, "")
@@ -371,7 +372,7 @@ func TestTypedSignals(t *testing.T) {
 	})
 }
 
-// Rmarun stops with its ranks, and goes on with them.
+// Rmarun stops with its ranks, and continues with them.
 func TestSuspend(t *testing.T) {
 	heedStop(t)
 	c := rmarun(t, "await", "-n", "2", "sh", "-c", `"$0"; exit $?`, "SELF")
@@ -395,7 +396,7 @@ func TestSuspend(t *testing.T) {
 	require.Equal(t, 2, strings.Count(j.output.String(), "heard terminated"))
 }
 
-// state is that of a process, as ps shows it.
+// state returns the state of a process, as ps shows it.
 func state(t *testing.T, pid int) byte {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -403,7 +404,8 @@ func state(t *testing.T, pid int) byte {
 	return stat[bytes.LastIndexByte(stat, ')')+2]
 }
 
-// A rank that ends leaves nothing to wait for to process 1, or to nobody where rmarun is that.
+// Rmarun reaps the children that a rank leaves behind. So none is left for process 1, or as a zombie if rmarun is
+// process 1.
 func TestReap(t *testing.T) {
 	j := live(t, "orphan", 1)
 	j.until(t, "ready", 1)
@@ -416,8 +418,9 @@ func TestReap(t *testing.T) {
 	j.end(t)
 }
 
-// What ranks write is seen at once on rmarun's terminal, which each rank knows of its own standard error: not with labels, for
-// which lines are waited for, nor of a file. There both streams of a rank keep their order.
+// If the ranks' output appears on rmarun's terminal at once, each rank knows that from its own standard error. It does
+// not with labels, because rmarun then waits for whole lines, nor if the output goes to a file. On one terminal both
+// streams of a rank keep their order.
 func TestSeen(t *testing.T) {
 	const progress = "seen 1\r\nresult 1\r\nseen 2\r\nresult 2\r\n"
 	for _, test := range []struct {
@@ -437,7 +440,7 @@ func TestSeen(t *testing.T) {
 			keyboard, screen := newTerminal(t)
 			c := rmarun(t, "seen", slices.Concat([]string{"-n", "1"}, test.arguments, []string{"SELF"})...)
 			if test.nested {
-				// The inner rmarun is a rank only by its environment.
+				// The inner rmarun must not play the role of a rank, so PMI_RANK is removed.
 				c.Args = slices.Concat(c.Args[:len(c.Args)-1], []string{"env", "-u", "PMI_RANK"}, c.Args)
 			}
 			c.Stdout, c.Stderr = screen, screen
