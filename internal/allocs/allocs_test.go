@@ -12,7 +12,7 @@ import (
 
 var sink []byte
 
-// failing notes that a test would have failed.
+// failing records that a test would have failed.
 type failing struct {
 	testing.TB
 	failed bool
@@ -42,7 +42,7 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// What another goroutine allocates during some of the calls is not counted.
+// Allocations by another goroutine during some of the calls do not count.
 func TestAtMostBesideOthers(t *testing.T) {
 	var calls, others atomic.Int32
 	allocs.AtMost(t, 1<<10, func() {

@@ -2,7 +2,7 @@
 //
 //	allocs.AtMost(t, 4<<10+8*len(message), func() { _ = decode(message) })
 //
-// The runtime counts what all goroutines of the process allocate. AtMost leaves out what others allocated now and then:
-// it repeats the call and takes the least. Where a call cannot be repeated, Of counts the others too, and what the test
-// allows has to leave room for them.
+// The runtime counts the allocations of all goroutines of the process. AtMost leaves out allocations by others that
+// happen now and then: it repeats the call and takes the least number. If a call cannot be repeated, Of counts the
+// allocations of all, and the test must allow for those of others.
 package allocs

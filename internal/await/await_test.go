@@ -29,7 +29,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// A look that takes long is not followed by the next at once.
+// After a check that takes long there is a pause before the next one.
 func TestLooksLeaveTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

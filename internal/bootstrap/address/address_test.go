@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/internal/bootstrap/address"
 )
 
-// host reads interfaces from a text: on each line a name, words of state and addresses.
+// host returns the interfaces that a text describes. Each line has a name, words for the state, and addresses.
 func host(t *testing.T, text string) []address.Interface {
 	t.Helper()
 	var interfaces []address.Interface
@@ -77,7 +77,7 @@ func TestChoose(t *testing.T) {
 				routes = append(routes, netip.MustParseAddr(route))
 			}
 			interfaces := host(t, c.host)
-			// The order in which the system has the interfaces does not count.
+			// The system may list the interfaces in any order.
 			for range 10 {
 				require.Equal(t, c.want, address.Choose(interfaces, routes...).String())
 				rand.Shuffle(len(interfaces), func(i, j int) { interfaces[i], interfaces[j] = interfaces[j], interfaces[i] })
@@ -180,7 +180,7 @@ eth9 down 10.0.9.5/24`
 	require.ErrorContains(t, err, "it has none")
 }
 
-// Whatever is chosen on the host of the test, one can listen there.
+// A program can listen at the address that Default chooses on the host of the test.
 func TestDefaultOfThisHost(t *testing.T) {
 	t.Setenv("RMA_ADDRESS", "")
 	for _, want := range []string{"", "127.0.0.1", "127.0.0.0/8"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// A host that has one of the addresses of a name listens there.
+// Listen takes an address of the name that this host has.
 func TestListen(t *testing.T) {
 	var s Settings
 	listen := func(address string) (net.IP, error) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A connection that is idle is given up after the silence, and not because one question comes to no answer.
+// An idle connection is given up at the end of the silence. The second of two probes comes before that, so one lost
+// probe does not end the connection.
 func TestTwoQuestions(t *testing.T) {
 	for _, silence := range []time.Duration{0, time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second, 3500 * time.Millisecond, 4 * time.Second, 5 * time.Second, time.Minute, time.Hour, 1000 * time.Hour, math.MaxInt64} {
 		s := Settings{Silence: silence}

@@ -239,7 +239,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return nil
 }
 
-// Finalize tells the manager that this rank may end. It closes the connection, unless the process inherited it. In
+// Finalize reports to the manager that this rank may end. It closes the connection, unless the process inherited it. In
 // that case [FromEnvironment] asks the manager whether it serves another job of the same ranks.
 func (c *Client) Finalize() error {
 	_, err := c.ask(context.Background(), "cmd=finalize", "finalize_ack")
@@ -249,8 +249,8 @@ func (c *Client) Finalize() error {
 	return nil
 }
 
-// FinalizeContext is like Finalize, and waits for the manager only while ctx lasts. If ctx ends first, the error
-// wraps ctx's. The manager has been told by then, and another FinalizeContext continues to wait for its answer.
+// FinalizeContext is like Finalize, and waits for the manager only while ctx lasts. If ctx ends first, the error wraps
+// ctx's. The manager has received the request by then, and another FinalizeContext continues to wait for its answer.
 func (c *Client) FinalizeContext(ctx context.Context) error {
 	f := &finalizing{done: make(chan struct{})}
 	if c.finalizing.CompareAndSwap(nil, f) {
@@ -279,7 +279,7 @@ type finalizing struct {
 // Abort asks the manager to end the job with an exit status.
 func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
-// Blame tells the manager that a rank has failed, or has left while this one needed it. That may be the reason if
+// Blame reports to the manager that a rank has failed, or has left while this one needed it. That may be the reason if
 // this rank fails, too. The last call counts. With [Nobody] this rank continues without the rank that it has blamed.
 // Blame only reaches a [Server]: other managers do not know the message.
 func (c *Client) Blame(rank int, left bool) error { return c.blame(rank, left, "") }

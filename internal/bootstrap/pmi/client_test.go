@@ -15,17 +15,17 @@ import (
 	"github.com/onesided/rma/internal/allocs"
 )
 
-// A dialogue is what a manager hears and says, line by line: "> " is from the
-// client, "< " to it.
+// A dialogue is the lines that a manager receives and sends. "> " begins a line from the client, "< " a line to the
+// client.
 type dialogue []string
 
-// play is the manager's side of a dialogue.
+// play plays the manager's side of a dialogue.
 func (d dialogue) play(conn net.Conn) error {
 	lines := bufio.NewScanner(conn)
 	for _, line := range d {
 		if text, ok := strings.CutPrefix(line, "< "); ok {
 			if _, err := fmt.Fprintln(conn, text); err != nil {
-				// The client has had enough.
+				// The client has closed the connection.
 				return nil
 			}
 			continue
@@ -112,7 +112,7 @@ func TestDialogues(t *testing.T) {
 	}
 }
 
-// opening are the lines until a client is there.
+// opening has the lines until the client is ready.
 var opening = hydra[:4]
 
 func TestManagersThatErr(t *testing.T) {
@@ -149,7 +149,7 @@ func TestManagersThatErr(t *testing.T) {
 	}
 }
 
-// A client that has fallen out of step refuses everything from then on.
+// A client that has got a wrong answer rejects every later call with the same error.
 func TestBroken(t *testing.T) {
 	d := append(opening[:4:4], "> cmd=barrier_in", "< cmd=put_result rc=0")
 	_ = withManager(t, d, func(c *Client) error {
@@ -222,7 +222,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestPort is Hydra's -pmi-port: the rank connects, and hears who it is.
+// TestPort connects as under Hydra's -pmi-port: the manager tells the rank its number.
 func TestPort(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -249,12 +249,12 @@ func TestPort(t *testing.T) {
 	require.NoError(t, <-played)
 }
 
-// mostAllocated is what may be allocated beside what is for each byte that the other side says, by other goroutines of the
-// process too.
+// mostAllocated bounds what the process may allocate, besides a multiple of the bytes that the other side sends. Other
+// goroutines may allocate, too.
 const mostAllocated = 256 << 10
 
-// FuzzClient has a manager that answers anything: the client ends with an error or an
-// answer, and in time.
+// FuzzClient plays a manager that sends arbitrary bytes. Each call of the client returns in time, with an error or an
+// answer.
 func FuzzClient(f *testing.F) {
 	f.Add([]byte("cmd=response_to_init pmi_version=1\ncmd=my_kvsname kvsname=k\ncmd=get_result value=1:v\n"))
 	f.Add([]byte("cmd=response_to_init pmi_version=1\ncmd=my_kvsname kvsname=k\ncmd=get_result value=82:v\n\n"))

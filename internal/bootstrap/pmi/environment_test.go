@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A connection that the program has made itself serves one job: Finalize closes it.
+// A connection that the process did not inherit serves one job: Finalize closes it.
 func TestFinalizeOfProgramsConnection(t *testing.T) {
 	s := NewServer(1, Events{})
 	defer s.Close()
@@ -31,7 +31,7 @@ func TestFinalizeOfProgramsConnection(t *testing.T) {
 	s.Wait()
 }
 
-// A connection that cannot be used again says why, and names the package once.
+// The error for a connection that cannot be used again says why, and names the package once.
 func TestNoOtherJob(t *testing.T) {
 	refused := func(c *Client, says string) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestNoOtherJob(t *testing.T) {
 	require.Error(t, err)
 	refused(clients[1], "used before in this process, and failed: get_result: ")
 
-	// A manager that serves another job at first, and refuses then, is asked no more.
+	// This manager serves one more job and then refuses. After the refusal the client does not ask again.
 	near, far := net.Pipe()
 	defer far.Close()
 	played := make(chan error, 1)

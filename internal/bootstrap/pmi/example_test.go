@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
-// Two ranks tell each other where they are.
+// Two ranks exchange their addresses.
 func Example() {
 	const size = 2
 	server := pmi.NewServer(size, pmi.Events{})

@@ -11,7 +11,8 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A FinalizeContext ends with its context while the manager does not answer. The next one waits for the answer to the same request.
+// FinalizeContext ends with its context while the manager does not answer. The next call waits for the answer to the
+// same request.
 func TestFinalizeContext(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()

@@ -17,7 +17,7 @@ func init() {
 	roles["takes"], roles["closes"], roles["stranger"] = takes, closes, stranger
 }
 
-// expect is an error if err is not the one that is wanted.
+// expect returns an error if err is not want.
 func expect(err, want error) error {
 	if !errors.Is(err, want) {
 		return fmt.Errorf("got %v, want %w", err, want)
@@ -25,7 +25,7 @@ func expect(err, want error) error {
 	return nil
 }
 
-// takes is a rank that asks for its manager more than once, and starts a process.
+// takes is a rank that calls FromEnvironment more than once, and starts a process.
 func takes(ctx context.Context) error {
 	c, err := FromEnvironment()
 	if err != nil {
@@ -34,7 +34,7 @@ func takes(ctx context.Context) error {
 	if _, err := FromEnvironment(); !errors.Is(err, ErrTaken) {
 		return expect(err, ErrTaken)
 	}
-	// The process has the number of the manager for a socket of this program's.
+	// In the child process the descriptor with the manager's number is another socket.
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func stranger(context.Context) error {
 	return expect(err, ErrNoManager)
 }
 
-// closes is a rank whose program has closed the manager's connection, and opened something else.
+// closes is a rank whose program has closed the manager's connection and opened another socket with its number.
 func closes(context.Context) error {
 	fd, err := strconv.Atoi(os.Getenv("PMI_FD"))
 	if err != nil {
@@ -94,13 +94,13 @@ func closes(context.Context) error {
 	if n, err := syscall.Read(pair[0], make([]byte, 100)); n > 0 || !errors.Is(err, syscall.EAGAIN) {
 		return fmt.Errorf("%d bytes were written into a socket of the program: %w", n, err)
 	}
-	// It is open yet.
+	// The socket is still open.
 	_, err = syscall.Write(fd, []byte("mine"))
 	return err
 }
 
-// What a process inherits is taken once, by itself and not by processes that it starts, and is not touched if it is something
-// else by then.
+// A process takes an inherited connection once, and processes that it starts do not take it. A descriptor that has
+// become another file is not touched.
 func TestInherited(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

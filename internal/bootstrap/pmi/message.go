@@ -29,8 +29,8 @@ const (
 // Nobody is the rank to blame in order to take back an earlier blame.
 const Nobody = -1
 
-// In its answer to init a Server says that it accepts blames, which are not part of PMI. The version says that a rank
-// may take a blame back, and may blame itself.
+// A Server announces in its answer to init that it accepts blames, which are not part of PMI. The version means that a
+// rank may take a blame back, and may blame itself.
 const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rankVariable makes a process of this test binary a rank that a manager has started.
+// rankVariable makes a process of this test binary a rank of a manager.
 const rankVariable = "PMI_TEST_RANK"
 
-// roles are what a process may do that a manager has started, by the value of rankVariable. Another value is play.
+// roles has what a rank does, by the value of rankVariable. For other values it is play.
 var roles = make(map[string]func(ctx context.Context) error)
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// play is what a rank does: it says something long, and hears what each has said.
+// play is a rank that puts a long value and gets the value of each rank.
 func play(ctx context.Context) error {
 	c, err := FromEnvironment()
 	if err != nil {
@@ -73,7 +73,7 @@ func play(ctx context.Context) error {
 	return nil
 }
 
-// find skips the test where a program is not installed.
+// find skips the test if a program is not installed.
 func find(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -83,8 +83,8 @@ func find(t *testing.T, program string) string {
 	return path
 }
 
-// TestUnderHydra has Hydra start four processes of this binary, by an inherited
-// descriptor and by a port.
+// TestUnderHydra makes Hydra start four processes of this binary, which connect by an inherited descriptor or by a
+// port.
 func TestUnderHydra(t *testing.T) {
 	mpiexec := find(t, "mpiexec.hydra")
 	binary, err := os.Executable()
@@ -117,7 +117,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// TestMPICH serves a program of MPICH, whose client is not ours.
+// TestMPICH serves a program of MPICH, which has its own client.
 func TestMPICH(t *testing.T) {
 	mpicc := find(t, "mpicc.mpich")
 	dir := t.TempDir()
@@ -146,7 +146,7 @@ func TestMPICH(t *testing.T) {
 			all.Wait()
 			for rank := range size {
 				require.NoError(t, errs[rank], "rank %d: %s", rank, outputs[rank])
-				// What MPICH runs on complains first where there is no /dev/shm.
+				// Without /dev/shm, MPICH's libraries print complaints first.
 				sum := fmt.Sprintf("%d of %d: %d\n", rank, size, size*(size-1)/2)
 				require.True(t, strings.HasSuffix("\n"+outputs[rank], "\n"+sum), "the last line is to be %q:\n%s", sum, outputs[rank])
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/allocs"
 )
 
-// converse says lines to a server of one rank and gives what it answers.
+// converse sends lines to a server of one rank, and returns its answers.
 func converse(t *testing.T, lines ...string) []string {
 	t.Helper()
 	near, far := net.Pipe()
@@ -20,7 +20,7 @@ func converse(t *testing.T, lines ...string) []string {
 	s.Serve(far, 0)
 	go func() {
 		_, _ = near.Write([]byte(strings.Join(lines, "\n") + "\n"))
-		// What is not answered ends by the end of the connection.
+		// Finalize ends the connection after requests without an answer.
 		_, _ = near.Write([]byte("cmd=finalize\n"))
 	}()
 	var answers []string
@@ -34,7 +34,7 @@ func converse(t *testing.T, lines ...string) []string {
 	return answers
 }
 
-// FuzzServer has a rank say anything.
+// FuzzServer plays a rank that sends arbitrary bytes.
 func FuzzServer(f *testing.F) {
 	f.Add([]byte("cmd=init\ncmd=put kvsname=kvs key=a value=b\ncmd=barrier_in\ncmd=get kvsname=kvs key=a\n"))
 	f.Add([]byte("cmd=init\ncmd=abort exitcode=x\ncmd=barrier_in\ncmd=barrier_in\n"))

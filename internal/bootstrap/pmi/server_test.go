@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A job is a server and its clients, each over a socket pair as a process has it.
+// newJob returns a server and its clients, each over a socket pair as a process has it.
 func newJob(t *testing.T, size int, events Events) (*Server, []*Client) {
 	t.Helper()
 	s := NewServer(size, events)
@@ -36,7 +36,7 @@ func newJob(t *testing.T, size int, events Events) (*Server, []*Client) {
 	return s, clients
 }
 
-// together calls do for each client at once.
+// together calls do for all clients at once.
 func together(t *testing.T, clients []*Client, do func(c *Client) error) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -50,7 +50,7 @@ func together(t *testing.T, clients []*Client, do func(c *Client) error) {
 	}
 }
 
-// TestJob has ranks exchange values of all lengths, twice.
+// TestJob makes ranks exchange values of all lengths, twice.
 func TestJob(t *testing.T) {
 	for _, size := range []int{1, 2, 5, 64} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A value is seen after the next barrier and not before, also the longest of the longest key.
+// A value is visible after the next barrier and not before. This holds for the longest value of the longest key, too.
 func TestVisibility(t *testing.T) {
 	key, long := strings.Repeat("k", MaxKey), strings.Repeat("v", MaxValue)
 	_, clients := newJob(t, 2, Events{})
@@ -108,7 +108,7 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-// Who dies, or finalizes, ends the barriers of the others.
+// A rank that dies or finalizes ends the barriers of the others.
 func TestEnds(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -152,7 +152,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A process that ends without a word is nobody whom the others could wait for.
+// A rank that ends before it begins the protocol ends the barrier of the other.
 func TestEndsBeforeItBegins(t *testing.T) {
 	s := NewServer(2, Events{Gone: func(rank int) { t.Errorf("rank %d, which never began, is said to be gone", rank) }})
 	first, _, err := s.Child(0, 3)
@@ -174,8 +174,8 @@ func TestEndsBeforeItBegins(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Ranks that have finalized run another job on the same connections: what was put before is not there, and barriers are of
-// one job. A rank that does not begin it ends it for the others.
+// Ranks that have finalized run another job on the same connections. Values of the earlier job are not there, and
+// barriers belong to one job. A rank that does not begin the new job ends it for the others.
 func TestAnotherJob(t *testing.T) {
 	gone := make(chan int, 3)
 	_, clients := newJob(t, 3, Events{Gone: func(rank int) { gone <- rank }})
@@ -203,7 +203,7 @@ func TestAnotherJob(t *testing.T) {
 			_, err := c.again()
 			return err
 		})
-		// Who is still in its job does not meet who has begun the next.
+		// A rank that has begun the next job does not meet ranks that are still in the last one.
 		require.NoError(t, clients[0].Finalize())
 		_, err := clients[0].again()
 		require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestAnotherJob(t *testing.T) {
 	require.Empty(t, gone)
 }
 
-// A server keeps nothing of a job that all ranks have finalized, while their connections are open.
+// A server keeps nothing of a job that all ranks have finalized, even while their connections are open.
 func TestNothingIsLeftOfAJob(t *testing.T) {
 	s, clients := newJob(t, 2, Events{})
 	for range 3 {
@@ -269,7 +269,7 @@ func TestNothingIsLeftOfAJob(t *testing.T) {
 	}
 }
 
-// A rank that does not read its answers holds up no other.
+// A rank that does not read its answers delays no other rank.
 func TestDeafRank(t *testing.T) {
 	s := NewServer(2, Events{})
 	deaf, far := net.Pipe()
@@ -291,7 +291,7 @@ func TestDeafRank(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A rank's wish to end the job is told, once.
+// An abort is reported once.
 func TestAbort(t *testing.T) {
 	type wish struct{ rank, status int }
 	wishes := make(chan wish, 2)
@@ -303,8 +303,8 @@ func TestAbort(t *testing.T) {
 	require.Empty(t, wishes)
 }
 
-// Whom a rank blames is reported, itself among them, whether it could not join, and that it takes the blame back. It is heard
-// while it waits in a barrier, and not of a rank that there is not.
+// A Server reports which rank a rank blames, including itself, that it could not join, and that it takes the blame
+// back. It does so even while the rank waits in a barrier. It rejects a blame of a rank that does not exist.
 func TestBlame(t *testing.T) {
 	type blame struct {
 		rank, blamed int
@@ -341,7 +341,8 @@ func TestBlame(t *testing.T) {
 	require.Empty(t, blames)
 }
 
-// A blame that comes when the rank has finalized its job does not keep it from another, for which it does not count.
+// A blame that arrives after the rank has finalized its job does not keep the rank from another job, and does not count
+// there.
 func TestLateBlame(t *testing.T) {
 	blames := make(chan int, 3)
 	s := NewServer(2, Events{Blame: func(_, blamed int, _ bool) { blames <- blamed }})
@@ -388,7 +389,7 @@ func TestChildOfNoRank(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestServerDialogue is what MPICH's own client says, and a few things it does not.
+// TestServerDialogue has the requests of MPICH's client, and some wrong ones.
 func TestServerDialogue(t *testing.T) {
 	const hello = "cmd=init pmi_version=1 pmi_subversion=1"
 	for _, test := range []struct {
@@ -420,7 +421,7 @@ func TestServerDialogue(t *testing.T) {
 	}
 }
 
-// What a rank may put is bounded.
+// The number of values that a rank may put is bounded.
 func TestTooManyPuts(t *testing.T) {
 	_, clients := newJob(t, 1, Events{})
 	for i := range MaxValues {
@@ -429,7 +430,7 @@ func TestTooManyPuts(t *testing.T) {
 	require.ErrorIs(t, clients[0].Put("one-more", "v"), ErrRefused)
 }
 
-// TestNothingIsLeft counts goroutines and files.
+// TestNothingIsLeft counts goroutines and descriptors.
 func TestNothingIsLeft(t *testing.T) {
 	once := func() {
 		s := NewServer(3, Events{})
@@ -450,13 +451,13 @@ func TestNothingIsLeft(t *testing.T) {
 	for range 20 {
 		once()
 	}
-	// A goroutine that has returned is counted for a moment.
+	// A goroutine that has returned still counts for a moment.
 	await.True(t, fmt.Sprintf("no more than %d files and %d goroutines", files, goroutines), func() bool {
 		return openFiles() <= files && runtime.NumGoroutine() <= goroutines
 	})
 }
 
-// openFiles is how many descriptors this process has, 0 where the system does not say.
+// openFiles returns the number of descriptors of this process, or 0 if the system does not report them.
 func openFiles() int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// joined is the client of a server's only rank.
+// joined returns a server and the client of its only rank.
 func joined(t *testing.T) (*Server, *Client) {
 	t.Helper()
 	server := NewServer(1, Events{})
@@ -26,14 +26,14 @@ func joined(t *testing.T) (*Server, *Client) {
 	return server, client
 }
 
-// watch starts AwaitLoss and returns its result to come.
+// watch starts AwaitLoss and returns a channel for its result.
 func watch(client *Client) <-chan bool {
 	lost := make(chan bool, 1)
 	go func() { lost <- client.AwaitLoss() }()
 	return lost
 }
 
-// watched is a client of a server, and whether it loses that.
+// watched returns a server, its client, and a channel for the result of AwaitLoss.
 func watched(t *testing.T) (*Server, *Client, <-chan bool) {
 	t.Helper()
 	server, client := joined(t)
@@ -42,7 +42,7 @@ func watched(t *testing.T) (*Server, *Client, <-chan bool) {
 	return server, client, lost
 }
 
-// A manager that is gone is noticed, one that this rank leaves is not missed.
+// AwaitLoss returns true if the manager ends, and false if this rank finalizes or closes the connection.
 func TestAwaitLoss(t *testing.T) {
 	server, _, lost := watched(t)
 	require.NoError(t, server.Close())
@@ -57,7 +57,7 @@ func TestAwaitLoss(t *testing.T) {
 	require.False(t, await.Receive(t, "the end of the watch", lost))
 }
 
-// The deadline of a request ends no watch.
+// The deadline of a request does not end AwaitLoss.
 func TestAwaitLossAfterDeadline(t *testing.T) {
 	past := time.Unix(1, 0)
 	server, client := joined(t)
@@ -77,7 +77,7 @@ func TestAwaitLossAfterDeadline(t *testing.T) {
 	require.True(t, await.Receive(t, "the loss of the manager", lost))
 }
 
-// A manager that goes while a request waits for it is lost, whoever notices first.
+// If the manager ends during a request, AwaitLoss returns true, even if the request notices the end first.
 func TestAwaitLossInBarrier(t *testing.T) {
 	server, clients := newJob(t, 2, Events{})
 	left := make(chan error, 1)
@@ -89,7 +89,7 @@ func TestAwaitLossInBarrier(t *testing.T) {
 	require.True(t, await.Receive(t, "the loss of the manager", lost))
 }
 
-// A watch is of one job: a manager may go once that is finalized, and the next job has a watch of its own.
+// AwaitLoss belongs to one job. After that job is finalized it returns false, and the next job needs a call of its own.
 func TestAwaitLossOfJob(t *testing.T) {
 	_, client := joined(t)
 	client.kept = true
@@ -107,7 +107,7 @@ func TestAwaitLossOfJob(t *testing.T) {
 	require.True(t, await.Receive(t, "the loss of the manager", lost))
 }
 
-// A manager that sends what nobody asked for ends the watch: nobody would read it.
+// A message that no request asked for ends AwaitLoss, because nothing would read the message.
 func TestAwaitLossOfUnaskedAnswer(t *testing.T) {
 	server, _, lost := watched(t)
 	server.mu.Lock()

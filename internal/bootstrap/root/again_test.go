@@ -11,15 +11,15 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// welcomed is how many connections the host has that it has not given to the server.
+// welcomed returns the number of connections that the host has not given to the server.
 func (h *host) welcomed() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.open)
 }
 
-// A rank that comes for the next job while the root of the last still serves others waits for its end, which it does
-// not hold up, and is not told of as one who was turned away.
+// A rank calls for the next job while the root of the last job still serves other ranks. The rank waits for the end of
+// that root and does not delay it. The root does not report it as rejected.
 func TestRankComesForTheNextJob(t *testing.T) {
 	members := joined(t, 3, ample)
 	h := members[0].host
@@ -30,7 +30,7 @@ func TestRankComesForTheNextJob(t *testing.T) {
 	require.NoError(t, gone.Close())
 	await.True(t, "the root lets go one who has gone", func() bool { return h.welcomed() == 0 })
 	waiting := claimed(t, h, next)
-	// What differs between the jobs is for the next root.
+	// The next root judges differences between the jobs, not this one.
 	other := claimed(t, h, claim{rank: 7, size: 8, after: next.after, terms: "has other terms"})
 	await.Parked(t, "root.awaitEnd", 2)
 	count, who := h.turnedAway()
@@ -43,8 +43,8 @@ func TestRankComesForTheNextJob(t *testing.T) {
 	}
 }
 
-// Jobs follow each other at one address. The first rank to leave each calls the root while another needs it; the next
-// job has another number, which all have in common.
+// Jobs follow each other at one address. Rank 1 leaves each job first and calls the root while another rank needs it.
+// The next job has a new number, the same on all ranks.
 func TestJobsFollowEachOther(t *testing.T) {
 	const size = 3
 	members := joined(t, size, ample)
@@ -88,14 +88,14 @@ func TestJobsFollowEachOther(t *testing.T) {
 	}
 }
 
-// arrivals is a listener with connections that have come.
+// arrivals is a listener whose connections are in the channel.
 type arrivals chan net.Conn
 
 func (a arrivals) Accept() (net.Conn, error) { return <-a, nil }
 func (arrivals) Close() error                { return nil }
 func (arrivals) Addr() net.Addr              { return &net.TCPAddr{} }
 
-// A connection that comes as the root ends keeps no seat, of which the process has only so many.
+// A connection that arrives as the root ends keeps no seat, of which the process has a limited number.
 func TestConnectionComesAsTheRootEnds(t *testing.T) {
 	conn, other := net.Pipe()
 	defer other.Close()

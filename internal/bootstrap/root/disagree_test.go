@@ -11,8 +11,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// Ranks that were told different things of their job all hear of it at once, also one
-// that comes only afterwards.
+// Ranks with different settings of their job all get the error at once, even a rank that calls only afterwards.
 func TestDisagreementEndsTheJob(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -56,7 +55,7 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 	}
 }
 
-// A root whose ranks disagree has the others know, though not for ever.
+// A root whose ranks disagree waits until the others know, but not without limit.
 func TestDisagreementWithOneWhoIsLate(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 4)
@@ -79,11 +78,11 @@ func TestDisagreementWithOneWhoIsLate(t *testing.T) {
 	h = formingHost(t, 4)
 	_, err = readVerdict(claimed(t, h, claim{rank: 2, size: 5}))
 	require.NoError(t, err)
-	// Ranks 1 and 3 do not come.
+	// Ranks 1 and 3 never call.
 	require.ErrorIs(t, h.form(t.Context()), ErrDisagreement)
 }
 
-// Who does not hold the key cannot end a job, whatever it says.
+// A caller without the key cannot end a job, whatever it sends.
 func TestStrangersCannotDisagree(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 3)
@@ -93,7 +92,7 @@ func TestStrangersCannotDisagree(t *testing.T) {
 	conn, err := net.Dial("tcp", stranger.Root)
 	require.NoError(t, err)
 	defer conn.Close()
-	// The root may close before all of it is sent.
+	// The root may close the connection before all bytes are sent.
 	_, _ = conn.Write(claim{rank: 1, size: 9, terms: "has something else"}.encode())
 	_ = conn.(*net.TCPConn).CloseWrite()
 	await.True(t, "both are turned away", func() bool { n, _ := h.turnedAway(); return n == 2 })
@@ -104,7 +103,7 @@ func TestStrangersCannotDisagree(t *testing.T) {
 	require.NoError(t, errors.Join(play(t, parts...)...))
 }
 
-// A job that has begun is ended by nobody who comes then.
+// A late caller cannot end a job that has begun.
 func TestDisagreementComesTooLate(t *testing.T) {
 	members := joined(t, 2, ample)
 	for _, c := range []claim{{rank: 1, size: 3}, {rank: 1, size: 2, terms: "has other terms"}} {

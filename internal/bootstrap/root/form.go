@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lingering is how long a root whose ranks disagree stays to tell them. A rank that runs calls more often than that.
-// A rank that starts later finds no root.
+// lingering is how long a root whose ranks disagree stays to answer their calls. A running rank calls more often than
+// that. A rank that starts later finds no root.
 const lingering = 3 * longestPause
 
 // form returns when all ranks are present, or when it is certain that they never will be.

@@ -26,8 +26,8 @@ const (
 	forming phase = iota
 	// begun: all ranks are present, and each connection belongs to the PMI-1 server.
 	begun
-	// disagreed: ranks that hold the key are not of one job, so it can never be complete. Ranks that call are told
-	// so.
+	// disagreed: ranks that hold the key are not of one job, so the job can never be complete. Ranks that call get the
+	// disagreement as their verdict.
 	disagreed
 	// over: the root has given up or is closed.
 	over
@@ -51,9 +51,9 @@ type host struct {
 	// complete is closed when the phase becomes begun, broken when it becomes disagreed, closing when it becomes
 	// over.
 	complete, broken, closing chan struct{}
-	// allTold is closed when all ranks know of the disagreement.
+	// allTold is closed when all ranks have received the disagreement.
 	allTold chan struct{}
-	// left is closed when, after begun, no rank but 0 has a connection any more.
+	// left is closed when, after begun, only rank 0 still has a connection.
 	left chan struct{}
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ type host struct {
 	// farewell is the verdict for ranks that wait in their seats when the phase becomes disagreed or over, and for
 	// ranks that call while it is disagreed.
 	farewell verdict
-	// told holds the ranks that know of the disagreement.
+	// told holds the ranks that have received the disagreement.
 	told     map[uint32]bool
 	refusals refusals
 }
@@ -160,7 +160,7 @@ func (c *served) Close() error {
 	return c.Conn.Close()
 }
 
-// end makes the phase over and tells the reason to the ranks in their seats. The caller holds the mutex.
+// end makes the phase over and sends the reason to the ranks in their seats. The caller holds the mutex.
 func (h *host) end(why string) {
 	if h.phase == over {
 		return

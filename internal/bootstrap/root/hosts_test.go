@@ -15,17 +15,17 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// whereVariable has the address that a rank should choose.
+// whereVariable has the address that a rank must choose.
 const whereVariable = "RMA_ROOT_TEST_WHERE"
 
 func init() {
-	// A rank that tells the others at which address it is, and finds them.
+	// far is a rank that puts its address and checks those of all ranks.
 	roles["far"] = func() error {
 		s, err := FromEnvironment(nil)
 		if err != nil {
 			return err
 		}
-		// The test waits until the root has seen that a host is cut off.
+		// The test waits until the root has noticed that a host is cut off.
 		s.Silence = 2 * time.Second
 		m, err := Join(context.Background(), s, ample)
 		if err != nil {
@@ -60,7 +60,7 @@ func init() {
 	}
 }
 
-// hosts is a job with a rank on each host of a network.
+// hosts returns a job with a rank on each host of a network.
 func hosts(t *testing.T, size int) (job, *nettest.Network) {
 	t.Helper()
 	network := nettest.New(t, size)

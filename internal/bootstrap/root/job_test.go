@@ -24,29 +24,29 @@ import (
 const (
 	// ample is a patience that no test uses up.
 	ample = time.Minute
-	// brief is one that a test waits for.
+	// brief is a patience that a test waits for.
 	brief = 2 * time.Second
 )
 
 var testKey = []byte("a key of at least sixteen bytes")
 
-// vacant is an address where nobody listens.
+// vacant returns an address at which nothing listens.
 func vacant(t *testing.T) string {
 	t.Helper()
 	host := "127.0.0.1"
 	if runtime.GOOS == "linux" {
-		// One of its own, so that no other test takes the port.
+		// Each test uses its own host, so that no other test takes the port.
 		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 2+rand.IntN(250))
 	}
 	return vacantAt(t, host)
 }
 
-// vacantAt is another at the same host. What listens does so once at each: a process that another test is starting can
-// hold a listener for a moment after it was closed here, until that process runs its program.
+// vacantAt returns another such address at the same host. Each address is listened at only once. A process that another
+// test is starting may hold a listener for a moment after it was closed here, until the process executes its program.
 func vacantAt(t *testing.T, host string) string {
 	t.Helper()
 	if runtime.GOOS == "linux" {
-		// The system gives no such port to anyone by itself, so nobody has to try it.
+		// The system does not assign ports below its own range, so this port needs no check.
 		return fmt.Sprintf("%s:%d", host, 10_000+rand.IntN(20_000))
 	}
 	l, err := net.Listen("tcp", host+":0")
@@ -59,15 +59,15 @@ func rankOf(root string, rank, size int) *Settings {
 	return &Settings{Root: root, Rank: rank, Size: size, Key: testKey}
 }
 
-// open is how many goroutines and descriptors this process has.
+// open returns the numbers of goroutines and descriptors of this process.
 func open() (goroutines, descriptors int) {
-	// Where the system does not say there are none.
+	// The count is 0 where the system does not report descriptors.
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return runtime.NumGoroutine(), len(entries)
 }
 
-// runTests runs the tests, which wait for most of the time, beside each other, and fails if they leave a goroutine or a
-// descriptor behind.
+// runTests runs the tests in parallel, because they mostly wait. It fails if they leave a goroutine or a descriptor
+// behind.
 func runTests(m *testing.M) error {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(max(16, runtime.GOMAXPROCS(0)))); err != nil {
@@ -92,14 +92,14 @@ func runTests(m *testing.M) error {
 	})
 }
 
-// a part is what one rank of a test does.
+// A part is the settings of a rank of a test, and what the rank does after it has joined.
 type part struct {
 	settings *Settings
 	patience time.Duration
 	do       func(m *Member) error
 }
 
-// play runs the parts at once, and gives the error of each.
+// play runs the parts at once, and returns the error of each.
 func play(t *testing.T, parts ...part) []error {
 	t.Helper()
 	errs := make([]error, len(parts))
@@ -118,7 +118,7 @@ func play(t *testing.T, parts ...part) []error {
 	return errs
 }
 
-// exchange has a rank tell all others something and hear it from them.
+// exchange makes a rank put a value and get the values of all ranks.
 func exchange(m *Member) error {
 	for round := range 2 {
 		key := func(rank int) string { return fmt.Sprintf("%d-from-%d", round, rank) }
@@ -156,8 +156,8 @@ func TestRanksFindEachOtherInAnyOrder(t *testing.T) {
 	}
 }
 
-// The others have all called in vain when rank 0 starts. Here and where else an address is used again no test starts
-// processes beside this one: they would have the listener, too, until they run their program.
+// The other ranks have all called without success when rank 0 starts. This test and others that use an address again
+// start no processes at the same time: these would have the listener, too, until they execute their program.
 func TestRootStartsLast(t *testing.T) {
 	const size = 4
 	l, err := net.Listen("tcp", vacant(t))
@@ -180,8 +180,7 @@ func TestRootStartsLast(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// A root that ends while ranks wait for others is found again by them when it is
-// started again.
+// If a root ends while ranks wait for others, the ranks find it when it is started again.
 func TestRootStartsAgain(t *testing.T) {
 	l, err := net.Listen("tcp", vacant(t))
 	require.NoError(t, err)
@@ -202,7 +201,7 @@ func TestRootStartsAgain(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 }
 
-// joined is a job of which all ranks are there.
+// joined returns the members of a complete job.
 func joined(t *testing.T, size int, patience time.Duration) []*Member {
 	t.Helper()
 	root := vacant(t)
@@ -234,7 +233,7 @@ func TestBrokenConnectionLeavesTheOthersAlone(t *testing.T) {
 	}
 	all.Wait()
 	require.NoError(t, members[2].Close())
-	// The barrier waits for the server to see it.
+	// The barrier waits until the server has noticed the end.
 	for _, rank := range []int{0, 1, 3} {
 		require.Error(t, members[rank].Barrier(t.Context()), "a barrier without rank 2")
 		value, err := members[rank].Get("key")
@@ -286,8 +285,8 @@ func TestRootDoesNotWaitForEver(t *testing.T) {
 	require.Error(t, members[1].Put("key", "value"))
 }
 
-// A FinalizeContext of rank 0 ends with its context and names a rank that it waits for. The root serves on, and the next
-// FinalizeContext waits for the same ranks.
+// FinalizeContext of rank 0 ends with its context, and names a rank that it waits for. The root continues to serve, and
+// the next FinalizeContext waits for the same ranks.
 func TestFinalizeContext(t *testing.T) {
 	members := joined(t, 3, ample)
 	require.NoError(t, members[1].Finalize())

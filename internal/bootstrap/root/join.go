@@ -31,7 +31,7 @@ type Member struct {
 	job      uint64
 	key      []byte
 	patience time.Duration
-	// finalized is set when the root knows that this rank needs it no more. told is the result of telling it.
+	// finalized is set when the root has accepted that this rank needs it no more. told is the result of that request.
 	finalized bool
 	told      error
 	// host is nil except in rank 0. logs is closed except there.
@@ -88,8 +88,8 @@ func (m *Member) Job() uint64 { return m.job }
 // Key returns the job's key.
 func (m *Member) Key() []byte { return m.key }
 
-// Finalize tells the root that this rank needs it no more. In rank 0 it returns when all ranks have finalized or lost
-// their connection, or after the patience with which the rank joined. The root is then closed. The error is
+// Finalize reports to the root that this rank needs it no more. In rank 0 it returns when all ranks have finalized or
+// lost their connection, or after the patience with which the rank joined. The root is then closed. The error is
 // ErrUnfinished if ranks still needed it.
 func (m *Member) Finalize() error { return m.FinalizeContext(context.Background()) }
 

@@ -38,7 +38,7 @@ func TestTermsAreChecked(t *testing.T) {
 	}
 }
 
-// A rank that took no number for a job's could not tell it from the next.
+// A verdict without a valid job number is rejected, because a rank could not distinguish the job from the next one.
 func TestJobOfAVerdictIsChecked(t *testing.T) {
 	for _, v := range []verdict{{outcome: begin}, {refused, 1, "rank 1 is taken"}, {incomplete, 1, ""}, {disagreement, 1<<64 - 1, ""}} {
 		_, err := readVerdict(bytes.NewReader(v.encode()))
@@ -46,7 +46,7 @@ func TestJobOfAVerdictIsChecked(t *testing.T) {
 	}
 }
 
-// What is taken for a verdict is one that encode writes, and no byte after it is read.
+// A verdict that readVerdict accepts is one that encode writes. No byte after it is read.
 func FuzzVerdict(f *testing.F) {
 	f.Add(verdict{outcome: begin, job: 1}.encode())
 	f.Add(verdict{outcome: begin, job: 1<<64 - 1}.encode())
@@ -70,7 +70,7 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// Whatever a rank claims, it gets a seat only if it is one of those that are awaited.
+// A rank gets a seat only if it is one of those that are awaited, whatever it claims.
 func FuzzClaim(f *testing.F) {
 	f.Add(claim{1, 4, 0, ""}.encode())
 	f.Add(claim{0, 4, 0, "has a device"}.encode())

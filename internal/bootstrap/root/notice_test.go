@@ -21,7 +21,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// A log is what a rank tells.
+// A log records the log lines of a rank.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -101,8 +101,8 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "10.0.0.1 (4 times): bad; 10.0.0.2 (2 times): read tcp 10.0.0.9:7: unexpected EOF; 2001:db8::1: rank 2  [2J", r.String())
 }
 
-// What a stranger says is in the reason for which he is turned away. He cannot fill with
-// it what is kept; and all of them together do not keep out what ranks do.
+// The reason for a rejection contains bytes of the unproven caller. One caller cannot fill the list of rejections with
+// different bytes. All unproven callers together do not displace the rejections of ranks.
 func TestRefusalsOfStrangers(t *testing.T) {
 	var r refusals
 	at := func(i int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(i)), Port: 5} }
@@ -123,7 +123,7 @@ func TestRefusalsOfStrangers(t *testing.T) {
 	require.Less(t, len(r.String()), 20*(mostWords+50))
 }
 
-// Rank 0 tells whom it turns away, and in the end whom it waited for in vain.
+// Rank 0 logs which callers it rejects, and finally returns an error that names the missing ranks.
 func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	t.Parallel()
 	var l log
@@ -150,7 +150,7 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	require.ErrorContains(t, err, "of the ranks 0 to 3 these did not come to "+s.Root+": 1, 3 (turned away or gone: 127.0.0.1: "+proof.ErrKey.Error()+"; 127.0.0.1: rank 2 is taken by 127.")
 }
 
-// A logger whose disk is full fails, or blocks. Neither holds up a join, or its end.
+// A logger whose disk is full fails or blocks. Neither delays a join or its end.
 func TestLoggerOnAFullDisk(t *testing.T) {
 	for _, name := range []string{"fails", "blocks"} {
 		t.Run(name, func(t *testing.T) {
@@ -191,8 +191,8 @@ type disk func() error
 
 func (d disk) Write([]byte) (int, error) { return 0, d() }
 
-// What is most likely a wrong name is told at once, while it is asked for again, and the
-// error begins with it.
+// A name that is not known is logged at once, because it is most likely wrong. The rank tries again meanwhile, and its
+// error begins with the name.
 func TestUnknownNameIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	for rank, c := range []struct{ tells, says string }{
@@ -217,7 +217,7 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// That nobody answers is told after some time, on either side.
+// A rank that gets no answer, and a root that misses ranks, log that after some time.
 func TestLongWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -23,14 +23,14 @@ import (
 
 const roleVariable = "RMA_ROOT_TEST_ROLE"
 
-// TestMain is also that of the ranks that tests start as processes: what they do is
-// named by a role, and they end with their standard input.
+// TestMain also runs the ranks that tests start as processes. A role names what such a rank does, and the rank ends
+// with its standard input.
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVariable)
 	if role == "" {
 		if err := runTests(m); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			// The stacks say which.
+			// The stacks show which goroutines are left.
 			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 			os.Exit(1)
 		}
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 var orders = bufio.NewScanner(os.Stdin)
 
-// order tells the test that the rank has come to a point, and returns when it may go on.
+// order reports to the test that the rank has reached a point, and returns when the test lets it continue.
 func order(point string) error {
 	fmt.Println(point)
 	if !orders.Scan() {
@@ -71,7 +71,7 @@ var roles = map[string]func() error{
 		}
 		return exchange(m)
 	},
-	// A rank that is in the midst of its job, and afterwards still needs the root.
+	// work is a rank that does its job and then still needs the root.
 	"work": func() error {
 		m, err := member()
 		if err != nil {
@@ -93,7 +93,7 @@ var roles = map[string]func() error{
 		}
 		return m.Finalize()
 	},
-	// Ranks that wait for rank 0, which does not come to their barrier.
+	// barrier is a job whose ranks wait in a barrier that rank 0 does not enter.
 	"barrier": func() error {
 		m, err := member()
 		if err != nil {
@@ -105,7 +105,7 @@ var roles = map[string]func() error{
 		fmt.Println("joined")
 		return m.Barrier(context.Background())
 	},
-	// A rank that has little patience.
+	// hasty is a rank with little patience.
 	"hasty": func() error {
 		s, err := FromEnvironment(nil)
 		if err != nil {
@@ -117,7 +117,7 @@ var roles = map[string]func() error{
 		}
 		return err
 	},
-	// A root to which one rank comes, but not all.
+	// half is a root that stops after the first rank has come.
 	"half": func() error {
 		s, err := FromEnvironment(nil)
 		if err != nil {
@@ -143,7 +143,7 @@ type process struct {
 	input io.WriteCloser
 }
 
-// job starts processes in a role of a job of its own.
+// A job starts processes in a role, as the ranks of a job of its own.
 type job struct {
 	t    *testing.T
 	root string
@@ -184,7 +184,7 @@ func (j job) startAs(cmd *exec.Cmd, role string, rank int) *process {
 	return p
 }
 
-// startAll starts all ranks, and returns them when each has said a word.
+// startAll starts all ranks, and returns them when each has printed a word.
 func (j job) startAll(role, word string) (ranks []*process) {
 	j.t.Helper()
 	for rank := range j.size {
@@ -201,7 +201,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// next is what the process says next.
+// next returns the next line of the process.
 func (p *process) next() string {
 	if !p.says.Scan() {
 		return "ended without a word"
@@ -276,7 +276,7 @@ func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
 	}()
 	require.Equal(t, "seated", half.next())
 	half.kill()
-	// A rank that calls again knows that the root has ended. Its time is over during that call.
+	// The rank that calls again knows that the root has ended. Its time ends during that call.
 	l, err := net.Listen("tcp", j.root)
 	require.NoError(t, err)
 	callers(t, l, 1)
@@ -287,7 +287,7 @@ func TestRootIsKilledBeforeAllAreThere(t *testing.T) {
 	require.ErrorContains(t, err, overdue{brief}.Error())
 }
 
-// What was killed before all were there is started again, the root and a rank.
+// A root and a rank are killed before all ranks are there, and are started again.
 func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 3)
@@ -303,8 +303,7 @@ func TestKilledBeforeAllAreThereAndStartedAgain(t *testing.T) {
 	}
 }
 
-// Of two processes that were given one number one is told, and the job goes on with the
-// other.
+// Of two processes with one number, one gets an error, and the job continues with the other.
 func TestTwoProcessesWithOneNumber(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 3)
@@ -323,12 +322,12 @@ func TestTwoProcessesWithOneNumber(t *testing.T) {
 	require.Equal(t, "done", <-said)
 }
 
-// Processes that were given different sizes of their job are all told, at once.
+// Processes with different sizes of their job all get the error at once.
 func TestProcessesThatDisagree(t *testing.T) {
 	j := newJob(t, 4)
 	other := j
 	other.size = 5
-	// Those that start when the job has ended find no root.
+	// The listener counts calls: processes that start after the job has ended would find no root.
 	l, err := net.Listen("tcp", j.root)
 	require.NoError(t, err)
 	ranks := []*process{j.start("exchange", 1), other.start("exchange", 2), j.start("exchange", 3)}
@@ -341,19 +340,19 @@ func TestProcessesThatDisagree(t *testing.T) {
 	}
 }
 
-// callers waits until so many have called in vain, and has the listener's address free.
+// callers waits until count ranks have called without success, and then frees the address of the listener.
 func callers(t *testing.T, l net.Listener, count int) {
 	t.Helper()
 	for range count {
 		conn, err := l.Accept()
 		require.NoError(t, err)
-		// A rank whose call is still open does not make another.
+		// A rank whose call is still open does not make another one.
 		defer conn.Close()
 	}
 	require.NoError(t, l.Close())
 }
 
-// A process that does not run is one that never answers.
+// A stopped root accepts connections and never answers.
 func TestRootProcessThatIsStopped(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, 3)

@@ -18,7 +18,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// formingHost is the root of a job, in this process, for which ranks are awaited.
+// formingHost returns the root of a job, in this process, that waits for its ranks.
 func formingHost(t *testing.T, size int) *host {
 	t.Helper()
 	s := rankOf(vacant(t), 0, size)
@@ -41,7 +41,7 @@ func (h *host) seated() int {
 	return len(h.seats)
 }
 
-// claimed is a connection that has proved the key and claimed a rank.
+// claimed returns a connection that has proved the key and claimed a rank.
 func claimed(t *testing.T, h *host, c claim) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", h.listener.Addr().String())
@@ -90,7 +90,7 @@ func TestLateRankIsTurnedAway(t *testing.T) {
 	require.ErrorContains(t, v.err(), "begun")
 }
 
-// Whoever ends or talks out of turn before the job has begun gives the number back.
+// A rank that ends, or sends something out of turn, before the job has begun releases its number.
 func TestNumberIsGivenBack(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 3)
@@ -131,7 +131,7 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 			conn, err := net.Dial("tcp", h.listener.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
-			// The root may close before all of it is sent.
+			// The root may close the connection before all bytes are sent.
 			_, _ = conn.Write(c.bytes)
 			_ = conn.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, conn)
@@ -143,7 +143,7 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 	require.Zero(t, h.seated())
 }
 
-// Connections that say nothing do not keep the ranks out.
+// Silent connections do not keep the ranks out.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	const size = 3
@@ -179,7 +179,7 @@ func TestJoinIsRefused(t *testing.T) {
 	host := join(0, 3, testKey)
 	require.ErrorIs(t, <-join(2, 3, []byte("another key of sixteen bytes")), proof.ErrKey)
 
-	// Of two that claim one number either may be the first.
+	// Either of two processes that claim one number may be the first.
 	one, other := join(1, 3, testKey), join(1, 3, testKey)
 	var err error
 	select {
@@ -214,7 +214,7 @@ func TestMissingRanksAreNamedToAll(t *testing.T) {
 	require.ErrorIs(t, mine, context.DeadlineExceeded)
 }
 
-// A rank's own patience may be over first; the root then waits for it again.
+// The patience of a rank may end before that of the root, which then waits for the rank again.
 func TestRankIsNotPatient(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 3)
@@ -229,7 +229,7 @@ func TestRankIsNotPatient(t *testing.T) {
 	await.True(t, "rank 1 is gone", func() bool { return h.seated() == 0 })
 }
 
-// accepting is a listener whose connections are handed to do, which closes them.
+// accepting listens, calls do with each connection, and closes the connection.
 func accepting(t *testing.T, do func(conn net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", vacant(t))
@@ -261,7 +261,8 @@ func TestRootThatIsNone(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		root string
-		// want is an answer that ends Join, if it is in answers, and otherwise what Join says when its patience is over.
+		// want is an answer that ends Join if it is in answers, and otherwise the error of Join when its patience is
+		// over.
 		want error
 		says string
 	}{
@@ -340,7 +341,7 @@ func TestJoinEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// late is a context whose time is over, of which it does not say so yet.
+// late is a context whose deadline has passed, but which has not ended yet.
 type late struct{ context.Context }
 
 func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Microsecond), true }

@@ -65,7 +65,7 @@ func TestFromEnvironment(t *testing.T) {
 			require.Equal(t, os.Getenv("RMA_ROOT"), s.Root)
 			require.Equal(t, 3, s.Size)
 			require.Equal(t, testKey, s.Key)
-			// A key that is given counts in place of the file.
+			// A given key takes precedence over the file.
 			t.Setenv("RMA_KEY_FILE", open)
 			given := []byte("a key of sixteen bytes")
 			s, err = FromEnvironment(given)
@@ -79,7 +79,7 @@ func TestFromEnvironment(t *testing.T) {
 		}
 		_, err := FromEnvironment(nil)
 		require.ErrorIs(t, err, ErrNoRoot)
-		// Who serves a window has one.
+		// A process that serves windows has a key file, too.
 		t.Setenv("RMA_KEY_FILE", key)
 		_, err = FromEnvironment(nil)
 		require.ErrorIs(t, err, ErrNoRoot)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Either side gives up a silent connection after the time that its settings say.
+// Each side gives up a silent connection after the silence of its own settings.
 func TestSilenceOfTheSettings(t *testing.T) {
 	for _, c := range []struct {
 		silence      time.Duration

@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/internal/tlstest"
 )
 
-// encrypted are the parts of a job, with the configurations of its ranks.
+// encrypted returns the parts of a job, with the TLS configurations of its ranks.
 func encrypted(root string, configs ...*tls.Config) []part {
 	var parts []part
 	for rank, config := range configs {
@@ -76,7 +76,7 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A configuration that the user's puts in its place cannot allow an older version.
+// A configuration that the user's configuration substitutes for a connection cannot allow an older version.
 func TestNoOlderTLS(t *testing.T) {
 	t.Parallel()
 	root := vacant(t)
@@ -102,8 +102,7 @@ func TestNoOlderTLS(t *testing.T) {
 	require.Contains(t, who, "the peer speaks TLS 1.2, the least allowed is TLS 1.3")
 }
 
-// A root that ends takes leave of nobody who has no seat: TLS would wait for one who
-// does not read.
+// A root that ends sends nothing to a connection without a seat: over TLS it would wait for a peer that does not read.
 func TestEndDoesNotWaitForGoodbyes(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 2)

@@ -185,7 +185,8 @@ func (h *host) judge(c claim) verdict {
 	return verdict{outcome: begin}
 }
 
-// differs says in which setting a rank and this one differ, if they do. It cannot be known which of the two is wrong.
+// differs describes a setting in which a rank and this one differ, if they do. It cannot be known which of the two is
+// wrong.
 func (h *host) differs(c claim) string {
 	if int64(c.size) != int64(h.size) {
 		return fmt.Sprintf("rank %d has %s=%d, rank 0 has %d", c.rank, sizeVariable, c.size, h.size)
