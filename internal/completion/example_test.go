@@ -7,8 +7,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A device pushes what has ended, and its Poll takes it. The third completion has no
-// room: the device has to fail queue pair 7, and who polls hears of that.
+// A device pushes completions, and its Poll takes them. There is no room for the third completion. The device must fail
+// queue pair 7, and Poll returns the failure.
 func Example() {
 	queue, err := completion.New(2)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A queue takes memory for what it holds, whatever its capacity, and for a last word no
-// longer than its queue pair is there.
+// A queue needs memory only for the completions that it holds, whatever its capacity. It forgets the final completion
+// of a queue pair when the pair is detached.
 func TestMemory(t *testing.T) {
 	q, err := New(MaxCapacity)
 	require.NoError(t, err)

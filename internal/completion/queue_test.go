@@ -20,7 +20,7 @@ func newQueue(t testing.TB, capacity int) *completion.Queue {
 	return q
 }
 
-// all takes everything that waits.
+// all takes all waiting completions.
 func all(q *completion.Queue) (taken []verbs.Completion) {
 	var into [7]verbs.Completion
 	for {
@@ -46,8 +46,8 @@ func TestCapacities(t *testing.T) {
 	}
 }
 
-// A queue that has no room lets each queue pair say that it has failed, once, behind what
-// came in time.
+// If a queue has no room, each queue pair gets one final completion that reports the failure. It comes after the
+// completions that had room.
 func TestLastWords(t *testing.T) {
 	q := newQueue(t, 3)
 	for i, c := range []struct {
@@ -116,13 +116,13 @@ func (m *model) detach(number uint32) {
 	m.silent = silent
 }
 
-// Random programs do the same with a queue and its model, wherever in its ring the queue
-// begins, while it grows, and after it had no room.
+// A queue and its model do the same in random programs, wherever the queue begins in its ring, while it grows, and
+// after it had no room.
 func TestLikeModel(t *testing.T) {
 	for seed := range testsize.Samples(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		// Which of the two comes more often differs, so that some fill and some stay empty. What every third program
-		// begins with is more than its queue has room for.
+		// Programs differ in how often they push and take, so that some queues fill and some stay empty. Every third
+		// program begins with more pushes than its queue has room for.
 		capacity, pushes, first := 1+random.IntN(400), 1+random.IntN(9), 0
 		if seed%3 == 0 {
 			capacity = 1 + random.IntN(50)
@@ -154,8 +154,8 @@ func TestLikeModel(t *testing.T) {
 	}
 }
 
-// A queue closes when the last queue pair has left it, for either direction, and then
-// takes no other.
+// A queue closes when the last queue pair is detached from it, for either direction. Then no queue pair can be
+// attached.
 func TestClose(t *testing.T) {
 	sends, receives := newQueue(t, 1), newQueue(t, 1)
 	require.True(t, completion.Attach(sends, receives))
@@ -183,8 +183,7 @@ func TestClose(t *testing.T) {
 	require.True(t, open)
 }
 
-// Of what several goroutines push and take nothing is lost, and each pusher's is taken in
-// order by one who takes.
+// Nothing is lost if several goroutines push. A single reader takes the completions of each in order.
 func TestGoroutines(t *testing.T) {
 	const pushers, each = 3, 2000
 	q := newQueue(t, pushers*each)

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/cpucopy"
 )
 
-// methods are those that this build and processor have.
+// methods returns the methods that this build and processor have.
 func methods(tb testing.TB) []cpucopy.Method {
 	var have []cpucopy.Method
 	for m := cpucopy.Auto; m <= cpucopy.String; m++ {
@@ -47,8 +47,8 @@ func noise(n int) []byte {
 
 const guard = 128
 
-// TestCopy copies every length about the edges of the methods at every alignment
-// of either side, and looks at all bytes about the destination.
+// TestCopy copies every length near the limits of the methods, at every alignment of both sides, and checks all bytes
+// around the destination.
 func TestCopy(t *testing.T) {
 	var lengths []int
 	for n := range 1100 {
@@ -82,7 +82,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestOverlap copies within one buffer, forwards and back, as copy does.
+// TestOverlap copies within one buffer in both directions, as copy does.
 func TestOverlap(t *testing.T) {
 	for _, m := range methods(t) {
 		t.Run(m.String(), func(t *testing.T) {

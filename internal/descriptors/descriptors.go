@@ -18,10 +18,10 @@ func Limit() int {
 	return int(min(limit.Cur, math.MaxInt32))
 }
 
-// Free is how many descriptors this process can open, most if it can open more.
+// Free returns the number of descriptors that this process can still open, or most if it is more.
 //
-// It looks for free numbers from the limit downwards. The system gives the lowest free number first, so the first ones that it looks at
-// are free unless the process is nearly out of them.
+// It looks for free numbers from the limit downwards. The system assigns the lowest free number first, so the first
+// numbers that Free looks at are free unless the process is nearly out of them.
 func Free(most int) int {
 	free := 0
 	for number := Limit() - 1; number >= 0 && free < most; number-- {

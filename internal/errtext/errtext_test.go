@@ -50,7 +50,7 @@ func TestTextsSayTheirHeadOnce(t *testing.T) {
 	require.ErrorIs(t, ofWindow, call)
 }
 
-// An ended error composes its text anew whenever it is asked.
+// An ended error composes its text at each call of Error.
 type ended struct{ cause error }
 
 func (e *ended) Error() string { return errtext.After("world: rank 2 has failed: ", e.cause) }

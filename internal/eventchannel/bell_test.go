@@ -14,7 +14,7 @@ import (
 
 var _ verbs.CompletionChannel = eventchannel.New()
 
-// Sleepers with limits of their own share a timer: each wakes by its limit, and none is lost.
+// Sleepers with different limits share a timer. Each sleeper wakes at its limit.
 func TestLimits(t *testing.T) {
 	b := eventchannel.New()
 	var sleepers sync.WaitGroup
@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 70*time.Millisecond)
 }
 
-// A ring between the announcement and the sleep is not lost, and a sleep of no time is none.
+// A ring between Prepare and Sleep is not lost. Sleep with a limit of 0 returns at once.
 func TestRingsAreHeard(t *testing.T) {
 	b := eventchannel.New()
 	ticket := b.Prepare()
@@ -42,7 +42,7 @@ func TestRingsAreHeard(t *testing.T) {
 	b.Finish()
 	b.Finish()
 
-	// One who rings for each of many things, and one who sleeps until all are there.
+	// One goroutine rings for each of many things, and another sleeps until all are there.
 	const things = 10000
 	var there atomic.Int32
 	go func() {

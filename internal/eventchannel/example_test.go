@@ -16,7 +16,7 @@ func Example() {
 	}()
 	for !come.Load() {
 		ticket := b.Prepare()
-		// Whoever comes from here on rings.
+		// From here on a change is followed by a ring.
 		if !come.Load() {
 			b.Sleep(ticket, -1)
 		}

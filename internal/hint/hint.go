@@ -7,7 +7,8 @@ import "github.com/onesided/rma/scheduler"
 type Set struct {
 	// SingleElement, SameOp, Unordered, Immediate, CardAtomics and Sparse are the options of package window of these names.
 	SingleElement, SameOp, Unordered, Immediate, CardAtomics, Sparse bool
-	// Slots is the number of notification slots, Seats that of clients that may attach to a rank's part at once.
+	// Slots is the number of notification slots. Seats bounds how many clients may be attached to a rank's part at
+	// once.
 	Slots, Seats int
 	// ReadOnly is set at both ends of a client's window if the window is served read-only.
 	ReadOnly bool
@@ -15,8 +16,8 @@ type Set struct {
 	Scheme scheduler.Scheme
 }
 
-// Without returns an option that leaves schemes out in one window, beside those that the tuning of the job leaves out. Ranks may leave
-// out different ones.
+// Without returns an option that leaves schemes out in one window, besides those that the tuning of the job leaves out.
+// Ranks may leave out different schemes.
 func Without(ways scheduler.Scheme) func(*Set) error {
 	return func(s *Set) error { s.Scheme &^= ways; return nil }
 }

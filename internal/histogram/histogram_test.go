@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every duration is in a bucket whose bounds hold it, within a sixteenth.
+// Every duration lies within the bounds of its bucket, and these differ by at most a sixteenth.
 func TestBuckets(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {

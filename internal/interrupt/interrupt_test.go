@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable has the test binary catch signals and print which it still ignores.
+// childVariable makes the test binary catch signals and print which of them it still ignores.
 const childVariable = "INTERRUPT_TEST_CHILD"
 
-// interrupted has it wait for a signal instead, and then for the end of its input.
+// interrupted makes it wait for a signal instead, and then for the end of its input.
 const interrupted = "interrupted"
 
 func TestMain(m *testing.M) {
@@ -37,11 +37,12 @@ func TestMain(m *testing.M) {
 	fmt.Println(signal.Ignored(syscall.SIGHUP), signal.Ignored(syscall.SIGINT))
 }
 
-// What a shell has a process ignore it ignores also when it is told to catch it, but for the rest.
+// A signal that was ignored at the start stays ignored, even if the process asks to catch it. Other signals are caught.
 func TestIgnoredAtStart(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	// A signal that is caught here is not ignored in the child, also where this process was started so.
+	// A signal that is caught here is not ignored in the child, even if this process was started with the signal
+	// ignored.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(caught)
@@ -59,7 +60,7 @@ func TestIgnoredAtStart(t *testing.T) {
 	}
 }
 
-// A signal that comes after the first ends a process that is slow to end.
+// A second signal ends a process that is slow to end.
 func TestSecondSignal(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -81,7 +82,7 @@ func TestSecondSignal(t *testing.T) {
 	require.ErrorContains(t, c.Wait(), "signal: terminated")
 }
 
-// No signal is none, where os/signal takes it for all.
+// If no signal is left to catch, Notify and Context catch none. Package os/signal would catch all.
 func TestNone(t *testing.T) {
 	signal.Ignore(syscall.SIGUSR1)
 	defer signal.Reset(syscall.SIGUSR1)

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stopVariable has the test binary catch the signal that stops a process, and print whether the kernel drops it still.
+// stopVariable makes the test binary catch the signal that stops a process, and print whether the kernel still drops
+// it.
 const stopVariable = "INTERRUPT_TEST_STOP"
 
 func init() {
@@ -35,11 +36,12 @@ func init() {
 	os.Exit(0)
 }
 
-// The runtime does not know that a signal that stops a process was ignored when it started.
+// The runtime does not know whether a signal that stops a process was ignored at the start.
 func TestStopIgnoredAtStart(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	// A signal that is caught here is not ignored in the child, also where this process was started so.
+	// A signal that is caught here is not ignored in the child, even if this process was started with the signal
+	// ignored.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGTSTP)
 	defer signal.Stop(caught)

@@ -4,5 +4,5 @@ package interrupt
 
 import "os"
 
-// atStart returns false: only Linux tells which signals a process ignores.
+// atStart returns false: only Linux reports which signals a process ignores.
 func atStart(os.Signal) bool { return false }

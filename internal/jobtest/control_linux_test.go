@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// meeting has all ranks but rank 1, which is held, wait in a barrier for that.
+// meeting makes all ranks wait in a barrier for rank 1, which is held.
 var meeting = jobtest.Register("meeting", func(ctx context.Context, w *world.World) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -29,7 +29,7 @@ var meeting = jobtest.Register("meeting", func(ctx context.Context, w *world.Wor
 	return w.Barrier(ctx)
 })
 
-// A rank that is parked in a call is stopped there, goes on, and ends well.
+// Ranks that are parked in a call are stopped there, continue, and end without an error.
 func TestStopParked(t *testing.T) {
 	t.Parallel()
 	job := jobtest.StartWith(t, 3, meeting, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
@@ -46,7 +46,7 @@ func TestStopParked(t *testing.T) {
 	job.Succeeds()
 }
 
-// farApart has ranks of two hosts tell that they do not share memory, and meet before and after.
+// farApart checks that ranks of two hosts share no memory, and has a barrier before and after a Hold.
 var farApart = jobtest.Register("far apart", func(ctx context.Context, w *world.World) error {
 	for rank := range w.Size() {
 		if w.Mapped(rank) != (rank%2 == w.Rank()%2) {
@@ -56,7 +56,7 @@ var farApart = jobtest.Register("far apart", func(ctx context.Context, w *world.
 	return errors.Join(w.Barrier(ctx), jobtest.Hold("met"), w.Barrier(ctx))
 })
 
-// Hosts of a network of their own are cut off and joined again while the ranks are held.
+// A host is cut off and joined again while the ranks are held.
 func TestCutAndJoin(t *testing.T) {
 	t.Parallel()
 	job := jobtest.StartAcross(t, 2, 4, farApart, nil)
@@ -67,7 +67,7 @@ func TestCutAndJoin(t *testing.T) {
 	job.Succeeds()
 }
 
-// A rank whose test is no longer there ends.
+// A rank ends when its test's process has ended.
 func TestOrphan(t *testing.T) {
 	t.Parallel()
 	job := jobtest.Start(t, 2, barrier)

@@ -1,4 +1,4 @@
 package jobtest
 
-// ForgetMain has this process be one whose TestMain does not call Main.
+// ForgetMain makes Start behave as in a package whose TestMain does not call Main.
 func ForgetMain() { hasMain = false }

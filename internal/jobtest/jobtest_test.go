@@ -38,14 +38,14 @@ var (
 	})
 )
 
-// verbose is what a rank says that fails at length.
+// verbose is the text of a very long error.
 var verbose = strings.Repeat("again and ", 100_000)
 
 var rambling = jobtest.Register("rambling", func(_ context.Context, w *world.World) error {
 	return fmt.Errorf("%sagain, rank %d", verbose, w.Rank())
 })
 
-// left keeps what leaving leaves from being collected.
+// left keeps the file of leaving from being collected.
 var left *os.File
 
 var (
@@ -59,7 +59,7 @@ var (
 	})
 )
 
-// barrier is a body in which survivors fail.
+// barrier is a body in which the survivors fail.
 var barrier = jobtest.Register("barrier", func(ctx context.Context, w *world.World) error {
 	jobtest.Signal("ready")
 	if w.Rank() == 1 {
@@ -76,17 +76,17 @@ func TestKill(t *testing.T) {
 	jobtest.Start(t, 3, waiting).Killed(1)
 }
 
-// withoutMain is a package that forgets it.
+// withoutMain runs a body as in a package whose TestMain does not call Main.
 func withoutMain(t *testing.T, n int, name string) {
 	jobtest.ForgetMain()
 	jobtest.Processes(t, n, name)
 }
 
-// failsVariable makes a case of TestFailures, in a process of its own, the test that fails.
+// failsVariable is set in a process that runs one case of TestFailures, which must fail there.
 const failsVariable = "RMA_JOBTEST_FAILS"
 
-// TestFailures looks that a rank which fails makes its test fail, and says why. What a World has mapped goes when it is collected,
-// for which these tests of what remains do not wait.
+// TestFailures checks that a failing rank makes its test fail with the reason. Memory that a World has mapped is
+// released when it is collected. The cases about what remains do not wait for that.
 func TestFailures(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A body has a name, by which processes of the test binary find it.
+// Processes of the test binary find a body by its name.
 func ExampleRegister() {
 	name := jobtest.Register("do nothing", func(context.Context, *world.World) error { return nil })
 	fmt.Println(name)

@@ -26,8 +26,7 @@ var resting = jobtest.Register("resting",
 		return w.Barrier(ctx)
 	})
 
-// The test places ranks, lets them go on from where they hold, and continues one that has
-// stopped.
+// The test chooses the commands of the ranks, releases ranks that hold, and continues a rank that has stopped itself.
 func TestHoldStopContinue(t *testing.T) {
 	var placed []int
 	job := jobtest.StartOn(t, 2, resting, func(rank int) []string { return []string{fmt.Sprintf("RMA_HOST=host%d", rank)} },

@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// TestExclusion has goroutines, more than there are processors, count together.
+// TestExclusion makes more goroutines than there are processors count together.
 func TestExclusion(t *testing.T) {
 	const goroutines, turns = 16, 20_000
 	var (
@@ -33,8 +33,8 @@ func TestExclusion(t *testing.T) {
 	require.Equal(t, goroutines*turns, count)
 }
 
-// TestPublication has one goroutine write two words and release a third; who sees
-// the third must see both.
+// TestPublication makes one goroutine write two words and release a third. A goroutine that sees the third must see
+// both others.
 func TestPublication(t *testing.T) {
 	var a, b int
 	var word, taken atomic.Uint32

@@ -11,8 +11,8 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// TestLockExcludes has goroutines count together, for short and for long, and those for long
-// have others run while they hold it.
+// TestLockExcludes makes goroutines count together, with short and long holds. During some long holds other goroutines
+// run.
 func TestLockExcludes(t *testing.T) {
 	const goroutines, turns = 12, 3000
 	var (
@@ -61,7 +61,7 @@ func BenchmarkLockShort(b *testing.B) {
 	}
 }
 
-// A queue is added to for short, and sent for long.
+// Additions to a queue hold the lock for a short time, and sending holds it for a long time.
 func ExampleLock() {
 	var l latch.Lock
 	var queue []int

@@ -17,7 +17,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A keeper passes its command's status on, and says why it could not.
+// A keeper passes the status of its command on, or prints why the command did not end by itself.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -45,8 +45,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// litter leaves processes in groups and sessions of their own, by children that end, and
-// that ignore what can be ignored. Each prints its number.
+// litter is a script that leaves processes in groups and sessions of their own, started by children that end. The
+// processes ignore all signals that can be ignored. Each prints its number.
 const litter = `
 cat >leave.sh <<'END'
 trap '' TERM INT HUP
@@ -59,7 +59,7 @@ sh -c 'sh -c "sh leave.sh & exec setsid sh leave.sh" &'
 sh leave.sh &
 `
 
-// littering is a command that has started its litter.
+// littering is a command that has started litter.
 type littering struct {
 	*kept
 	input  io.Closer
@@ -67,8 +67,7 @@ type littering struct {
 	pids   []int
 }
 
-// litterWith starts litter, with commands before and after it, and returns when all of it
-// is there.
+// litterWith starts litter, with commands before and after it, and returns when all its processes have started.
 func litterWith(t *testing.T, before, after string) *littering {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +88,7 @@ func litterWith(t *testing.T, before, after string) *littering {
 	return l
 }
 
-// Whatever ends a command ends all that it has started. The ends of one kind take turns.
+// However a command ends, all processes that it has started end. A run tries one end of each kind, in turns.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for i, c := range []struct {
@@ -104,7 +103,7 @@ func TestNothingIsLeft(t *testing.T) {
 		{"test", "", "wait", func(l *littering) { l.finish() }, statusStopped},
 		{"signal", "trap 'exit 6' TERM", "wait", func(l *littering) { _ = l.Process.Signal(syscall.SIGTERM) }, 6},
 	} {
-		// Two end by themselves, and three are stopped.
+		// Two of the cases end by themselves, and three are stopped.
 		if i < 2 && !testsize.Turn(i, 2) || i >= 2 && i < 5 && !testsize.Turn(i, 3) {
 			continue
 		}
@@ -122,7 +121,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// The environment has nothing of a launcher that has started the test itself.
+// The environment has no variables of a launcher that has started the test itself.
 func TestForeignVariables(t *testing.T) {
 	for _, name := range []string{"PMI_FD", "SLURM_JOB_ID", "MPI_LOCALRANKID", "HYDI_CONTROL_FD"} {
 		t.Setenv(name, "1")
@@ -135,7 +134,7 @@ func TestForeignVariables(t *testing.T) {
 	require.Contains(t, text, "RMA_DEVICE=x")
 }
 
-// A command ends with the first of those beside it, and its directory goes after all.
+// A command ends when a command beside it ends, and its directory is removed after all of them.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	dir, err := directory()
@@ -155,11 +154,12 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// A Slurm that does not come up says what its daemons said.
+// The error for a Slurm that does not start has the output of its daemons.
 func TestSlurmDoesNotStart(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(Directory(t), "daemon")
-	// A process that another test starts meanwhile would have the file open for writing: it could not be run.
+	// Otherwise a process that another test starts meanwhile could have the file open for writing. Then the file could
+	// not be executed.
 	syscall.ForkLock.RLock()
 	err := os.WriteFile(script, []byte("#!/bin/sh\necho refused; exit 4\n"), 0o755)
 	syscall.ForkLock.RUnlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Slurm asks munge who talks to it where there is one, and says that it asks nobody else.
+// Slurm authenticates its clients by munge if there is a munge socket, and otherwise not at all.
 func TestConfigure(t *testing.T) {
 	for socket, want := range map[string][]string{
 		"":                {"AuthType=auth/none\nCredType=cred/none\nStateSaveLocation="},
@@ -24,7 +24,7 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// The key of a munge is for nobody else to read, and another each time.
+// Only the user can read a munge key, and each key is a new one.
 func TestMungeKey(t *testing.T) {
 	var keys [2][]byte
 	for i := range keys {

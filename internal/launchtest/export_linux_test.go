@@ -1,7 +1,7 @@
 package launchtest
 
-// Descendants are the processes that one has started, by any number of steps.
+// Descendants returns the processes that an ancestor has started, directly or indirectly.
 var Descendants = descendants
 
-// StatusStopped is what a keeper exits with that has ended its command.
+// StatusStopped is the exit status of a keeper that has ended its command.
 const StatusStopped = statusStopped

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// What a test adds to a command's environment comes to all ranks; a shell in front of
-// them tells them apart.
+// Variables that a test adds to a command's environment reach all ranks. A shell in front of the program can set others
+// for each rank.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("PMI_RANK", "7")
 	t.Setenv("SLURM_JOB_ID", "7")
@@ -37,8 +37,7 @@ func TestEnvironment(t *testing.T) {
 	})
 }
 
-// A rank that ends without a word to the others fails the job, which does not hang and of
-// which nothing is left.
+// A rank that ends without finalizing makes the job fail. The job does not hang, and no process of it is left.
 func TestRankFails(t *testing.T) {
 	t.Parallel()
 	program := launchtest.Self(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/internal/launchtest"
 )
 
-// until reads a command's output up to a line that begins with a word, and returns it.
+// until reads a command's output through the next line that begins with a word, and returns it.
 func until(t *testing.T, lines *bufio.Reader, word string) (read string) {
 	t.Helper()
 	for {
@@ -29,8 +29,8 @@ func until(t *testing.T, lines *bufio.Reader, word string) (read string) {
 	}
 }
 
-// Under Hydra a rank that ends before it has spoken leaves a job that hangs. Cancel ends
-// all of it, the proxy as well.
+// Under Hydra a rank that ends before its first message leaves a job that hangs. Cancel ends all of its processes,
+// including the proxy.
 func TestHungHydra(t *testing.T) {
 	t.Parallel()
 	command := launchtest.Hydra(t, 2, []string{roleVariable + "=mute"}, launchtest.Self(t))
@@ -49,13 +49,12 @@ func TestHungHydra(t *testing.T) {
 	requireGone(t, append(tree, pids(t, 2, read)...))
 }
 
-// innerVariable is set in a process that runs a test once more, which then does what is
-// to be seen from outside.
+// innerVariable is set in a process that runs a test once more. There the test does what the outer test observes.
 const innerVariable = "LAUNCHTEST_INNER"
 
 func inner() bool { return os.Getenv(innerVariable) != "" }
 
-// process runs a test once more, in a process of its own.
+// process returns a command that runs a test once more, in a process of its own.
 func process(t *testing.T, test string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -65,11 +64,11 @@ func process(t *testing.T, test string) *exec.Cmd {
 	return command
 }
 
-// wait is a program of which each rank prints its number, when it has a child, and waits for that.
+// wait is a program whose ranks each start a child, print their number, and wait for the child.
 var wait = []string{"sh", "-c", "sleep 600 & echo pid=$$; wait"}
 
-// A test's process that is killed has no time to clean up. All that it has started goes
-// with it: keepers, daemons, launchers, ranks, and what those have started.
+// A killed test process cannot clean up. All processes that it has started end nevertheless: keepers, daemons,
+// launchers, ranks, and their children.
 func TestProcessIsGone(t *testing.T) {
 	t.Parallel()
 	for name, job := range map[string]func(t *testing.T) *exec.Cmd{
@@ -118,7 +117,7 @@ func TestProcessIsGone(t *testing.T) {
 	}
 }
 
-// The programs that a process has built are removed when it has ended.
+// The programs that a process has built are removed when the process ends.
 func TestProgramsAreRemoved(t *testing.T) {
 	t.Parallel()
 	if inner() {

@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// roleVariable makes a process of this test binary a rank, and says what it does.
+// roleVariable makes a process of this test binary a rank, and names its role.
 const roleVariable = "LAUNCHTEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func play(ctx context.Context, role string) error {
 
 var pidLine = regexp.MustCompile(`(?m)^pid=(\d+)$`)
 
-// pids are the process numbers that have been printed.
+// pids returns the n process numbers that were printed.
 func pids(t *testing.T, n int, output string) (found []int) {
 	t.Helper()
 	for _, match := range pidLine.FindAllStringSubmatch(output, -1) {
@@ -74,7 +74,7 @@ func pids(t *testing.T, n int, output string) (found []int) {
 	return found
 }
 
-// requireGone checks that processes are there no more, not even as zombies.
+// requireGone checks that processes do not exist any more, not even as zombies.
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -82,7 +82,7 @@ func requireGone(t *testing.T, pids []int) {
 	}
 }
 
-// exitStatus is how a command ended that was started and did not succeed.
+// exitStatus returns the exit status of a command that has failed.
 func exitStatus(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/launchtest"
 )
 
-// A witness is a test that only notes why it ends.
+// A witness is a test that records why it ends.
 type witness struct {
 	testing.TB
 	fatal, skipped string
@@ -30,7 +30,7 @@ func (w *witness) Skipf(format string, arguments ...any) {
 	runtime.Goexit()
 }
 
-// see runs what is to end a test.
+// see runs a function that is to end a test.
 func see(t *testing.T, f func(testing.TB)) *witness {
 	w := &witness{TB: t}
 	done := make(chan struct{})
@@ -42,7 +42,7 @@ func see(t *testing.T, f func(testing.TB)) *witness {
 	return w
 }
 
-// What is wrong or missing is said, before anything is started.
+// Wrong arguments and missing programs are reported before anything is started.
 func TestRefusals(t *testing.T) {
 	for nodes, says := range map[int]string{
 		0:  "launchtest: Slurm of 0 nodes: from 1 to 64 are possible",
@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "skipped: srun is not installed", see(t, func(t testing.TB) { launchtest.SharedSlurm(t, 1) }).skipped)
 }
 
-// A cluster is shared by those who ask for as many nodes, and no others.
+// Tests that ask for the same number of nodes share a cluster.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	first, again := launchtest.SharedSlurm(t, 2), launchtest.SharedSlurm(t, 2)
@@ -66,7 +66,7 @@ func TestShared(t *testing.T) {
 	require.NotEqual(t, first.Run(t, job...), launchtest.SharedSlurm(t, 1).Run(t, job...))
 }
 
-// A job under srun that fails fails its test, with what it printed.
+// A job that fails under srun fails its test, with the output of the job.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	cluster := launchtest.SharedSlurm(t, 2)

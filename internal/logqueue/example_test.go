@@ -7,8 +7,7 @@ import (
 	"github.com/onesided/rma/internal/logqueue"
 )
 
-// Whoever writes to the pipe of standard output waits for its reader; who logs to the
-// queue does not.
+// A writer to the pipe of standard output waits for its reader. A caller of the queue's logger does not.
 func Example() {
 	untimed := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

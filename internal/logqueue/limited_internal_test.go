@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What happens again and again is logged once a minute, with the number of times.
+// A repeated warning is logged once a minute, with the number of omitted ones.
 func TestWarnings(t *testing.T) {
 	var w warnings
 	began := time.Now()
@@ -31,7 +31,8 @@ func TestWarnings(t *testing.T) {
 	require.Zero(t, w.rest())
 }
 
-// However many hosts there are, no more is logged than there are subjects, and every warning is counted.
+// Whatever the number of hosts, the number of logged warnings is bounded by the number of subjects, and every warning
+// is counted.
 func TestWarningsOfManyHosts(t *testing.T) {
 	var w warnings
 	began := time.Now()

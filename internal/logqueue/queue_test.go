@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/internal/logqueue"
 )
 
-// A gate is a writer that blocks until it is open, and fails if it is told to.
+// A gate is a writer that blocks until it is opened. It fails if err is set.
 type gate struct {
 	opened chan struct{}
 	err    error
@@ -40,7 +40,7 @@ func (g *gate) logger() *slog.Logger {
 
 func (g *gate) lines() []string { return strings.Split(strings.TrimSpace(g.text.String()), "\n") }
 
-// The logger gets all of it, in order, as if it had been called at once.
+// The logger gets all records in order, with the time and place of the original call.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -63,7 +63,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// While the logger blocks nobody waits, and what is too much is counted.
+// While the logger blocks, no caller waits, and dropped records are counted.
 func TestLoggerThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -87,8 +87,7 @@ func TestLoggerThatBlocks(t *testing.T) {
 	})
 }
 
-// Close waits for the logger, though not for ever. Nothing remains of the queue when the
-// logger returns.
+// Close waits for the logger for a limited time. Nothing remains of the queue when the logger returns.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -108,7 +107,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A logger that fails is called again all the same.
+// A logger that fails is called again for later records.
 func TestLoggerThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()

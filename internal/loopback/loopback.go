@@ -34,7 +34,7 @@ func HostPort() (string, error) {
 	return netip.AddrPortFrom(address, 0).String(), err
 }
 
-// bind checks whether this host has an address. A socket tells that even in a process that may not list interfaces.
+// bind checks whether this host has an address. A socket shows that even in a process that may not list interfaces.
 func bind(address netip.Addr) error {
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 	if err != nil {

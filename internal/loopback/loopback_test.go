@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// The loopback address of a host without IPv4 is that of IPv6.
+// The loopback address of a host without IPv4 is the one of IPv6.
 func TestAddress(t *testing.T) {
 	find := func() error {
 		address, err := Address()

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/shortage"
 )
 
-// A process that cannot open a socket is told that, and not to set up the loopback interface.
+// The error for a process that cannot open a socket says so. It does not advise to set up the loopback interface.
 func TestAddressWithoutDescriptors(t *testing.T) {
 	end, err := shortage.Descriptors(0)
 	require.NoError(t, err)

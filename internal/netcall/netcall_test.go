@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// All addresses of IPv4 are none of IPv6.
+// 0.0.0.0 includes no IPv6 addresses.
 func TestListen(t *testing.T) {
 	for at, want := range map[string]string{"0.0.0.0:0": "0.0.0.0", "127.0.0.1:0": "127.0.0.1", "localhost:0": "127.0.0.1"} {
 		listener, err := netcall.Listen(at)
@@ -28,7 +28,8 @@ func TestListen(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A network that this host cannot reach says neither that the peer is gone, nor that this side is short of something, which passes.
+// The error for a network that this host cannot reach has neither class. It does not mean that the peer is gone, or
+// that this side is short of something. It may pass.
 func TestClass(t *testing.T) {
 	for _, c := range []struct {
 		errno syscall.Errno

@@ -24,7 +24,7 @@ func dial(t *testing.T, n *nettest.Network, from int, address string) *net.TCPCo
 	return connection.(*net.TCPConn)
 }
 
-// giveUp has a connection end when the other side has acknowledged nothing for so long.
+// giveUp makes a connection end when the other side has acknowledged nothing for a time.
 func giveUp(t *testing.T, c *net.TCPConn, after time.Duration) {
 	t.Helper()
 	raw, err := c.SyscallConn()
@@ -36,7 +36,7 @@ func giveUp(t *testing.T, c *net.TCPConn, after time.Duration) {
 	require.NoError(t, failed)
 }
 
-// say sends words, and hear gets them back.
+// say sends words to an echo, and hear reads them back.
 func say(t *testing.T, c net.Conn, words string) {
 	t.Helper()
 	_, err := io.WriteString(c, words)
@@ -51,8 +51,8 @@ func hear(t *testing.T, c net.Conn, words string) {
 	require.Equal(t, words, string(heard))
 }
 
-// A cut link stalls what goes over it, until a connection gives up. One that does not
-// goes on where it was when the link is joined again. Others are not concerned.
+// A cut link delays its traffic until a connection gives up. A connection that does not give up continues when the link
+// is joined again. Other links are not affected.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	for _, end := range []struct {
@@ -87,7 +87,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Cutting what is cut and joining what is joined changes nothing.
+// Cutting a link that is cut, and joining one that is joined, changes nothing.
 func TestCutTwice(t *testing.T) {
 	t.Parallel()
 	n := nettest.New(t, 1)

@@ -19,8 +19,8 @@
 // whatever reason. So networks of tests that run at the same time are independent, though they use the same
 // addresses.
 //
-// When the test ends, and when its process does, all processes on its hosts are killed, including those that others
-// have started. A watcher does that, a process of the same test binary. It runs in the initialization of this package,
+// When the test ends, and when its process does, all processes on its hosts are killed, including those that these have
+// started. A watcher does that, a process of the same test binary. It runs in the initialization of this package,
 // before tests and main.
 //
 // Hosts share everything but the network: files, memory, process numbers.

@@ -19,8 +19,8 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// litter is processes on a host that no process waits for, and that ignore what can be
-// ignored: "litter NUMBER SPACE" is printed by each.
+// litter is a script that leaves processes on a host. No process waits for them, and they ignore all signals that can
+// be ignored. Each prints "litter NUMBER SPACE".
 const litter = `
 trap '' TERM INT HUP
 cat >leave.sh <<'END'
@@ -32,7 +32,7 @@ setsid sh leave.sh &
 exec sh leave.sh
 `
 
-// leave leaves litter on a host, and returns when it is there, with what it has printed.
+// leave runs litter on a host. It returns the printed lines when all processes have started.
 func leave(t *testing.T, n *nettest.Network, host int) (lines []string) {
 	t.Helper()
 	command := n.Command(host, "sh", "-c", litter)
@@ -46,8 +46,7 @@ func leave(t *testing.T, n *nettest.Network, host int) (lines []string) {
 	return lines
 }
 
-// watched is a process that is looked at, and the namespace that it was in, both held open: no other gets their numbers
-// meanwhile.
+// watched is a process and the namespace in which it was. Both are held open, so that no other gets their numbers.
 type watched struct {
 	file, held int
 	space      string
@@ -69,8 +68,7 @@ func watch(t *testing.T, lines []string) (found []watched) {
 	return found
 }
 
-// requireEnd waits for the end of processes, and checks that no process is where they were. They are not looked at any
-// more.
+// requireEnd waits until the processes have ended, and checks that no process is in their namespaces. It releases them.
 func requireEnd(t *testing.T, all []watched) {
 	t.Helper()
 	for _, w := range all {
@@ -99,11 +97,10 @@ func requireEnd(t *testing.T, all []watched) {
 	}
 }
 
-// lifetime is how long an address is still valid, which is less at each look.
+// lifetime matches the remaining validity of an address, which decreases.
 var lifetime = regexp.MustCompile(`(?m)\s+valid_lft .*$`)
 
-// machine is what there is of networks on this machine outside of namespaces, and what this
-// process has of them.
+// machine describes the networks of this machine outside of namespaces, and the namespaces that this process has open.
 func machine(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -153,11 +150,10 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// endVariable makes TestProcessIsGone, in a process of its own, the test that ends, and
-// says how.
+// endVariable makes TestProcessIsGone, in a process of its own, a test that ends in the way of its value.
 const endVariable = "NETTEST_END"
 
-// litterAndEnd leaves litter, and ends as it is told to.
+// litterAndEnd leaves litter, and ends in the given way.
 func litterAndEnd(t *testing.T, how string) {
 	n := nettest.New(t, 2)
 	for _, line := range leave(t, n, 1) {
@@ -179,7 +175,7 @@ func litterAndEnd(t *testing.T, how string) {
 	select {}
 }
 
-// A test that panics, or a process that has no time to clean up, leaves nothing either.
+// Nothing is left when a test panics, or when its process has no time to clean up.
 func TestProcessIsGone(t *testing.T) {
 	if how, ok := os.LookupEnv(endVariable); ok {
 		litterAndEnd(t, how)
@@ -192,7 +188,7 @@ func TestProcessIsGone(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			command := exec.CommandContext(t.Context(), self, "-test.run", "^TestProcessIsGone$")
-			// Its directories are this test's, because it cannot remove them itself.
+			// The process uses directories of this test, because it cannot remove its own.
 			command.Env = append(os.Environ(), endVariable+"="+how, "TMPDIR="+t.TempDir(), "GORACE=atexit_sleep_ms=0")
 			input, err := command.StdinPipe()
 			require.NoError(t, err)
@@ -216,8 +212,7 @@ func TestProcessIsGone(t *testing.T) {
 	}
 }
 
-// A function that ends its goroutine does not hang its caller, and its thread is where it
-// was before.
+// A function that ends its goroutine does not hang its caller, and its thread returns to its namespace.
 func TestDo(t *testing.T) {
 	n := nettest.New(t, 1)
 	before := machine(t)
@@ -227,7 +222,7 @@ func TestDo(t *testing.T) {
 	require.Equal(t, before, machine(t))
 }
 
-// A command is the program itself, not something around it, and it inherits files.
+// A command runs as the program itself, without a process around it, and inherits files.
 func TestCommand(t *testing.T) {
 	n := nettest.New(t, 1)
 	from, to, err := os.Pipe()

@@ -19,7 +19,7 @@ import (
 	"github.com/onesided/rma/internal/nettest"
 )
 
-// roleVariable makes a process of this test binary one of a host, and says what it does.
+// roleVariable makes a process of this test binary a process on a host, and names its role.
 const roleVariable = "NETTEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 var errRole = errors.New("unknown role")
 
-// play listens at address, prints "ready", and waits for its input to end in the end.
+// play listens at address, prints "ready", and plays its role. An echo runs until its input ends.
 func play(role, address string, others []string) error {
 	listener, err := net.Listen("tcp4", address)
 	if err != nil {
@@ -53,7 +53,7 @@ func play(role, address string, others []string) error {
 	return fmt.Errorf("%w: %q", errRole, role)
 }
 
-// talk is greeted by all others, and greets each of them as soon as it may.
+// talk sends greetings to all others when a line of input arrives, and prints the greetings of all others.
 func talk(listener net.Listener, others []string) error {
 	fmt.Println("ready")
 	input := bufio.NewReader(os.Stdin)
@@ -86,7 +86,7 @@ func talk(listener net.Listener, others []string) error {
 	return nil
 }
 
-// echo says again what it hears.
+// echo sends back what it receives.
 func echo(listener net.Listener) {
 	for {
 		connection, err := listener.Accept()
@@ -129,7 +129,7 @@ func start(t *testing.T, n *nettest.Network, host int, role string, arguments ..
 
 func at(n *nettest.Network, host int) string { return n.Address(host).String() + ":4000" }
 
-// Processes on three hosts talk to one another, each from its own address.
+// Processes on three hosts exchange greetings, each from its own address.
 func TestTalk(t *testing.T) {
 	t.Parallel()
 	const hosts = 3
@@ -164,7 +164,7 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// A host has its own network and no other: neither this machine's nor another test's.
+// A host has its own network and no other: neither this machine's nor that of another test.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	n, other := nettest.New(t, 2), nettest.New(t, 2)

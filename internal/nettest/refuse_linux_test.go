@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A witness is a test that only notes why it ends.
+// A witness is a test that records why it ends.
 type witness struct {
 	testing.TB
 	said string
@@ -26,7 +26,7 @@ func (w *witness) Fatalf(format string, arguments ...any) {
 
 func (w *witness) Skipf(format string, arguments ...any) { w.Fatalf(format, arguments...) }
 
-// see runs what is to end a test, and returns what it says.
+// see runs a function that is to end a test, and returns the reason.
 func see(w *witness, f func()) string {
 	done := make(chan struct{})
 	go func() {
@@ -37,7 +37,7 @@ func see(w *witness, f func()) string {
 	return w.said
 }
 
-// What is wrong or missing is said.
+// Wrong arguments and missing programs are reported.
 func TestRefusals(t *testing.T) {
 	w := &witness{TB: t}
 	require.Equal(t, "nettest: network of 0 hosts: from 1 to 250 are possible", see(w, func() { nettest.New(w, 0) }))
@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 	require.Contains(t, see(w, func() { nettest.New(w, 1) }), "which is not installed")
 }
 
-// A network may be as large as it is said to be, which a large size tries.
+// A network may have Most hosts, which a large run tries.
 func TestMost(t *testing.T) {
 	t.Parallel()
 	hosts := min(testsize.N(25), nettest.Most)

@@ -11,7 +11,7 @@ import (
 func ExampleNew() {
 	pair, queue, free := nulldev.New()
 	defer free()
-	// Package ibv takes the pointers for those of a card, in a benchmark.
+	// In a benchmark package ibv uses the pointers like those of a card.
 	fmt.Println(pair != nil, queue != nil)
 	// Output: true true
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/internal/object"
 )
 
-// What it takes to hold an object, alone and beside others of the same array.
+// BenchmarkOf measures Of, alone and beside other Objects of the same array.
 func BenchmarkOf(b *testing.B) {
 	for _, others := range []int{0, 100, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
@@ -27,7 +27,7 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// What it takes to be told that memory has no object.
+// BenchmarkOfOther measures Of for memory that is no collectable object.
 func BenchmarkOfOther(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

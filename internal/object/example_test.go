@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/internal/object"
 )
 
-// A buffer that is registered is found as long as its object is alive, and deregistered when it is not.
+// A registered buffer is found while its object is alive, and deregistered when it is gone.
 func Example() {
 	over := make(chan string, 1)
 	buffer := make([]byte, 1<<20)
@@ -15,7 +15,7 @@ func Example() {
 	fmt.Println("of Go's heap:", ok)
 	fmt.Println("where it was:", o.Alive() == &buffer[4096])
 
-	// The program lets go of it, and the collector comes.
+	// The program drops the buffer, and the collector runs.
 	runtime.KeepAlive(buffer)
 	runtime.GC()
 	fmt.Println("to be deregistered:", <-over)

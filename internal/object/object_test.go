@@ -10,12 +10,12 @@ import (
 	"github.com/onesided/rma/internal/object"
 )
 
-// queue is what waits of tickets for those whose objects are gone.
+// A queue holds the tickets of objects that are gone.
 type queue chan int
 
 func (q queue) gone(ticket int) { q <- ticket }
 
-// next collects garbage until a ticket comes.
+// next runs the collector until a ticket arrives.
 func (q queue) next() int {
 	for {
 		runtime.GC()
@@ -28,7 +28,7 @@ func (q queue) next() int {
 	}
 }
 
-// temporary makes an object that nothing but the Object knows of.
+// temporary makes an object to which only the Object refers.
 //
 //go:noinline
 func temporary(t *testing.T, q queue, ticket, bytes, offset int) object.Object {

@@ -22,7 +22,7 @@ func TestOfMapping(t *testing.T) {
 	}
 }
 
-// What it takes to be told of memory that Go does not know at all.
+// BenchmarkOfMapping measures Of for memory outside of Go's heap.
 func BenchmarkOfMapping(b *testing.B) {
 	memory, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	require.NoError(b, err)

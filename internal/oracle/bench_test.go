@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/internal/oracle"
 )
 
-// BenchmarkDraw draws programs.
+// BenchmarkDraw measures Draw.
 func BenchmarkDraw(b *testing.B) {
 	steps := 0
 	for i := range b.N {
@@ -17,8 +17,7 @@ func BenchmarkDraw(b *testing.B) {
 	b.ReportMetric(float64(steps)/float64(b.N), "steps/program")
 }
 
-// BenchmarkRun runs programs on goroutines, which includes making the ranks and windows,
-// and comparing.
+// BenchmarkRun measures programs on goroutines, with making the ranks and windows, and with the comparison.
 func BenchmarkRun(b *testing.B) {
 	for i := range b.N {
 		p := oracle.Draw(uint64(i%1000), oracle.Limits{})

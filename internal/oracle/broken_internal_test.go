@@ -11,11 +11,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A defect is a way in which an execution is made wrong.
+// A defect is a way to make an execution wrong.
 type defect struct {
 	name   string
 	mangle func(s *Step) (changed *Step, drop bool)
-	// steps is how many steps are enough to show it.
+	// steps is the number of steps that are enough to show the defect.
 	steps int
 }
 
@@ -66,7 +66,7 @@ var defects = []defect{
 	}, 1},
 }
 
-// TestDefects makes executions wrong, which must be found, and shrunk to a few steps.
+// TestDefects makes executions wrong. The oracle must detect that, and shrink the program to a few steps.
 func TestDefects(t *testing.T) {
 	for _, d := range defects {
 		t.Run(d.name, func(t *testing.T) {
@@ -79,7 +79,8 @@ func TestDefects(t *testing.T) {
 			}
 			for seed := range uint64(200) {
 				p := Draw(seed, Limits{Ranks: 3})
-				// What is found at each of several tries does not depend on the order in which ranks run.
+				// A program counts if the defect is found in each of several runs, whatever the order in which ranks
+				// run.
 				found := func(p *Program) bool {
 					for range 3 {
 						if wrong(p) == nil {

@@ -75,7 +75,7 @@ type checker struct {
 	syncs []Sync
 	// epochs are by window and rank.
 	epochs []epochs
-	// behind has for each window the mode of earlier accesses that need an examination or a Fence before accesses of
+	// behind has, for each window, the mode of earlier accesses that need an examination or a Fence before accesses in
 	// another mode.
 	behind []Mode
 	// sameOp is 1 plus the operation of each window made with SameOp.

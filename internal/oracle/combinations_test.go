@@ -18,8 +18,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// The programs of testdata. Those of kept have failed once; those of combinations have together
-// every mode, call and element type.
+// These are the programs of testdata. Each program of keptScripts has failed once. The programs of combined together
+// have every mode, call and element type.
 const (
 	keptScripts = "testdata/*.txt"
 	combined    = "testdata/combinations/*.txt"
@@ -50,12 +50,11 @@ func scripts(pattern string) (all []script, err error) {
 	return all, nil
 }
 
-// A scripted is a form on which scripts run, with ranks that are goroutines or processes. In virtual time runSimulated
-// runs them.
+// A scripted is a form for scripts whose ranks are goroutines or processes. Virtual time has runSimulated instead.
 type scripted struct {
 	name string
 	run  func(t *testing.T, n int, name string)
-	// least is how many ranks a script has at least that runs on this form.
+	// least is the least number of ranks of the scripts that run on this form.
 	least int
 	// kept and combined are the bodies that run the scripts of testdata.
 	kept, combined string
@@ -65,7 +64,7 @@ var scriptedForms = func() []scripted {
 	all := []scripted{
 		{name: "goroutines", run: jobtest.Goroutines}, {name: "apart", run: jobtest.Apart},
 		{name: "processes", run: jobtest.Processes}, {name: "tcp", run: jobtest.TCP},
-		// Two ranks on two hosts are two that use TCP.
+		// Two ranks on two hosts are the same as two ranks over TCP.
 		{name: "hosts", run: jobtest.Hosts, least: 3},
 	}
 	for i := range all {
@@ -76,18 +75,18 @@ var scriptedForms = func() []scripted {
 	return all
 }()
 
-// scriptTurns is how many combinations of the scheduler's switches a plain run has for each script on each form: a
-// sixteenth. From a size of 16 on all combinations run.
+// scriptTurns is the number of combinations of the scheduler's switches in a plain run, for each script on each form: a
+// sixteenth of all. With a size of 16 or more all combinations run.
 const scriptTurns = 8
 
-// formsOfScripts is how many forms scripts have, with virtual time.
+// formsOfScripts is the number of forms of scripts, including virtual time.
 const formsOfScripts = 6
 
-// replayScripts says how to run a script again under the combination with which it has failed.
+// replayScripts explains how to run a script again under the combination with which it has failed.
 const replayScripts = "replay with RMA_TEST_SIZE=16, which has all combinations, and -run of this test"
 
-// combinations returns the combinations of the scheduler's switches that a script runs under on a form. Scripts and forms
-// take turns: in a plain run six scripts on all forms run under each combination twice.
+// combinations returns the combinations of the scheduler's switches for a script on a form. Scripts and forms take
+// turns: in a plain run six scripts on all forms run under each combination twice.
 func combinations(script, form int) (all []scheduler.Scheme) {
 	every := max(1, switches/uint64(testsize.N(scriptTurns)))
 	for without := range switches {
@@ -98,8 +97,8 @@ func combinations(script, form int) (all []scheduler.Scheme) {
 	return all
 }
 
-// runScripts runs the scripts of as many ranks as there are on a form, one after the other. Each combination is run with
-// members that are goroutines, or with such as take turns, and by the next script with the other.
+// runScripts returns a body that runs the scripts for its number of ranks, one after the other. Under each combination
+// the members of one script are goroutines, and those of the next one take turns.
 func runScripts(pattern string, form int) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		all, err := scripts(pattern)
@@ -121,7 +120,7 @@ func runScripts(pattern string, form int) jobtest.Body {
 	}
 }
 
-// runSimulated runs scripts in virtual time. Machines take turns.
+// runSimulated runs scripts in virtual time. The simulated machines take turns.
 func runSimulated(t *testing.T, all []script) {
 	for i, s := range all {
 		for _, without := range combinations(i, 0) {
@@ -132,8 +131,8 @@ func runSimulated(t *testing.T, all []script) {
 	}
 }
 
-// TestCombinations runs the same programs on all forms, under all combinations of the scheduler's switches: the outcome
-// of each has to be one that the model allows. Each program takes its share of the combinations on each form.
+// TestCombinations runs the same programs on all forms and under all combinations of the scheduler's switches. The
+// model must allow the outcome of each. Each program runs under its share of the combinations on each form.
 func TestCombinations(t *testing.T) {
 	all, err := scripts(combined)
 	require.NoError(t, err)
@@ -153,8 +152,8 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestCombinationsHaveAll sees that the programs of TestCombinations have every mode, every call
-// that is not only there to be refused, and every element type, with operations short and long.
+// TestCombinationsHaveAll checks that the programs of TestCombinations have every mode, every element type, and short
+// and long operations. They must have every call in a legal step.
 func TestCombinationsHaveAll(t *testing.T) {
 	all, err := scripts(combined)
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/internal/oracle"
 )
 
-// TestDraw draws programs, which must be legal, come back from their scripts, and be the
-// same each time. Together they have every call, and refuse every one that can be refused.
+// TestDraw draws programs. Each must be legal, come back unchanged from its script, and be the same for the same seed.
+// Together the programs have every call, legal and rejected.
 func TestDraw(t *testing.T) {
 	const programs = 300
 	done, refused, modes, loose, hasty := map[string]int{}, map[string]int{}, map[string]int{}, 0, 0
@@ -73,7 +73,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// illegal are scripts that are not legal, and what the error says.
+// illegal has scripts that are not legal, and a part of the error.
 var illegal = []struct{ script, says string }{
 	{"ranks 0", "0 ranks"},
 	{"ranks many", "line 1"},
@@ -110,7 +110,7 @@ const (
 	locked = "ranks 2\nwindow int64 counts=8,8 slots=1\nphase\nsync w0 lock\n"
 )
 
-// TestParse refuses what is no legal program.
+// TestParse checks that Parse rejects illegal programs.
 func TestParse(t *testing.T) {
 	for _, text := range []string{legal, locked} {
 		_, err := oracle.Parse(text)
@@ -122,7 +122,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestShrink shrinks towards one call.
+// TestShrink shrinks programs to one call.
 func TestShrink(t *testing.T) {
 	for seed := range uint64(20) {
 		p := oracle.Draw(seed, oracle.Limits{})
@@ -147,8 +147,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// FuzzParse parses any text: what it takes for a program it prints so that it is the same
-// program again.
+// FuzzParse parses arbitrary text. A program that Parse accepts must come back unchanged from its own script.
 func FuzzParse(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(oracle.Draw(seed, oracle.Limits{Ranks: 2, Phases: 2}).String())

@@ -8,8 +8,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Three ranks draw tickets from a counter. Whatever their order, nobody may get the ticket
-// of another, which the model knows.
+// Three ranks draw tickets from a counter, in any order. No two may get the same ticket, which the model checks.
 func Example() {
 	p, err := oracle.Parse(`
 		ranks 3

@@ -100,7 +100,7 @@ type play struct {
 	// read is what the access has read, if reads is set.
 	read  bits
 	reads bool
-	// behind are the plays, by their bits, that precede this one.
+	// behind has the plays that precede this one, one bit each.
 	behind uint32
 }
 

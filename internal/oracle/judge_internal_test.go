@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An outcome is what a run of a script with one window of int64 and one look is said to
-// have shown: what its steps have read, in their order, and the parts of the ranks.
+// An outcome is the assumed outcome of a script with one window of int64 and one examination: the results of its steps
+// in their order, and the parts of the ranks.
 type outcome struct {
 	name  string
 	reads [][]int64
 	parts [][]int64
-	// says is a part of the error, "" if the outcome is allowed.
+	// says is a part of the error, or "" if the outcome is allowed.
 	says string
 }
 
-// words are elements as bytes.
+// words returns elements as bytes.
 func words(elements []int64) (b []byte) {
 	for _, v := range elements {
 		b = binary.NativeEndian.AppendUint64(b, uint64(v))
@@ -149,7 +149,7 @@ sync w0 fence nosucceed
 	}},
 }
 
-// manyReplace is a program in which each of n ranks replaces an element of rank 0.
+// manyReplace returns a script in which each of n ranks replaces an element of rank 0.
 func manyReplace(n int, mode, before, after string) string {
 	text := fmt.Sprintf("ranks %d\nwindow int64 counts=1%s\nphase\nsync w0 %s\n", n, strings.Repeat(",0", n-1), mode)
 	for rank := range n {
@@ -158,8 +158,8 @@ func manyReplace(n int, mode, before, after string) string {
 	return text
 }
 
-// TestUndecided has searches end at their bounds, which is no verdict, unless something else is
-// known to be wrong.
+// TestUndecided makes searches reach their bounds. The result is then ErrUndecided, unless something else is known to
+// be wrong.
 func TestUndecided(t *testing.T) {
 	for _, script := range []string{
 		manyReplace(24, "lockall", "", ""),
@@ -174,7 +174,7 @@ func TestUndecided(t *testing.T) {
 		o.parts[0] = []int64{99}
 		require.ErrorIs(t, p.judgeWithin(o.record(p), few), ErrUndecided)
 
-		// Another window is wrong, and that is known.
+		// A second window is wrong, which a short search finds.
 		p, err = Parse(strings.Replace(script, "phase\n", "window int64 counts=1"+strings.Repeat(",0", p.Ranks-1)+"\nphase\n", 1))
 		require.NoError(t, err)
 		r := o.record(p)
@@ -185,8 +185,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// TestJudge holds outcomes against the model, which must let pass what is allowed and
-// nothing else.
+// TestJudge compares outcomes with the model, which must accept exactly the allowed ones.
 func TestJudge(t *testing.T) {
 	for _, j := range judged {
 		p, err := Parse(j.script)

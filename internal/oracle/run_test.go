@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// A form is a device and how its ranks are started. The random programs of a plain run are spread over all forms, and
-// so are the combinations of the scheduler's switches.
+// A form is a device and a way to start its ranks. A plain run spreads its random programs over all forms, and the
+// combinations of the scheduler's switches, too.
 type form uint64
 
 const (
@@ -43,24 +43,24 @@ const (
 )
 
 const (
-	// plainPrograms is how many random programs a plain run has on each form: 312 on all.
+	// plainPrograms is the number of random programs on each form in a plain run.
 	plainPrograms = 24
-	// switches is how many combinations of the scheduler's switches there are.
+	// switches is the number of combinations of the scheduler's switches.
 	switches = uint64(scheduler.All) + 1
 	// stride is the distance between the first combinations of two forms. Together the forms run all combinations
 	// when each runs stride programs.
 	stride = switches/uint64(forms) + 1
-	// seedsOfForm is how many seeds of programs a form has for itself.
+	// seedsOfForm is the number of seeds that are reserved for a form.
 	seedsOfForm = 1 << 40
 )
 
-// draw returns the program of a seed: the same seed is another program on each form.
+// draw returns the program of a seed. The same seed gives another program on each form.
 func (f form) draw(seed uint64, l oracle.Limits) *oracle.Program {
 	return oracle.Draw(seed+uint64(f)*seedsOfForm, l)
 }
 
-// options returns the options of the program of a seed. Each combination of the scheduler's switches has its turn, half
-// of them with members that are goroutines, and the next time the other half. In virtual time a rank is one task.
+// options returns the options for the program of a seed. The combinations of the scheduler's switches take turns. Half
+// of them run with members that are goroutines, and the other half the next time. In virtual time a rank is one task.
 func (f form) options(seed uint64) oracle.Options {
 	turn := seed + uint64(f)*stride
 	return oracle.Options{
@@ -91,7 +91,7 @@ func goroutines(ctx context.Context, n int, body func(ctx context.Context, w *wo
 	return world.Run(ctx, n, body)
 }
 
-// debugged starts ranks whose windows look for misuse: these programs have none.
+// debugged starts ranks whose windows look for misuse. Legal programs contain none.
 func debugged(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 	return world.Run(ctx, n, body, world.WithDebug())
 }
@@ -101,7 +101,7 @@ func apart(ctx context.Context, n int, body func(ctx context.Context, w *world.W
 	return world.Run(ctx, n, body, jobtest.OptionsApart()...)
 }
 
-// cards starts ranks over cards with atomics, which are coherent with processors or not.
+// cards starts ranks with cards that have atomics, coherent with processors or not.
 func cards(coherent bool) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 		return world.Run(ctx, n, body, jobtest.OptionsCards(coherent)...)
@@ -115,8 +115,8 @@ func runOn(ctx context.Context, on start, p *oracle.Program, o oracle.Options) e
 	return on(ctx, p.Ranks, func(ctx context.Context, w *world.World) error { return oracle.Run(ctx, w, p, o) })
 }
 
-// runPrograms runs the random programs of a form whose ranks are in this process. on returns how the ranks of a seed are
-// started. A program that fails is shrunk: it counts as failing if one of tries runs does.
+// runPrograms runs the random programs of a form whose ranks are in this process. on returns how to start the ranks of
+// a seed. A program that fails is shrunk. It counts as failing if one of tries runs fails.
 func runPrograms(t *testing.T, f form, l oracle.Limits, tries int, on func(p *oracle.Program, seed uint64) start) {
 	for seed := range testsize.Samples(t, plainPrograms) {
 		p, o := f.draw(seed, l), f.options(seed)
@@ -127,7 +127,7 @@ func runPrograms(t *testing.T, f form, l oracle.Limits, tries int, on func(p *or
 		if err == nil {
 			continue
 		}
-		// All of it ends in time for the report, even if the program hangs.
+		// The search ends in time for the report, even if the program hangs.
 		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		small := oracle.Shrink(p, func(p *oracle.Program) bool {
 			for range tries {
@@ -164,14 +164,14 @@ func TestPrograms(t *testing.T) {
 }
 
 const (
-	// firstVariable tells ranks that are processes which of the programs is the first of their job.
+	// firstVariable tells ranks that are processes the number of the first program of their job.
 	firstVariable = "RMA_ORACLETEST_FIRST"
-	// atOnce is how many programs a job of processes runs.
+	// atOnce is the number of programs that a job of processes runs.
 	atOnce = 128
 )
 
-// processForms are those whose ranks are processes. A third of their programs has windows with CardAtomics, and on
-// processes that have network cards with atomics all have.
+// processForms are the forms whose ranks are processes. A third of their programs have windows with CardAtomics. If the
+// processes have network cards with atomics, all have.
 var processForms = []struct {
 	name  string
 	form  form
@@ -186,7 +186,7 @@ var processForms = []struct {
 		jobtest.RegisterWith("random programs on hosts with cards", jobtest.OptionsCardsOfProcesses(false), runDrawn(onHostsWithCards))},
 }
 
-// runDrawn runs programs of a form, for as many ranks as there are.
+// runDrawn returns a body that runs the programs of a form, drawn for its number of ranks.
 func runDrawn(f form) jobtest.Body {
 	return func(ctx context.Context, w *world.World) error {
 		first, err := strconv.Atoi(os.Getenv(firstVariable))
@@ -208,8 +208,8 @@ func runDrawn(f form) jobtest.Body {
 	}
 }
 
-// TestProcesses runs random programs on ranks that are processes: all of one host, without shared memory, and on two
-// hosts, with network cards too.
+// TestProcesses runs random programs on processes: with shared memory, over TCP, and on two hosts with and without
+// network cards.
 func TestProcesses(t *testing.T) {
 	for _, c := range processForms {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,14 +18,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// simulated starts ranks in the virtual time of a simulator, whose machine, whose order of what
-// is at the same time, whose ways of memory that cards do not know, and whether there are rings the seed
-// draws. watch is told of each event, if it is not nil.
+// simulated starts ranks in virtual time. The seed selects the machine, the order of simultaneous events, the protocols
+// for memory that cards do not know, and whether rings are used. watch, if not nil, receives each event.
 func simulated(seed uint64, watch func(sim.Event)) start {
 	return simulatedOn(seed, watch, func(*sim.Profile) {})
 }
 
-// simulatedOn is simulated on another machine, with options.
+// simulatedOn is like simulated, on a changed machine and with options.
 func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile), options ...world.Option) start {
 	return func(ctx context.Context, n int, body func(ctx context.Context, w *world.World) error) error {
 		names := sim.Profiles()
@@ -51,8 +50,7 @@ func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)
 	}
 }
 
-// transfersOf are the ways of memory that cards do not know: all, of which the library chooses, or
-// one.
+// transfersOf returns the protocols for memory that cards do not know: all of them, or one.
 func transfersOf(seed uint64) transfer.Set {
 	if p := transfer.Protocol(seed / 3 % (2 * uint64(transfer.Protocols))); p < transfer.Protocols {
 		return transfer.Of(p)
@@ -65,21 +63,21 @@ func TestSimulated(t *testing.T) {
 	runPrograms(t, onSim, oracle.Limits{}, 1, func(_ *oracle.Program, seed uint64) start { return simulated(seed, nil) })
 }
 
-// TestSimulatedCards runs random programs in virtual time whose windows leave the accumulate family
-// to the cards: a third of the cards is coherent with the processor.
+// TestSimulatedCards runs random programs in virtual time. The cards apply the accumulate family, and a third of the
+// cards are coherent with the processor.
 func TestSimulatedCards(t *testing.T) {
 	runPrograms(t, onSimCards, oracle.Limits{CardAtomics: true}, 1, func(_ *oracle.Program, seed uint64) start {
 		return simulatedOn(seed, nil, func(p *sim.Profile) { p.CoherentAtomics = seed%3 == 0 })
 	})
 }
 
-// TestSimulatedRails runs random programs in virtual time on ranks with several cards, on which
-// everything takes so little time but for the bytes that few of them are worth all cards. The scripts
-// of testdata have longer operations, of which some must be divided among the cards.
+// TestSimulatedRails runs random programs in virtual time on ranks with several cards. Apart from the bytes nothing
+// takes time, so even short operations are worth all cards. The scripts of testdata have longer operations, some of
+// which must be divided among the cards.
 func TestSimulatedRails(t *testing.T) {
 	striped := 0
 	on := func(p *oracle.Program, seed uint64) start {
-		// Cards after the first have the numbers after those of the ranks.
+		// Cards after the first have numbers after those of the ranks.
 		watch := func(e sim.Event) {
 			if e.Kind == sim.Sent && e.Rank >= p.Ranks && e.Opcode == verbs.OpRDMAWrite {
 				striped++
@@ -100,7 +98,7 @@ func TestSimulatedRails(t *testing.T) {
 	require.Positive(t, striped)
 }
 
-// TestSameTrace runs programs twice in virtual time: all events must be the same.
+// TestSameTrace runs programs twice in virtual time. All events must be the same.
 func TestSameTrace(t *testing.T) {
 	for seed := range testsize.Samples(t, 8) {
 		p := onSim.draw(seed, oracle.Limits{})

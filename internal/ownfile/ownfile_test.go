@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A file that is made is this user's alone, whatever the umask, and one that is there is written on, in the mode that it has.
+// Open makes a file that only this user can access, whatever the umask. An existing file is written to and keeps its
+// mode.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for range 2 {
@@ -28,7 +29,7 @@ func TestOpen(t *testing.T) {
 	require.Equal(t, fs.FileMode(0o600), info.Mode())
 }
 
-// What another could have put there is refused, and neither made nor changed.
+// A file that another user could have put there is rejected, and neither made nor changed.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	victim, missing := filepath.Join(dir, "victim"), filepath.Join(dir, "missing")
@@ -63,7 +64,7 @@ func TestRefused(t *testing.T) {
 	require.NoFileExists(t, missing)
 }
 
-// A pipe is opened only for who reads it, and nothing waits for that.
+// Open of a pipe succeeds only if a process reads the pipe, and never waits.
 func TestPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -86,7 +87,7 @@ func TestNoDirectory(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 }
 
-// given makes a file another user's.
+// given gives a file to another user.
 func given(path string, err error) error {
 	if err != nil {
 		return err

@@ -72,8 +72,8 @@ func (p *place) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:]
 // number returns the number of the message that begins here.
 func (p *place) number() uint32 { return uint32(p.passed + 1) }
 
-// behind returns the line at which the message after one of lines lines begins, and how many lines of the ring that
-// message takes.
+// behind returns the line at which the message after one of lines lines begins, and the number of lines of the ring
+// that the first message takes.
 func (p *place) behind(lines int) (at, taken int) {
 	if p.at+lines >= p.lines {
 		return 0, p.lines - p.at

@@ -16,7 +16,7 @@ import (
 
 func memory(c pipe.Config) []byte { return make([]byte, c.Bytes()) }
 
-// pair is both ends of a pipe.
+// pair returns both ends of a pipe.
 func pair(t testing.TB, c pipe.Config) (*pipe.Writer, *pipe.Reader) {
 	m := memory(c)
 	w, err := pipe.NewWriter(c, m)
@@ -26,19 +26,19 @@ func pair(t testing.TB, c pipe.Config) (*pipe.Writer, *pipe.Reader) {
 	return w, r
 }
 
-// fill writes what message number has, of which any part elsewhere would be wrong.
+// fill writes the content of message number. Parts of different messages differ.
 func fill(into []byte, number uint64) {
 	random := rand.NewPCG(number, 1)
 	for i := range into {
 		into[i] = byte(random.Uint64())
 	}
-	// What may be taken for a head, at any line of a small ring.
+	// These words look like heads at any line of a small ring.
 	for i := 56; i+8 <= len(into); i += 64 {
 		binary.NativeEndian.PutUint64(into[i:], 1<<32|(number+random.Uint64()%200))
 	}
 }
 
-// Messages of all lengths come once, complete and in order, while a writer and a reader go on as they like.
+// Messages of all lengths arrive once, complete and in order, whatever the order in which writer and reader run.
 func TestRandom(t *testing.T) {
 	for seed := range testsize.Samples(t, 200) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -81,8 +81,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// Messages that were taken stay until their room is returned, which the writer waits for; one that does not
-// is found out.
+// Messages that were taken stay valid until their room is returned. The writer waits for that. A writer that does not
+// wait is an error of the reader.
 func TestTake(t *testing.T) {
 	c := pipe.Config{Lines: 8, MaxMessage: 120}
 	m := memory(c)
@@ -122,7 +122,7 @@ func TestTake(t *testing.T) {
 	require.False(t, send())
 	require.Equal(t, byte(2), held[1][0])
 
-	// As if all had been returned.
+	// The count of freed lines is set as if all lines had been returned.
 	for taken := uint64(8); taken <= 10; taken += 2 {
 		binary.NativeEndian.PutUint64(m, taken)
 		require.True(t, send())
@@ -135,7 +135,7 @@ func TestTake(t *testing.T) {
 	require.ErrorContains(t, err, "10 lines in use; allowed are 8")
 }
 
-// Two goroutines agree, whatever one sees of what the other does.
+// A writer and a reader in two goroutines agree in every interleaving.
 func TestConcurrent(t *testing.T) {
 	const messages = 20_000
 	c := pipe.Config{Lines: 16, MaxMessage: 400}
@@ -219,7 +219,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Whatever a writer leaves in the memory, a reader gives parts of it, or says what is wrong.
+// A reader returns parts of its memory or an error, whatever a writer leaves there.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 5, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'}, uint8(0))
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0}, uint8(1))
@@ -245,7 +245,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Whatever a reader says of room, a writer writes within its memory.
+// A writer stays within its memory, whatever count a reader stores.
 func FuzzWriter(f *testing.F) {
 	f.Add(uint64(3), uint64(1<<63), uint8(10))
 	f.Add(uint64(0), uint64(4), uint8(200))
@@ -278,7 +278,7 @@ func FuzzWriter(f *testing.F) {
 
 func Example() {
 	shape := pipe.Config{Lines: 64, MaxMessage: 1024}
-	// Memory that both sides have, zeroed.
+	// This memory is zero, and both sides have it.
 	shared := make([]byte, shape.Bytes())
 
 	w, err := pipe.NewWriter(shape, shared)
@@ -305,7 +305,7 @@ func Example() {
 	// Output: hello
 }
 
-// BenchmarkPingPong is two messages, there and back, between two goroutines on cores of their own.
+// BenchmarkPingPong measures a message there and one back, between two goroutines on cores of their own.
 func BenchmarkPingPong(b *testing.B) {
 	for _, n := range []int{8, 1024} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers wrap, and the one that is zero is as good as others where the memory is.
+// Numbers wrap. A message with number zero is recognized where the memory is zero.
 func TestNumberZero(t *testing.T) {
 	c := Config{Lines: 16, MaxMessage: 400}
 	memory := make([]byte, c.Bytes())
@@ -17,11 +17,11 @@ func TestNumberZero(t *testing.T) {
 	const begun = 1<<32 - 16
 	w.passed, r.passed, r.returned, r.told = begun, begun, begun, begun
 	w.freed.Store(begun)
-	// The fourth message begins on the last line, whose number is zero, where zeroes are.
+	// The fourth message begins on the last line and has number zero, which the cleared payloads contain.
 	for i := range 40 {
 		n := 1
 		if i < 2 {
-			// Seven lines each.
+			// These messages take seven lines each.
 			n = 400
 		}
 		place, err := w.Place(n)

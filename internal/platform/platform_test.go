@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A system that is not supported has the file whose error says so, and no other has.
+// Exactly the unsupported systems have the file whose error says so.
 func TestSupported(t *testing.T) {
 	supported := []string{"linux/amd64", "linux/arm64", "linux/riscv64", "linux/s390x", "darwin/amd64", "darwin/arm64"}
 	for _, other := range append([]string{"linux/386", "linux/arm", "linux/ppc64le", "windows/amd64", "windows/arm64", "freebsd/amd64", "android/arm64", "ios/arm64", "js/wasm"}, supported...) {
@@ -32,7 +32,8 @@ func TestSentence(t *testing.T) {
 	require.Regexp(t, `^# \S+\n\S+: undefined: rma_supports_only_Linux_on_amd64_arm64_riscv64_or_s390x_and_macOS_on_amd64_or_arm64\n$`, string(output))
 }
 
-// Every package that a program can import leads to this one: what else does not compile comes after its error.
+// Every public package imports this one, directly or indirectly. So its error comes first, and a user sees it before
+// others.
 func TestImported(t *testing.T) {
 	const module, root = "github.com/onesided/rma", "../.."
 	leads := map[string]bool{module + "/internal/platform": true}
@@ -43,7 +44,7 @@ func TestImported(t *testing.T) {
 		}
 		found, err := build.Default.ImportDir(filepath.Join(root, strings.TrimPrefix(name, module)), 0)
 		require.NoError(t, err, name)
-		// A package of tests only is imported by nobody.
+		// A package that has only tests is imported by no other.
 		leads[name] = len(found.GoFiles)+len(found.CgoFiles) == 0 || slices.ContainsFunc(found.Imports, look)
 		return leads[name]
 	}
@@ -57,7 +58,7 @@ func TestImported(t *testing.T) {
 			arguments = append(arguments, name)
 		}
 	}
-	// What they are made of and calls the system may compile on no other, and would add its own errors.
+	// Packages that call the system may not compile elsewhere, and would add errors of their own.
 	output, err = exec.Command("go", arguments...).Output()
 	require.NoError(t, err)
 	for name := range strings.Lines(string(output)) {

@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/internal/prefetch"
 )
 
-// What is fetched stays as it is, and nothing is allocated.
+// Prefetching changes nothing and allocates nothing.
 func TestElement(t *testing.T) {
 	memory := []uint64{1, 2, 3}
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// What has to be done about a key is in the error.
+// An error about a key says what to do.
 func TestKeyErrorsSayWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "job.key")
 	require.NoError(t, os.WriteFile(path, []byte("0a0a\n"), 0o600))

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/internal/tlstest"
 )
 
-// over has a peer act over the TLS connection that wrap makes of its own.
+// over makes a peer act over the TLS connection that wrap makes of its connection.
 func over(wrap func(net.Conn) *tls.Conn, do peer) peer {
 	return func(conn io.ReadWriter) error { return do(wrap(conn.(net.Conn))) }
 }
@@ -41,17 +41,18 @@ func TestProofOverTLS(t *testing.T) {
 	}
 }
 
-// first has the handshake come before the proof.
+// first makes the handshake precede the proof.
 func first(wrap func(net.Conn) *tls.Conn) func(net.Conn) *tls.Conn {
 	return func(conn net.Conn) *tls.Conn {
 		secure := wrap(conn)
-		// An error is the proof's as well.
+		// If the handshake fails, the proof fails with the same error.
 		_ = secure.Handshake()
 		return secure
 	}
 }
 
-// A third party whose certificate both ends accept ends TLS on both sides and relays the proof: both ends refuse.
+// A third party whose certificate both ends accept terminates TLS on both sides and relays the proof. Both ends reject
+// it.
 func TestProofRelayedBetweenTLSConnections(t *testing.T) {
 	config := tlstest.Config(t, "127.0.0.1")
 	nearErr, farErr := relayed(t, client(config), server(config), func(a, b net.Conn) (io.ReadWriteCloser, io.ReadWriteCloser) {
@@ -61,7 +62,7 @@ func TestProofRelayedBetweenTLSConnections(t *testing.T) {
 	require.ErrorIs(t, farErr, proof.ErrKey)
 }
 
-// A third party that has one end speak TLS and the other none is refused as well.
+// A third party that speaks TLS with one end and plain TCP with the other is rejected as well.
 func TestProofRelayedFromTLS(t *testing.T) {
 	config := tlstest.Config(t, "127.0.0.1")
 	plain := func(conn net.Conn) *tls.Conn { return nil }
@@ -72,7 +73,8 @@ func TestProofRelayedFromTLS(t *testing.T) {
 	require.ErrorIs(t, farErr, proof.ErrKey)
 }
 
-// relayed runs the proof between two ends whose connections a third party joins, after it has made of each what between says.
+// relayed runs the proof between two ends. A third party relays between their connections, each wrapped as between
+// returns it.
 func relayed(t *testing.T, near, far func(net.Conn) *tls.Conn, between func(a, b net.Conn) (io.ReadWriteCloser, io.ReadWriteCloser)) (nearErr, farErr error) {
 	t.Helper()
 	a, toNear := net.Pipe()

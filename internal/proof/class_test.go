@@ -33,7 +33,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// Whatever strangers begin with is one class, though the text quotes it.
+// All errors about the first bytes of unproven peers have one class, although the text quotes the bytes.
 func TestClassOfWhatStrangersSay(t *testing.T) {
 	classes := map[string]bool{}
 	for i := range 100 {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// silent is a connection of a peer that says nothing.
+// silent is a connection whose peer sends nothing.
 type silent struct{ io.Closer }
 
 func (*silent) Close() error { return nil }
@@ -31,7 +31,7 @@ func TestRoomsShareDescriptors(t *testing.T) {
 		}
 	}
 	require.Len(t, in, 200/descriptorShare)
-	// A room that is empty has its reserved seats all the same.
+	// An empty room has its reserved seats nevertheless.
 	late := NewRoom(128)
 	for range reserved {
 		require.True(t, late.Enter(new(silent)))

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// Two ends of a connection make sure that both belong to the job.
+// Two ends of a connection prove to each other that they belong to the job.
 func Example() {
 	key := proof.NewKey()
 	near, far := net.Pipe()

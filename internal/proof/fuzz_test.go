@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// script is a peer that says in, whatever it hears.
+// script is a peer that sends fixed bytes, whatever it receives.
 type script struct {
 	in, out []byte
 	read    int
@@ -31,11 +31,11 @@ func (s *script) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mostAllocated is what a dialogue may allocate, whatever the peer says.
+// mostAllocated bounds the allocations of a dialogue, whatever the peer sends.
 const mostAllocated = 8 << 10
 
-// No bytes that were fixed before the nonces were chosen are ever a proof, and no more
-// of them is read, or said to them, than a dialogue has.
+// Bytes that were fixed before the nonces were chosen never prove the key. No more bytes are read or sent than a
+// dialogue has.
 func FuzzAccept(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		allocs.AtMost(t, mostAllocated, func() { _ = proof.Accept(&script{in: in}, ours, "p") })
@@ -61,8 +61,7 @@ func FuzzDial(f *testing.F) {
 	})
 }
 
-// A text that is taken for a key is one of hexadecimal digits, but for the
-// case of its digits.
+// A text that ParseKey accepts is one of hexadecimal digits, in either case.
 func FuzzParseKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		allocs.AtMost(t, 4<<10+len(text), func() { _, _ = proof.ParseKey(text) })

@@ -107,14 +107,14 @@ func TestKeyFileMustBeAFile(t *testing.T) {
 	_, err = proof.ReadKeyFile(dir)
 	require.ErrorIs(t, err, proof.ErrKeyFile)
 
-	// No one ever writes to this pipe.
+	// No process writes to this pipe.
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err = proof.ReadKeyFile(pipe)
 	require.ErrorIs(t, err, proof.ErrKeyFile)
 }
 
-// A key file is this user's own, which no other can read, or root's, which its group may read.
+// A key file belongs to this user, and no other can read it. Or it belongs to root, and its group may read it.
 func TestKeyFileOwners(t *testing.T) {
 	for _, c := range []struct {
 		owner string
@@ -147,7 +147,7 @@ func TestKeyFileOwners(t *testing.T) {
 	}
 }
 
-// An error says of what kind a file is, and which package it comes from once.
+// An error about a key file names the kind of file, and names the package once.
 func TestKeyFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	_, err := proof.ReadKeyFile(dir)

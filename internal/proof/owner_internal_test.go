@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a key file may be for a user who is not root.
+// checkOwner for a user who is not root.
 func TestCheckOwner(t *testing.T) {
 	const self, another = 1000, 1001
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ var (
 	theirs = bytes.Repeat([]byte{2}, 32)
 )
 
-// peer is what one end of a connection does.
+// A peer is one end of a connection.
 type peer func(conn io.ReadWriter) error
 
 func dial(key []byte, purpose string) peer {
@@ -58,8 +58,8 @@ func meet(t *testing.T, near, far peer) (nearErr, farErr error) {
 	return nearErr, farErr
 }
 
-// tap is a connection whose writes go through edit, which gets their place in the
-// stream and says whether the stream goes on.
+// tap is a connection whose writes pass through edit. edit receives their offset in the stream, and reports whether the
+// stream continues.
 type tap struct {
 	io.ReadWriter
 	written int
@@ -106,7 +106,7 @@ func record(into *bytes.Buffer) func(int, []byte) ([]byte, bool) {
 	return func(_ int, p []byte) ([]byte, bool) { into.Write(p); return p, true }
 }
 
-// replay says what was recorded, whatever it hears, and ends.
+// replay sends recorded bytes, whatever it receives, and ends.
 func replay(recorded []byte) peer {
 	return func(conn io.ReadWriter) error {
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
@@ -148,8 +148,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 	}
 }
 
-// Whatever byte of the dialogue another changes on its way, neither end goes on as if
-// nothing had happened.
+// If any byte of the dialogue is changed on its way, neither end accepts the proof.
 func TestChangedAtEveryByte(t *testing.T) {
 	want := func(n int) error {
 		switch {
@@ -218,7 +217,7 @@ func TestReflectedMessagesProveNothing(t *testing.T) {
 	require.ErrorIs(t, err, proof.ErrKey)
 	require.NoError(t, mirrored)
 
-	// What another initiator begins with is no challenge.
+	// The hello of another initiator is no challenge.
 	err, _ = meet(t, dial(ours, "p"), replay(hello(proof.Version)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
@@ -271,7 +270,7 @@ func TestStrangersAreToldNothing(t *testing.T) {
 	}
 }
 
-// What follows the proof is left for the caller, to the byte.
+// Bytes after the proof are left for the caller.
 func TestNothingBeyondTheProofIsRead(t *testing.T) {
 	then := func(prove peer, say, hear string) peer {
 		return func(conn io.ReadWriter) error {

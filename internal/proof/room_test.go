@@ -13,7 +13,7 @@ import (
 
 var roomKey = make([]byte, MinKey)
 
-// A guest is a connection in a room, and what became of it.
+// A guest is a connection in a room, and how it ended.
 type guest struct {
 	far   net.Conn
 	began time.Time
@@ -22,7 +22,7 @@ type guest struct {
 	err   error
 }
 
-// enter has a connection enter and be heard.
+// enter makes a connection enter a room and be heard.
 func enter(t *testing.T, r *Room) *guest {
 	t.Helper()
 	near, far := net.Pipe()
@@ -47,7 +47,7 @@ func (g *guest) isIn() bool {
 	}
 }
 
-// While nobody waits, nobody has to go.
+// While no other connection arrives, none is ended.
 func TestRoomIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
@@ -58,7 +58,7 @@ func TestRoomIsLeftAlone(t *testing.T) {
 	})
 }
 
-// isTurnedAway has a connection come for which there is no seat.
+// isTurnedAway checks that there is no seat for another connection.
 func isTurnedAway(t *testing.T, r *Room) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -67,7 +67,8 @@ func isTurnedAway(t *testing.T, r *Room) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// For one that comes the oldest goes, after its share and no sooner. Who comes sooner is turned away at once.
+// A new connection replaces the oldest one when that has had its share of time. Before that the new connection is
+// closed at once.
 func TestRoomEndsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
@@ -92,7 +93,7 @@ func TestRoomEndsTheOldest(t *testing.T) {
 	})
 }
 
-// Who proves the key gives his seat free at once, and nobody has to go for it.
+// A connection that proves the key frees its seat at once, and no other is ended for that.
 func TestRoomOfTheProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
@@ -107,7 +108,7 @@ func TestRoomOfTheProven(t *testing.T) {
 	})
 }
 
-// Who does not read from a connection is told that it was ended.
+// Ended reports the end of a connection to a caller that does not read from it.
 func TestRoomTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(1)
@@ -130,7 +131,7 @@ func TestRoomTells(t *testing.T) {
 	})
 }
 
-// The seat of one that fails before the proof is free again.
+// A connection that fails before the proof frees its seat.
 func TestRoomOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, why := NewRoom(1), errors.New("no TLS")
@@ -143,8 +144,8 @@ func TestRoomOfFailures(t *testing.T) {
 	})
 }
 
-// A connection that the room has just ended is not told that it has proved the key: the
-// peer would take it for made.
+// A peer does not get the confirmation of its proof after the room has ended its connection. Otherwise it would take
+// the connection for established.
 func TestRoomEndsNobodyWhoKnows(t *testing.T) {
 	r := NewRoom(1)
 	near, far := net.Pipe()
@@ -164,8 +165,7 @@ func TestRoomEndsNobodyWhoKnows(t *testing.T) {
 	require.True(t, Ended(err), "%v", err)
 }
 
-// answering is a connection of one that proves the key, on which something happens just
-// before the answer.
+// answering is a connection of a peer that proves the key. It calls before just before its answer.
 type answering struct {
 	net.Conn
 	before func()
@@ -178,7 +178,7 @@ func (a *answering) Write(b []byte) (int, error) {
 	return a.Conn.Write(b)
 }
 
-// Who is in a room that is closed is ended, and so is who comes later.
+// Close ends the connections in a room, and later ones are closed at once.
 func TestRoomCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)

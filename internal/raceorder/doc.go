@@ -1,6 +1,6 @@
 // Package raceorder makes the race detector see order that goes through other processes; it is for devices and windows.
-// What a process did before it notified another process happened before what it does after it has heard that it
-// may continue.
+// A process notifies another process, which later tells it to continue. What the first process did before the
+// notification happened before what it does after that. The detector does not see this by itself.
 //
 //	raceorder.BeforeTelling()
 //	flag.Store(1) // In memory that another process maps.

@@ -8,16 +8,16 @@ import (
 )
 
 func Example() {
-	// The words would be in memory that both processes map.
+	// In real use the words are in memory that both processes map.
 	var asked, answered atomic.Bool
 	window := make([]int, 1)
 
-	// A goroutine that serves others writes to the window, and tells whoever asked.
+	// A goroutine that serves other processes writes to the window, and then answers.
 	window[0] = 7
 	raceorder.BeforeTelling()
 	answered.Store(true)
 
-	// One that has heard of it looks at the window.
+	// A goroutine that has seen the answer reads the window.
 	asked.Store(true)
 	if answered.Load() {
 		raceorder.AfterHearing()

@@ -13,13 +13,13 @@ import (
 	"github.com/onesided/rma/internal/raceorder"
 )
 
-// TestOrder is one for the race detector: what orders two goroutines is a word in mapped
-// memory, which it does not look at, as little as at another process between them.
+// TestOrder is for the race detector. A word in mapped memory orders two goroutines. The detector does not see that
+// word, just as it does not see another process.
 func TestOrder(t *testing.T) {
 	memory, err := unix.Mmap(-1, 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, unix.Munmap(memory)) }()
-	// A page is aligned to 4 bytes, and stays mapped until both have ended.
+	// Sound: a page is aligned to 4 bytes, and stays mapped until both goroutines have ended.
 	word := (*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(memory)))
 
 	shared := 0

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// drawn is a random program: in each phase ranks write to, add to or read from ranges, of which each has one writer.
+// drawn is a random program. In each phase ranks put, accumulate and get ranges, and each range has one writer.
 var drawn = jobtest.Register("drawn", func(ctx context.Context, w *world.World) error {
 	const blocks, block = 8, 50
 	win, err := window.Allocate[int32](ctx, w, blocks*block)
@@ -62,7 +62,7 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// What differs is found, whether it is in memory or was read.
+// Check finds a difference in memory and in a result.
 func TestDifference(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		win, err := window.Allocate[int32](ctx, w, 10)
@@ -120,7 +120,7 @@ func TestCombine(t *testing.T) {
 	require.ErrorIs(t, shadow.NewMemory[complex64](1).Accumulate(reduce.Max, []complex64{1}, 0, 0), reduce.ErrUnsupported)
 }
 
-// Operations beyond the memory of a rank are refused, and change nothing.
+// Operations outside the memory of a rank return an error, and change nothing.
 func TestRange(t *testing.T) {
 	m := shadow.NewMemory[int64](3, 1)
 	for _, c := range []struct{ target, displacement int }{{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}} {

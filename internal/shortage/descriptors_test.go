@@ -41,7 +41,8 @@ func TestDescriptors(t *testing.T) {
 	require.NoError(t, open())
 }
 
-// A number that an accept had when the shortage began cannot be opened after it has given it back.
+// An accept may have a descriptor number when the shortage begins. When it gives the number back, the number cannot be
+// opened.
 func TestDescriptorsBesideAccept(t *testing.T) {
 	for range testsize.N(3000) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")

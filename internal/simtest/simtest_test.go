@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// failing is a test that keeps how it failed.
+// failing is a test that records how it failed.
 type failing struct {
 	testing.TB
 	said []any
@@ -20,7 +20,7 @@ func (f *failing) Fatal(said ...any) {
 	runtime.Goexit()
 }
 
-// failure returns what a test fails with.
+// failure returns the arguments with which a test fails.
 func failure(t *testing.T, test func(t testing.TB)) []any {
 	f := &failing{TB: t}
 	ended := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// a logged is a test that keeps what it logs, and how it ends.
+// logged is a test that records its log and its cleanups.
 type logged struct {
 	testing.TB
 	failed bool

@@ -21,7 +21,7 @@ import (
 	"github.com/onesided/rma/internal/timeline"
 )
 
-// What a viewer reads of a file.
+// read is the part of a file that a viewer reads.
 type read struct {
 	DisplayTimeUnit string
 	OtherData       map[string]string
@@ -72,7 +72,7 @@ func TestTextIsEscapedAndTimesAreExact(t *testing.T) {
 	require.Equal(t, "p", events[3].S)
 }
 
-// A viewer that multiplies by 1000 and rounds, or cuts off, has each nanosecond.
+// A viewer that multiplies by 1000 and rounds, or truncates, gets each nanosecond.
 func TestTimesSurviveFloats(t *testing.T) {
 	var out bytes.Buffer
 	w := timeline.NewWriter(&out)
@@ -128,8 +128,7 @@ func TestEventsAllocateNothing(t *testing.T) {
 	}))
 }
 
-// Spans of a row lie apart or one in the other, and there is no row before it on which a
-// span would have found place.
+// Two spans of a row are disjoint or nested. No earlier row has room for a span.
 func TestRows(t *testing.T) {
 	type span struct{ from, until time.Duration }
 	fits := func(a, b span) bool {
@@ -228,7 +227,7 @@ func TestAFileIsMadeAnewForAnotherJobAndNothingElseIsTouched(t *testing.T) {
 	require.ErrorContains(t, timeline.Append(filepath.Join(path, "x"), "second", time.Now(), one), "not a directory")
 }
 
-// One who is killed while it writes leaves a part of an event, or of the end.
+// A process that is killed while it writes leaves a part of an event, or of the end of the file.
 func TestAFileThatWasCutAnywhereIsContinued(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.json")
 	write := func(rank int) func(w *timeline.Writer, _ time.Time) {

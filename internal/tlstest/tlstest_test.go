@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// handshake returns how two sides that meet end their handshakes. The client takes the server for a host.
+// handshake returns the errors of both sides of a handshake. The client expects a certificate for host.
 func handshake(t *testing.T, server, client *tls.Config, host string) (atServer, atClient error) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)

@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-// few records, so that rings wrap.
+// few is a number of records that makes rings wrap.
 const few = 64
 
 func TestMain(m *testing.M) { verbstest.Main(m, openTCP) }

@@ -11,8 +11,8 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// A rank writes twice into memory of another and reads from it, and waits once. Its cards
-// are simulated here, so that the times are the same in each run.
+// A rank writes twice to the memory of another rank, reads from it, and waits for completions. The cards are simulated,
+// so the times are the same in each run.
 func Example() {
 	profile, err := sim.ByName("ndr-2024")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// script is a card whose clock and completions a test sets.
+// script is a card with a clock and completions that a test sets.
 type script struct {
 	verbs.Device
 	now time.Duration
@@ -81,7 +81,7 @@ func (p *scriptPair) PostSend(requests []verbs.SendRequest) (int, error) {
 	return len(requests), nil
 }
 
-// A rig is a traced card of a script, with a queue pair.
+// A rig is a traced script, with a queue pair.
 type rig struct {
 	t      testing.TB
 	script *script
@@ -119,7 +119,7 @@ func request(id uint64, opcode verbs.Opcode, flags verbs.Flags) verbs.SendReques
 	return verbs.SendRequest{ID: id, Opcode: opcode, Flags: flags, Segments: []verbs.Segment{{Memory: make([]byte, id)}, {Memory: make([]byte, 100)}}}
 }
 
-// post posts at a time.
+// post posts requests at a time.
 func (r *rig) post(at time.Duration, requests ...verbs.SendRequest) {
 	r.script.now = at
 	_, err := r.pair.PostSend(requests)
@@ -135,10 +135,10 @@ func done(id uint64, opcode verbs.Opcode, status verbs.Status) verbs.Completion 
 	return verbs.Completion{ID: id, QueuePair: 1, Opcode: opcode, Status: status}
 }
 
-// lines are the events of the file, each in a line, those of some lanes.
+// lines returns the events of the file on some lanes, a line each.
 func (r *rig) lines(lanes ...string) []string { return r.linesSince(0, lanes...) }
 
-// linesSince are those of a file whose times count from a time of the device.
+// linesSince returns the lines of a file whose times are relative to origin, a time of the device.
 func (r *rig) linesSince(origin time.Duration, lanes ...string) []string {
 	var out bytes.Buffer
 	w := timeline.NewWriter(&out)
@@ -207,7 +207,7 @@ func TestARequestLastsUntilItsCompletionIsPolled(t *testing.T) {
 	require.Zero(t, r.trace.Lost())
 }
 
-// Viewers drop events of negative times.
+// Viewers drop events with negative times.
 func TestWhatWasBeforeTheOriginIsLeftOutOrCut(t *testing.T) {
 	r := newRig(t, 0)
 	r.trace.Span("before", 500, 999)
@@ -223,7 +223,7 @@ func TestSleepsWithNothingBetweenAreOne(t *testing.T) {
 		r.device.Channel().Sleep(0, limit)
 	}
 	sleep(1000, 1000)
-	sleep(22_000, 1000) // as long after the first as a look takes at most
+	sleep(22_000, 1000) // the longest look after the first sleep
 	sleep(43_001, 1000)
 	r.post(44_001, request(1, write, signaled))
 	sleep(44_001, 999)
@@ -244,7 +244,7 @@ func TestACompletionAnswersForThoseThatAskForNone(t *testing.T) {
 	r.complete(4000, done(7, write, verbs.StatusSuccess))
 	require.NotContains(t, strings.Join(r.lines("out"), "\n"), "unfinished")
 
-	// It says little of one that was posted long before.
+	// A completion says little about a request that was posted long before.
 	r = newRig(t, 0)
 	r.post(1000, request(1, write, quiet))
 	r.post(2000, request(2, read, quiet))
@@ -266,7 +266,7 @@ func TestWhatFailsCompletesByItself(t *testing.T) {
 	}, r.lines("out", "in"))
 }
 
-// Goroutines that poll may tell of their completions in another order.
+// Goroutines that poll may record their completions in another order.
 func TestCompletionsInAnotherOrder(t *testing.T) {
 	r := newRig(t, 0)
 	r.post(1000, request(1, write, quiet), request(2, write, signaled), request(3, write, quiet), request(4, write, signaled), request(5, write, signaled))
@@ -304,7 +304,7 @@ func TestClosingEndsWhatIsOutstanding(t *testing.T) {
 	require.NoError(t, r.device.Close())
 	r.script.now = 9000
 	require.Equal(t, []string{"out: write to there: unfinished 1+1 101", "in: read from there 4+0 102"}, r.lines("out", "in"))
-	// Nobody has this queue pair any more.
+	// This queue pair is closed.
 	r.complete(9000, done(1, write, verbs.StatusSuccess))
 	require.Len(t, r.lines("out", "in"), 2)
 }
@@ -324,7 +324,7 @@ func TestTheOldestAreLostWhenTheRingIsFull(t *testing.T) {
 	require.Equal(t, []string{"out: write to there 1+1 101"}, r.lines("out"))
 }
 
-// However many are outstanding, each is found again.
+// With many outstanding requests, the completion of each finds its record.
 func TestManyOutstanding(t *testing.T) {
 	r := newRig(t, 0)
 	const posts, each = 300, 7
@@ -369,8 +369,8 @@ func TestTracingAllocatesNothing(t *testing.T) {
 	require.NotZero(t, r.trace.Lost())
 }
 
-// What a program asks a device for decides how it goes about things, so that the traced one
-// must not have more or less of it.
+// A program uses a device according to its optional interfaces. So the traced device must have the same ones as the
+// inner device.
 func TestAbilitiesAreTheInnerOnes(t *testing.T) {
 	type plain struct{ verbs.Device }
 	type mapper struct{ verbs.Mapper }
@@ -429,7 +429,7 @@ func TestAbilitiesAreTheInnerOnes(t *testing.T) {
 	device.(verbs.Charger).Work(0, time.Hour)
 }
 
-// In virtual time the processor computes by the device, too.
+// In virtual time the processor computes through the device.
 func TestComputing(t *testing.T) {
 	s := simtest.New(t, "ideal", 1)
 	r := &rig{t: t}

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/internal/traces"
 )
 
-// A trace is the same for the same seed, uses all of its buffers, and says how large they are.
+// A trace is the same for the same seed, uses all of its buffers, and has their sizes.
 func TestAll(t *testing.T) {
 	require.Equal(t, traces.All(1), traces.All(1))
 	require.NotEqual(t, traces.All(1), traces.All(2))
@@ -27,7 +27,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// What the traces are made of.
+// The example prints the numbers of buffers and uses of each trace.
 func Example() {
 	for _, trace := range traces.All(1) {
 		fmt.Printf("%-8s %6d buffers %6d uses\n", trace.Name, len(trace.Sizes), len(trace.Order))

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nobody sees what goes to a file, to nowhere or into a pipe, but for the pipe that a launcher names. That a terminal is one,
-// the tests of rmarun show.
+// Output to a file, to the null device or to a pipe does not appear on a terminal, unless a launcher has named the
+// pipe. The tests of rmarun cover terminals.
 func TestShows(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)

@@ -327,7 +327,7 @@ func TestProcessesThatDisagree(t *testing.T) {
 	j := newJob(t, 4)
 	other := j
 	other.size = 5
-	// The listener counts calls: processes that start after the job has ended would find no root.
+	// The root starts after the other ranks have called. A rank that starts after the job has ended would find no root.
 	l, err := net.Listen("tcp", j.root)
 	require.NoError(t, err)
 	ranks := []*process{j.start("exchange", 1), other.start("exchange", 2), j.start("exchange", 3)}

@@ -15,7 +15,7 @@ import (
 
 var small = project{packages: []string{"m/a", "m/b", "m/c"}, targets: []target{{"m/a", "FuzzX"}, {"m/b", "FuzzY"}}}
 
-// commands are the command lines of a round of all parts, in their order.
+// commands returns the command lines of a round of all parts, in their order.
 func commands(p project, seed uint64, r round) (lines []string) {
 	for _, part := range plan(p, seed, "REV") {
 		for _, u := range part.round(r) {
@@ -25,7 +25,7 @@ func commands(p project, seed uint64, r round) (lines []string) {
 	return lines
 }
 
-// The same seed gives the same commands in the same order, and another seed and another round give others.
+// The same seed gives the same commands in the same order. Another seed or another round gives others.
 func TestPlanIsOfItsSeed(t *testing.T) {
 	first, second := round{}, round{number: 1}
 	require.Equal(t, commands(small, 7, first), commands(small, 7, first))
@@ -39,7 +39,7 @@ func TestPlanIsOfItsSeed(t *testing.T) {
 	}
 }
 
-// Where the time is short the first round is short, and the gate for speed has most of its part's time.
+// If the time is short, the first round is short, and the gate for speed has most of the time of its part.
 func TestPlanIsOfItsTime(t *testing.T) {
 	lines := strings.Join(commands(small, 7, round{0, 10 * time.Minute}), "\n")
 	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=1 RMA_TEST_SEED=7 go test")
@@ -48,7 +48,7 @@ func TestPlanIsOfItsTime(t *testing.T) {
 	require.Contains(t, strings.Join(commands(small, 7, round{100, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=20 ")
 }
 
-// The module's own fuzz tests and packages are found.
+// inspect finds the packages and fuzz tests of the current directory.
 func TestInspect(t *testing.T) {
 	p, err := inspect(t.Context())
 	require.NoError(t, err)
@@ -59,10 +59,10 @@ func TestInspect(t *testing.T) {
 	require.Equal(t, "FuzzZ", found[1][1])
 }
 
-// A clock is moved by what units take.
+// A clock advances when units run.
 type clock struct{ now time.Time }
 
-// A round of the fake project: a unit a name, which takes a second of the clock and goes as its name says.
+// fake returns a part of a fake project, with a unit for each name. The runner decides by the name how the unit ends.
 func fake(name string, weight float64, repeats bool, units ...string) part {
 	return part{name: name, weight: weight, repeats: repeats, round: func(round) (all []unit) {
 		for _, u := range units {
@@ -108,7 +108,7 @@ ok      three                               2 passed, 0 failed, 0 cut, 0 skipped
 `, out.String())
 }
 
-// A part that repeats does so until its time is over; a unit that is not through by then is cut, and that is no failure.
+// A part that repeats does so until its time is over. A unit that is still running then is cut, which is no failure.
 func TestSharedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -117,7 +117,7 @@ func TestSharedTime(t *testing.T) {
 				<-ctx.Done()
 				return cut, ""
 			}
-			// No unit ends when the part's time does.
+			// The time of a part is no multiple of this one, so that no unit ends exactly at its end.
 			time.Sleep(1100 * time.Millisecond) // computes, in virtual time
 			return passed, ""
 		}}
@@ -162,7 +162,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Nothing that a cut unit has started goes on.
+// Processes that a cut unit has started end.
 func TestExecuteIsCut(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	began := make(chan struct{})
@@ -175,7 +175,7 @@ func TestExecuteIsCut(t *testing.T) {
 	require.Equal(t, cut, v)
 }
 
-// What .ci/long builds for its help it removes.
+// .ci/long removes the files that it builds for its help.
 func TestHelp(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

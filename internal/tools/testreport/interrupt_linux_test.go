@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// asCommand is set where the test binary is to be testreport.
+// asCommand is set where the test binary must run as testreport.
 const asCommand = "RMA_TESTREPORT_IS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// endless is a test that tells its process and never ends.
+// endless is a test that writes the number of its process to a file and never ends.
 const endless = `package p
 
 import (
@@ -48,8 +48,8 @@ func TestEndless(t *testing.T) {
 }
 `
 
-// A testreport that is told to end interrupts go test, waits for it and removes its files. If a signal kills the process
-// between a test binary and go, the binary ends, too.
+// A testreport that gets SIGTERM interrupts go test, waits for it, and removes its files. If the process between a test
+// binary and go is killed, the binary ends, too.
 func TestNothingIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		name string

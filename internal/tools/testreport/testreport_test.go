@@ -82,14 +82,14 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// A line has no bound, and the last one needs no end.
+// A line may have any length, and the last one may lack its end.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 65<<20)
 	_, shown := readAll(t, long+"\nthe next line")
 	require.True(t, long+"\nthe next line\n" == shown)
 }
 
-// A test has the processor time of all its spans, and none of the time between them.
+// A test has the processor time of all its spans, and not that of the time between them.
 func TestProcessorTime(t *testing.T) {
 	r, _ := readAll(t, run1)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -148,7 +148,7 @@ func TestParseSamples(t *testing.T) {
 	require.Empty(t, samples)
 }
 
-// This process has used some processor time, and its file of it can be read.
+// The processor times of this process can be read.
 func TestProcessorTimeOfThisProcess(t *testing.T) {
 	own, others, ok := processorTime(os.Getpid())
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// imports are what the files of this test may import.
+// imports has the packages that files of this test may import.
 var imports = []string{"context", "net", "testing", "time", "github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"}
 
 // exports returns the files of export data of imports, by import path.
@@ -41,7 +41,7 @@ var exports = sync.OnceValues(func() (map[string]string, error) {
 	}
 })
 
-// header begins a file of which each import is used.
+// header is the beginning of a file that uses each import.
 const header = `package p
 import (
 	"context"
@@ -70,8 +70,8 @@ const pause = 10 * time.Second
 const limit = 2 * pause
 `
 
-// breachesOf returns the breaches in a file with this text, without their places. A text that declares nothing is the
-// body of a function.
+// breachesOf returns the breaches in a file with this text, without their places. If the text declares nothing, it is
+// the body of a function.
 func breachesOf(tb testing.TB, text string, lax bool) string {
 	tb.Helper()
 	if !strings.Contains(text, "func f(") {
@@ -172,12 +172,12 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What cannot be resolved in a file that is not built is left out, and the rest is checked.
+// In a file that the build leaves out, whatever cannot be resolved is ignored, and the rest is checked.
 func TestLax(t *testing.T) {
 	require.Equal(t, "time.Sleep: wait for a state, by package await", breachesOf(t, "nothing.Sleep(missing); time.Sleep(1)", true))
 }
 
-// A module has the rules hold in tests, and in packages of which only tests make use, on every platform.
+// In a module the rules apply to tests, and to packages that only tests use, on every platform.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	const sleep = "\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"
