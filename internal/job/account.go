@@ -15,7 +15,7 @@ import (
 	"github.com/onesided/rma/internal/ownfile"
 )
 
-// WithStats is that of package world.
+// WithStats makes windows count operations on mapped memory, too.
 func WithStats() Option { return func(s *Settings) { s.stats = true } }
 
 // Counts tells whether windows count all operations.

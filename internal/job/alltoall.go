@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/internal/tuning"
 )
 
-// AllGather is that of package world.
+// AllGather collects the in of all ranks, in the order of ranks, in the out of every rank.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	if err := made(w, "AllGather"); err != nil {
 		return err
@@ -65,7 +65,7 @@ func allGather[T any](ctx context.Context, r *round, in, out []T) error {
 // More would need too many connections.
 const pairwiseRanks = 16
 
-// AllToAll is that of package world.
+// AllToAll sends part r of in to rank r, and collects the parts for this rank in out.
 func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 	if err := made(w, "AllToAll"); err != nil {
 		return err

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Now is that of package world.
+// Now returns the time on the clock that measures this job.
 func (w *World) Now() time.Duration { return w.home.device.Now() }
 
-// Virtual is that of package world.
+// Virtual reports whether the time of this World is that of a simulator.
 func (w *World) Virtual() bool { return w.virtual() }
 
 // virtual tells that time is.
 func (w *World) virtual() bool { return w.charger != nil }
 
-// Compute is that of package world.
+// Compute keeps this rank's processor busy for d on the clock of Now.
 func (w *World) Compute(d time.Duration) {
 	if !w.virtual() {
 		for begun := w.Now(); w.Now()-begun < d; {

@@ -26,10 +26,10 @@ type Event struct {
 	Mapped bool
 }
 
-// WithHook is that of package world.
+// WithHook sets a function that is called after each operation and each call that may wait.
 func WithHook(hook func(*Event)) Option { return func(s *Settings) { s.hook = hook } }
 
-// WithDebug is that of package world.
+// WithDebug makes windows look for misuse that otherwise goes unnoticed.
 func WithDebug() Option { return func(s *Settings) { s.debug = true } }
 
 // Debugs tells whether windows look for misuse.

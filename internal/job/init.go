@@ -17,10 +17,10 @@ import (
 // DefaultPatience is how long Init and New wait for the other ranks to start.
 const DefaultPatience = 60 * time.Second
 
-// WithStartTimeout is that of package world.
+// WithStartTimeout sets how long Init, New and Dial wait for other ranks.
 func WithStartTimeout(d time.Duration) Option { return func(s *Settings) { s.patience = d } }
 
-// Init is that of package world.
+// Init makes this process one rank of the job that the environment selects.
 func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	if ctx == nil {
 		return nil, nilArgument("Init", "context")

@@ -80,7 +80,7 @@ func (w *World) reachable() error {
 	return nil
 }
 
-// Mapped is that of package world.
+// Mapped reports whether this rank can map the memory of a rank.
 func (w *World) Mapped(rank int) bool { return rank == w.rank || w.maps(rank) }
 
 // maps is Mapped but for this rank itself, which maps its memory only where the card does.
@@ -89,7 +89,7 @@ func (w *World) maps(rank int) bool {
 	return w.sharing && of[rank] == of[w.rank]
 }
 
-// Route is that of package world.
+// Route describes how this rank reaches a rank, such as "shm, mapped".
 func (w *World) Route(rank int) string {
 	switch {
 	case rank == w.rank:

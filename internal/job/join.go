@@ -21,7 +21,7 @@ import (
 // gives it to each: it must not be open to others.
 type Exchange func(ctx context.Context, mine string) (all []string, err error)
 
-// New is that of package world.
+// New joins a job whose processes have found each other, by an exchange between them.
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	switch {
 	case ctx == nil:

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// OnFailure is that of package world.
+// OnFailure calls f with each later failure, in the order of Failures, until stop is called.
 func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	if f == nil {
 		return func() {}

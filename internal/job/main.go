@@ -23,7 +23,7 @@ const (
 // closeTime is how long a rank of Main waits for others when it is to end before its job does.
 const closeTime = time.Second
 
-// Main is that of package world.
+// Main runs body on the ranks that the environment selects, and ends the process if a rank fails.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 	ctx, stop := interrupt.Context(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

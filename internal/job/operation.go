@@ -33,7 +33,7 @@ const (
 	Xor = reduce.Xor
 )
 
-// AllReduceOp is that of package world.
+// AllReduceOp is like AllReduce, by a predefined operation.
 func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "AllReduceOp", op)
 	if err != nil {
@@ -42,7 +42,7 @@ func AllReduceOp[T Element](ctx context.Context, w *World, in, out []T, op Op) e
 	return allReduceBy(ctx, w, "AllReduceOp", in, out, by)
 }
 
-// ReduceOp is that of package world.
+// ReduceOp is like Reduce, by a predefined operation.
 func ReduceOp[T Element](ctx context.Context, w *World, root int, in, out []T, op Op) error {
 	by, err := operationOf[T](w, "ReduceOp", op)
 	if err != nil {

@@ -82,7 +82,7 @@ type Settings struct {
 	longestSleep time.Duration
 }
 
-// WithLogger is that of package world.
+// WithLogger sets the logger of the job.
 func WithLogger(logger *slog.Logger) Option {
 	return func(s *Settings) {
 		if logger == nil {
@@ -105,10 +105,10 @@ func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
 
-// WithDevice is that of package world.
+// WithDevice makes all ranks reach each other over the named device.
 func WithDevice(name string) Option { return func(s *Settings) { s.device = name } }
 
-// WithNetwork is that of package world.
+// WithNetwork makes ranks that share no memory use the devices that open returns, one for each rank.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option {
 	return func(s *Settings) { s.network = open }
 }
@@ -144,20 +144,20 @@ const (
 	keptRegions = 1 << 12
 )
 
-// WithAddress is that of package world.
+// WithAddress sets the address at which this rank listens for ranks on other hosts.
 func WithAddress(text string) Option { return func(s *Settings) { s.address = text } }
 
-// WithKey is that of package world.
+// WithKey sets the key by which ranks recognize each other over a network.
 func WithKey(key []byte) Option {
 	// A program may overwrite its own, while a Listener still needs it.
 	key = bytes.Clone(key)
 	return func(s *Settings) { s.key = key }
 }
 
-// WithoutKey is that of package world.
+// WithoutKey lets Listen and Dial work without a key, at a loopback address.
 func WithoutKey() Option { return func(s *Settings) { s.keyless = true } }
 
-// WithTLS is that of package world.
+// WithTLS encrypts everything between ranks that share no memory.
 func WithTLS(config *tls.Config) Option {
 	return func(s *Settings) { s.tls, s.noTLS = config, config == nil }
 }
@@ -167,7 +167,7 @@ const defaultLongestSleep = 200 * time.Millisecond
 // DefaultSilence is after how long without a word a rank is taken for dead.
 const DefaultSilence = 10 * time.Second
 
-// WithPeerTimeout is that of package world.
+// WithPeerTimeout sets how long a rank on another host may be silent before it counts as failed.
 func WithPeerTimeout(d time.Duration) Option { return func(s *Settings) { s.silence = d } }
 
 func newSettings(options []Option) (Settings, error) {

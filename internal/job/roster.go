@@ -260,7 +260,7 @@ func (r *roster) failure(rank int) *PeerError {
 // FailureCount returns how many ranks have failed: one load.
 func (w *World) FailureCount() uint32 { return w.roster.failures.Load() }
 
-// Failures is that of package world.
+// Failures returns the failures so far, in the order in which this rank learned of them.
 func (w *World) Failures() []*PeerError {
 	if w.roster.failures.Load() == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 // MaxRanks is the most ranks that Run starts.
 const MaxRanks = 1 << 16
 
-// Run is that of package world.
+// Run runs body on n ranks that are goroutines of this process, and returns when all have ended.
 func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	s, err := checkRun("Run", ctx, n, body, options)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/internal/proof"
 )
 
-// Dial is that of package world.
+// Dial begins a session with the process that listens at an address.
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {
 	if ctx == nil {
 		return nil, nilArgument("Dial", "context")

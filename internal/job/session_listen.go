@@ -50,7 +50,7 @@ type Listener struct {
 	running  sync.WaitGroup
 }
 
-// Listen is that of package world.
+// Listen listens at an address for clients that begin sessions.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	if ctx == nil {
 		return nil, nilArgument("Listen", "context")
@@ -78,7 +78,7 @@ func Listen(ctx context.Context, address string, options ...Option) (*Listener, 
 	return l, nil
 }
 
-// Addr is that of package world.
+// Addr returns the address at which the Listener listens.
 func (l *Listener) Addr() net.Addr { return l.port.Addr() }
 
 // Accept gives the next session, which is to be begun (Begin) or ended. It returns ErrClosed when the Listener is closed.
@@ -96,7 +96,7 @@ func (l *Listener) Accept(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Close is that of package world.
+// Close ends listening; sessions that were accepted continue.
 func (l *Listener) Close() error {
 	l.cancel()
 	err := l.port.Close()

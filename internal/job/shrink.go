@@ -45,7 +45,7 @@ type survivor struct {
 	contact string
 }
 
-// Shrink is that of package world.
+// Shrink makes a World of the ranks that have neither failed nor left, in the order of their ranks.
 func (w *World) Shrink(ctx context.Context) (*World, error) {
 	switch {
 	case w == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Simulate is that of package world.
+// Simulate runs body on n ranks in the virtual time of a simulator, each with a simulated card.
 func Simulate(ctx context.Context, s *sim.Simulator, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	if s == nil {
 		return nilArgument("Simulate", "simulator")

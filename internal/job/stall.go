@@ -26,7 +26,7 @@ const notedAfter = 100 * time.Millisecond
 // DefaultStall is after how long a call that waits says so.
 const DefaultStall = 10 * time.Second
 
-// WithStall is that of package world.
+// WithStall sets after how long a waiting call logs what it waits for.
 func WithStall(d time.Duration) Option { return func(s *Settings) { s.stall = d } }
 
 // stallFromEnvironment is what RMA_STALL says.

@@ -27,7 +27,7 @@ type Stats struct {
 	Transfers Transfers
 }
 
-// Stats is that of package world.
+// Stats returns counts of what this rank has done in the World so far.
 func (w *World) Stats() Stats {
 	s := Stats{
 		Rank: w.rank, Size: w.size, Failures: int(w.FailureCount()), Routes: make(map[string]int),

@@ -55,7 +55,7 @@ type stand struct {
 	flawed uint8
 }
 
-// Split is that of package world.
+// Split makes a team of the ranks that pass the same color, ordered by key.
 func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	if err := w.take(ctx, "Split"); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (e *endpoint) inContext(context uint32) *World {
 // Accompanies reports whether two Worlds are of one rank, so that a wait in one of them sees the progress of both.
 func (w *World) Accompanies(other *World) bool { return w.endpoint == other.endpoint }
 
-// InJob is that of package world.
+// InJob returns the number in the job of a rank of this World.
 func (w *World) InJob(rank int) int {
 	if w.inJob == nil {
 		return rank

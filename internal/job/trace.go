@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// WithTrace is that of package world.
+// WithTrace names the file to which this rank adds a trace when its World is closed.
 func WithTrace(file string) Option { return func(s *Settings) { s.trace = file } }
 
 // A tracing is what a rank notes for a file.
@@ -105,7 +105,7 @@ func (w *World) endTrace() error {
 	return nil
 }
 
-// Span is that of package world.
+// Span adds a span of the program to the trace of this rank.
 func (w *World) Span(name string, from, until time.Duration) {
 	if w.span != nil {
 		w.span(name, from, until)

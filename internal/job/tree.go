@@ -13,7 +13,7 @@ import (
 // log2(Size) others on each side, whatever the roots, and as many connections are
 // all that it ever has for them.
 
-// Broadcast is that of package world.
+// Broadcast copies root's buffer into the buffer of every rank.
 func Broadcast[T any](ctx context.Context, w *World, root int, buffer []T) error {
 	if err := checkRoot(w, "Broadcast", root); err != nil {
 		return err
@@ -100,7 +100,7 @@ func below(me, size int) int {
 	return distance
 }
 
-// Gather is that of package world.
+// Gather collects the in of all ranks, in the order of ranks, in root's out.
 func Gather[T any](ctx context.Context, w *World, root int, in, out []T) error {
 	if err := checkRoot(w, "Gather", root); err != nil {
 		return err
@@ -151,7 +151,7 @@ func gather[T any](ctx context.Context, r *round, root int, in, out []T) error {
 	return nil
 }
 
-// Scatter is that of package world.
+// Scatter gives each rank its part of root's in.
 func Scatter[T any](ctx context.Context, w *World, root int, in, out []T) error {
 	if err := checkRoot(w, "Scatter", root); err != nil {
 		return err
@@ -202,7 +202,7 @@ func scatter[T any](ctx context.Context, r *round, root int, in, out []T) error 
 	return nil
 }
 
-// Reduce is that of package world.
+// Reduce combines the in of all ranks element by element into root's out.
 func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine func(a, b T) T) error {
 	by, err := byFunction(w, "Reduce", combine)
 	if err != nil {
@@ -234,7 +234,7 @@ func reduceBy[T any](ctx context.Context, w *World, op string, root int, in, out
 	return r.end(err)
 }
 
-// AllReduce is that of package world.
+// AllReduce combines the in of all ranks element by element into the out of every rank.
 func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
 	by, err := byFunction(w, "AllReduce", combine)
 	if err != nil {

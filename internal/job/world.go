@@ -170,10 +170,10 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 	return w
 }
 
-// Rank is that of package world.
+// Rank returns this rank's number, from 0.
 func (w *World) Rank() int { return w.rank }
 
-// Size is that of package world.
+// Size returns the number of ranks.
 func (w *World) Size() int { return w.size }
 
 // Device is the card that window memory comes from.
@@ -199,7 +199,7 @@ func (w *World) AfterHearing() {
 	}
 }
 
-// Barrier is that of package world.
+// Barrier returns when every rank has called it.
 func (w *World) Barrier(ctx context.Context) error {
 	if err := w.enter(ctx, "Barrier"); err != nil {
 		return err
@@ -283,10 +283,10 @@ func (w *World) take(ctx context.Context, call string) error {
 	return errtext.Errorf("%s: %w", errtext.Call("world", call), err)
 }
 
-// Close is that of package world.
+// Close leaves the job or the team, and returns when every other rank has called it or has failed.
 func (w *World) Close() error { return w.CloseContext(context.Background()) }
 
-// CloseContext is that of package world.
+// CloseContext is like Close, and waits for other ranks only until ctx ends.
 func (w *World) CloseContext(ctx context.Context) error {
 	if err := made(w, "Close"); err != nil {
 		return err
