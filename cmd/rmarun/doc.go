@@ -28,8 +28,8 @@
 //
 // SIGHUP and SIGINT that were ignored when rmarun started, for example by nohup, stay ignored, also for the ranks. On
 // Linux so does SIGTSTP. SIGTERM, SIGQUIT, SIGUSR1 and SIGUSR2 are never ignored. Go's runtime catches them before a
-// program can find out that they were, for example after trap "" TERM, or, for SIGQUIT, in the background of a
-// script.
+// program can find out that they were ignored, for example by trap "" TERM. A script ignores SIGQUIT for its background
+// processes.
 //
 // When a rank fails, the others have 200 ms to report the reason and to end. Then they get SIGTERM, and after the
 // grace they are killed. They get SIGTERM at once when a rank aborts the job.
@@ -57,18 +57,17 @@
 // the foreground, the job ends with exit status 1.
 //
 // If the terminal stops background jobs that write to it (stty tostop), a rank that reads it stops the job whenever
-// rmarun has something to print: set stty -tostop for such a job.
+// rmarun prints. Set stty -tostop for such a job.
 //
 // # Exit status
 //
 // The exit status is 0 if all ranks succeeded. Otherwise it is
 //
 //   - the exit status of the first rank that failed by itself, or 128 + the number of the signal that ended that rank
-//   - 128 + the number of the signal, if rmarun got a signal that ends the job before any rank had failed, whatever
-//     the statuses of the ranks are then
+//   - 128 + the number of the signal, if a signal ended the job before any rank had failed; the statuses of the ranks
+//     do not matter then
 //   - the status that a rank gave when it aborted the job, or 1 if that was 0
-//   - 1 if the job could not be started, or if the output of the ranks could not be written, for example because a
-//     disk is full; rmarun reports that once
+//   - 1 if the job could not be started, or if the output of the ranks could not be written; rmarun reports that once
 //   - 2 for wrong usage
 //
 // # States and invariants
@@ -80,10 +79,10 @@
 // orphans, about which nothing is recorded. No other goroutine waits for a child once ranks have been started. So as
 // process 1, too, rmarun leaves no zombie.
 //
-// A rank runs, is done, and is over. It is done when its process has ended. It is over when its output has ended,
-// too, or is no longer waited for. The output ends at the latest with the bytes that are in the pipe one second after
-// the process. The group of a rank is signalled until the rank is over, and is then killed. If the group is empty
-// while the output is waited for, the system could give its number to another group, as it does after thousands of
+// A rank runs, is done, and is over. It is done when its process has ended. It is over when its output has ended, too,
+// or is no longer waited for. The output ends at the latest with the bytes that are in the pipe one second after the
+// process. The group of a rank is signalled until the rank is over, and is then killed. The group may be empty while
+// rmarun waits for the output. The system could then give its number to another group, as it does after thousands of
 // processes. Nothing here prevents that.
 //
 // A job lasts until all ranks are over. It ends in four steps, each at most once:
@@ -97,10 +96,10 @@
 //
 // The shell decides which group has the terminal's foreground. Rmarun gives it to the group of a rank only if three
 // conditions hold: rmarun is in the foreground itself, the kernel has stopped that rank for lack of the terminal
-// (SIGTTIN, SIGTTOU), and no other rank has it. Rmarun never reads the terminal, so it consumes no input. It takes
-// the foreground back when the rank is over, when another rank needs the terminal, before it signals the groups of
-// the ranks, and before it stops or ends. A rank that continues to read is stopped again, and gets the foreground
-// again. If the shell has given the foreground to another group meanwhile, rmarun leaves it.
+// (SIGTTIN, SIGTTOU), and no other rank has it. Rmarun never reads the terminal, so it consumes no input. It takes the
+// foreground back when the rank is over, and when another rank needs the terminal. It does so, too, before it signals
+// the groups of the ranks, and before it stops or ends. A rank that continues to read is stopped again, and gets the
+// foreground again. If the shell has given the foreground to another group meanwhile, rmarun leaves it.
 //
 // Typed signals go to the foreground group only. So the group of the rank that reads has a signal listener. It ends
 // by the first typed signal, and its exit status says which. Rmarun sends this signal to its own group, as the

@@ -110,8 +110,8 @@ func (t *tail) unseen(written uint64) [][]byte {
 // pass copies one stream of a rank to o, and keeps its last lines in kept. It returns at the end of the stream.
 //
 // Without a label the bytes are passed on unchanged and at once, for example a prompt without a line end. Only the
-// beginning of a line after a full chunk waits for the rest, for restTime, so that one write of a rank comes out in
-// one piece. With a label a line is passed on, after the label, when it is complete or too long.
+// beginning of a line after a full chunk waits for the rest, at most for restTime. So one write of a rank is passed on
+// in one piece. With a label a line is passed on, after the label, when it is complete or too long.
 func (o *output) pass(from io.Reader, label string, kept *tail) {
 	// held waits to be passed on. begun is the beginning of a line that has been passed on.
 	var held, begun []byte

@@ -5,10 +5,10 @@
 //	go run ./cmd/rmarun -n 4 ./examples/cg
 //	go run ./cmd/rmarun -n 2 ./examples/cg -n 1000000 -bands 3
 //
-// The matrix is that of a network. Element i has a neighbor a*i+b mod n for each of several a without a common factor
-// with n, and is itself such a neighbor of other elements. A row has -1 for each neighbor, and in its diagonal 1 more
-// than the number of neighbors. So the matrix is symmetric and positive definite, whatever the network, and no order
-// of its rows would save messages. The solution is known.
+// The matrix is that of a network. For each of several pairs a and b, element i has the neighbor a*i+b mod n, where a
+// has no common factor with n. The neighbor relation is symmetric. A row has -1 for each neighbor, and in its diagonal
+// 1 more than the number of neighbors. So the matrix is symmetric and positive definite, whatever the network, and no
+// order of its rows would save messages. The solution is known.
 package main
 
 import (

@@ -42,7 +42,7 @@
 //   - Use memory that is mapped by loads and atomics of the program: [window.Window.Mapped] returns it.
 //   - Reuse buffers: cards need registered memory, and the library keeps the registrations of buffers that it knows.
 //
-// RMA_STATS=- prints what a run has done and how it travelled. RMA_TRACE writes a trace of it.
+// RMA_STATS=- prints the operations of a run, and how they travelled. RMA_TRACE writes a trace.
 //
 // # 4. On a cluster (example Cluster)
 //
@@ -53,15 +53,15 @@
 //
 // # 5. Failure (example Failure)
 //
-// When a rank dies, every call that needs it ends with a *world.PeerError that names the rank, in bounded time. When
-// a rank leaves, every call that needs a call of it ends. The survivors close what they had and continue in the World
-// that Shrink makes of them. Every other mistake is an error too: none is fatal, and each says what was wrong and
-// what is allowed.
+// When a rank dies, every call that needs it ends with a *world.PeerError that names the rank, in bounded time. When a
+// rank leaves, every call that needs a call of that rank returns an error. The survivors close what they had and
+// continue in the World that Shrink makes of them. Every other mistake is an error too: none is fatal, and each says
+// what was wrong and what is allowed.
 //
 // # 6. Coming from MPI or OpenSHMEM (example FromMPI)
 //
-// docs/guide/porting.md has the names of MPI and OpenSHMEM and what they are here. Example FromMPI is a program of MPI
-// in this library.
+// docs/guide/porting.md lists the names of MPI and OpenSHMEM with their counterparts here. Example FromMPI is a program
+// of MPI in this library.
 //
 // Displacements count elements, from 0, and not bytes. The memory model is MPI's unified one; there is no other. A
 // window is typed; [window.View] returns it with elements of another type.

@@ -74,7 +74,7 @@ const (
 	directions
 )
 
-// nobody stands for a missing neighbor.
+// nobody is the rank of a missing neighbor.
 const nobody = -1
 
 // A neighbor has an edge of this block as its border.

@@ -3,10 +3,10 @@ package hashtable
 import "math/bits"
 
 // Operations of one kind on one key of an owner whose memory is not mapped are combined. The first of them in a Run,
-// their leader, is carried out for all. They are concurrent with each other, so they may take effect in direct
-// succession, in the order in which they were queued, when the leader does. Of Puts the last value is set. Of Adds
-// the sum is added. All Gets and Counts read the same. The first Delete finds the key and the others do not. Puts
-// whose records need pieces of other sizes have other leaders: there may be space for one and not for the other.
+// their leader, is carried out for all. They are concurrent with each other. So they may take effect in direct
+// succession when the leader does, in the order in which they were queued. Of Puts the last value is set. Of Adds the
+// sum is added. All Gets and Counts read the same. The first Delete finds the key and the others do not. Puts whose
+// records need pieces of other sizes have other leaders: there may be space for one and not for the other.
 
 // mostTries is the number of Batch.leaders with which an operation is compared. After that many others it leads no
 // operation.

@@ -58,10 +58,10 @@
 // value, also after a deletion, keeps the fingerprint and refers to a record of the same key. A frozen slot keeps its
 // value until it becomes moved.
 //
-// 2. A record is immutable while a slot refers to it and while an operation that has read the slot is in progress
-// (see Space). The counter in a record is the exception. The writer puts a record into a piece of the record space
-// that only it uses, and flushes it, before the compare-and-swap that publishes the record. So an operation that
-// reads the slot and then the record finds the record complete.
+// 2. A record is immutable while a slot refers to it and while an operation that has read the slot is in progress (see
+// Space). The counter in a record is the exception. The writer puts a record into a piece of the record space that only
+// it uses, and flushes it. Then a compare-and-swap publishes the record. So an operation that reads the slot and then
+// the record finds the record complete.
 //
 // 3. The value of a slot does not recur while an operation that has read it is in progress. Each published value
 // names a record to which no slot refers and which no such operation has seen. Deletion only clears the live bit of
@@ -152,10 +152,11 @@
 //   - The value of a frozen slot is the key's value.
 //   - An operation that changes a key whose slot is frozen first copies the value to the next index and makes the
 //     slot moved. So the next index has no other value before that, and no record is freed to which a slot refers.
-//   - An operation that inserts a key first closes the slot that the key would have in the current index, or makes
-//     the deleted key's slot moved. So the key cannot appear there, and the operation continues in the next index.
-//   - An operation that meets a frozen, closed or moved slot in what it takes for the last index begins again, with
-//     the words that locate the indexes.
+//   - An operation that inserts a key first closes the slot that the key would have in the current index. If the key
+//     was deleted, it makes the key's slot moved instead. So the key cannot appear there, and the operation continues
+//     in the next index.
+//   - An operation that meets a frozen, closed or moved slot in the last index that it knows begins again. It then
+//     reads the words that locate the indexes.
 //
 // A Run reads these words once or twice for each owner, along with the first bucket. The Run was announced before, so
 // an index that is current then is not reused until the Run ends. While keys move to an index of twice the slots,

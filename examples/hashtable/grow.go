@@ -184,8 +184,8 @@ func (t *Table) takeNext(ctx context.Context, owner, level int, l load) (taken, 
 	return level, line, err
 }
 
-// mayGrow reports whether an owner has another index than the one named by known, or is about to have one, or has a
-// block for one.
+// mayGrow reports whether an owner has, or will soon have, another index than the one named by known, or has a block
+// for one.
 func (t *Table) mayGrow(ctx context.Context, owner int, known control) (bool, error) {
 	v, err := t.readView(ctx, owner)
 	if err != nil || v.current != known || v.moving() {

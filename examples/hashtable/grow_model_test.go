@@ -7,8 +7,8 @@ package hashtable
 //
 //   - An announcement begins with the first access that it covers and ends with the last. A longer announcement would
 //     only delay the reuse of memory.
-//   - A record is complete when it is published; TestModel covers the writing. No record is used twice. From the step
-//     on that frees a record, no slot may refer to it, and only clients that were announced at that step may read it.
+//   - A record is complete when it is published; TestModel covers the writing. No record is used twice. After the step
+//     that frees a record, no slot may refer to it. Only clients that were announced at that step may read it.
 //   - An index is one bucket of two slots, in one part, and all fingerprints match. An index of twice the slots has two
 //     slots as well, both of them for new keys, because there are two keys.
 //   - A client knows at once which value its compare-and-swap has met. On mapped memory the code loads the slot after

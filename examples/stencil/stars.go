@@ -3,9 +3,8 @@ package main
 // An arithmetic computes lines.
 type arithmetic struct {
 	// addStars adds to each element of out the star of an element of lines. A star is a weighted sum of differences.
-	// For weight k, counted from 1, these are the differences of the elements k after and k before the middle, in its
-	// line and in its column. Lines are stride apart. The first middle is radius lines and radius elements after the
-	// beginning.
+	// Weight k, counted from 1, is that of the elements k after and k before the middle, in its line and in its column.
+	// Lines are stride apart. The first middle is radius lines and radius elements after the beginning.
 	addStars func(out, lines []float64, stride int, weights []float64)
 	// increase adds 1 to each element.
 	increase func(line []float64)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// chunkBytes is the number of bytes of a file that are read at once, tailBytes that number if only the rest of a
+	// chunkBytes is the number of bytes of a file that are read at once. tailBytes is that number if only the rest of a
 	// word is needed.
 	chunkBytes = 256 << 10
 	tailBytes  = 4 << 10

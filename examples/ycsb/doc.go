@@ -22,8 +22,8 @@
 //
 // With -redis rank 0 starts its own redis-server, without persistence, when the ranks have finished and sleep. Redis
 // must be installed there. The server listens at a Unix socket if the ranks share memory, and otherwise at a loopback
-// address. redis-benchmark uses as many clients as there are ranks, the same number of records, keys of the same 16
-// bytes, and values of the same length, evenly drawn. It pipelines 16 requests, then 64, then as many as a batch of
-// the table has if that is more. The best result counts. It measures GET and SET separately; the rate of a mix is
-// computed from these as if nothing else were lost.
+// address. redis-benchmark uses as many clients as there are ranks. The number of records, the keys of 16 bytes and the
+// length of values are the same, and the records are drawn evenly. It pipelines 16 requests, then 64, then as many as a
+// batch of the table has if that is more. The best result counts. It measures GET and SET separately; the rate of a mix
+// is computed from these as if nothing else were lost.
 package main

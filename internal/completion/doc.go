@@ -14,7 +14,7 @@
 //   - At most capacity completions wait at a time. A queue that once had no room never has room again, even after
 //     completions were taken: otherwise lost completions would go unnoticed.
 //   - In a full queue each queue pair still gets one final completion beyond the capacity, so that no caller waits for
-//     ever. It is the first that had no room, as a failure.
+//     ever. It is the first completion without room, as a failure.
 //   - A queue closes only when no queue pair uses it. A closed queue takes no queue pair.
 //   - Every method may be called from any goroutine. None blocks or calls code of the caller. Take from an empty queue
 //     takes no lock.

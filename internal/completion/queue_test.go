@@ -116,8 +116,8 @@ func (m *model) detach(number uint32) {
 	m.silent = silent
 }
 
-// A queue and its model do the same in random programs, wherever the queue begins in its ring, while it grows, and
-// after it had no room.
+// A queue and its model do the same in random programs. The queue begins anywhere in its ring, grows, and runs out of
+// room.
 func TestLikeModel(t *testing.T) {
 	for seed := range testsize.Samples(t, 300) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -20,8 +20,8 @@ func Limit() int {
 
 // Free returns the number of descriptors that this process can still open, or most if it is more.
 //
-// It looks for free numbers from the limit downwards. The system assigns the lowest free number first, so the first
-// numbers that Free looks at are free unless the process is nearly out of them.
+// It looks for free numbers from the limit downwards. The system assigns the lowest free number first. So the first
+// numbers that Free looks at are free, unless the process is nearly out of descriptors.
 func Free(most int) int {
 	free := 0
 	for number := Limit() - 1; number >= 0 && free < most; number-- {

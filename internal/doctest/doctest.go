@@ -21,9 +21,9 @@ type Block struct {
 	// File is the document, and Line the number of the block's first line.
 	File string
 	Line int
-	// Language is what the fence names, such as go or sh. It is empty for output.
+	// Language is the language of the fence, such as go or sh. It is empty for output.
 	Language, Text string
-	// Before is the text between the block before and this one.
+	// Before is the text between the previous block and this one.
 	Before string
 }
 
@@ -67,7 +67,7 @@ func Build(t testing.TB, b Block) (program string) {
 	dir := t.TempDir()
 	file, overlay, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "overlay"), filepath.Join(dir, "program")
 	require.NoError(t, os.WriteFile(file, []byte(b.Text), 0o600))
-	// Other than go build, go run keeps what it has linked for the next time, if the program is in the same place then.
+	// Unlike go build, go run keeps the linked program for its next call, if the source is in the same place.
 	place, err := filepath.Abs(filepath.Join("testdata", fmt.Sprintf("program%x.go", crc32.ChecksumIEEE([]byte(b.Text)))))
 	require.NoError(t, err)
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{place: file}})

@@ -85,13 +85,12 @@ func less(err error, said []string) string {
 	}
 }
 
-// Under returns err with head in place of the head below, under which a lower package has made it.
+// Under returns err with head in place of below, the head that a lower package has given it.
 func Under(head, below string, err error) error {
 	return &composed{err, head + strings.TrimPrefix(err.Error(), below)}
 }
 
-// replace returns text, the text of an error that wraps errs, with each of these shortened by what it repeats of
-// said.
+// replace returns text, the text of an error that wraps errs. The texts of errs lose the parts that repeat said.
 func replace(text string, said []string, errs []error) string {
 	own, end := named(text), len(text)
 	for i, err := range slices.Backward(errs) {

@@ -29,8 +29,8 @@
 // Run runs a body in five of them, InTurns in these with several numbers of ranks, and Everywhere in all. Processes
 // need Linux, and Namespaces root. Elsewhere the tests are skipped, with the reason.
 //
-// A rank that is a process must hold no more goroutines, descriptors and shared memory than before when its body has
-// returned nil and its World is closed. Otherwise it fails.
+// A rank that is a process fails if it leaves goroutines, descriptors or shared memory behind. This is checked when its
+// body has returned nil and its World is closed.
 //
 // # Points
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A holding is what a process has that a World could leave behind.
+// A holding is the part of a process's resources that a World could leave behind.
 type holding struct {
 	goroutines int
 	// files are the files of its descriptors, and mapped the memory that it shares.

@@ -17,7 +17,7 @@ func NewLimit(n int) Limit { return make(Limit, n) }
 var Silent = NewLimit(4)
 
 // Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. The attribute
-// "limit" tells testreport the time, so that this wait does not count as time of the test, just as the wait of
+// "limit" reports the time to testreport. So this wait does not count as time of the test, just as the wait of
 // t.Parallel does not.
 func (l Limit) Acquire(t *testing.T) {
 	t.Parallel()

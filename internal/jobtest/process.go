@@ -180,8 +180,8 @@ func StartOn(t *testing.T, n int, name string, environment func(rank int) []stri
 	return j
 }
 
-// processors returns the variables that give each rank of a test its share of the processors, as this library's
-// launcher does, or none, as other launchers do. A body and the goroutine that makes progress run in parallel only
+// processors returns the variables that give each rank of a test its share of the processors, as rmarun does. For some
+// tests it returns none, as other launchers do. A body and the goroutine that makes progress run in parallel only
 // without them. Half of the tests have them, and the next seed exchanges the halves.
 func processors(test string, ranks int) []string {
 	if (number(test)+testsize.Seed())%2 != 0 {

@@ -16,9 +16,9 @@
 //
 // # Nothing is left behind
 //
-// Launchers start processes that are not the test's children, and leave some of them running when a rank fails. So
-// each command of this package runs under a keeper, a process of the same test binary that adopts the processes that
-// its command leaves behind. It kills all of them, by process number, when
+// Launchers start processes that are not the test's children, and leave some of them running when a rank fails. So each
+// command of this package runs under a keeper. A keeper is a process of the same test binary, and adopts the processes
+// that its command leaves behind. It kills all of them, by process number, when
 //
 //   - the command has ended,
 //   - its context ends,

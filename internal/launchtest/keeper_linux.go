@@ -19,8 +19,9 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// The descriptors that a keeper inherits: a pipe that ends when the test's process does, a pipe that no other process
-// has and that ends with the keeper, and perhaps a file that the keeper only keeps open.
+// These descriptors are inherited by a keeper. One is a pipe that ends when the test's process does. Another is a pipe
+// that no other process has and that ends with the keeper. The last, if there is one, is a file that the keeper only
+// keeps open.
 const (
 	lifeFile = 3
 	doneFile = 4

@@ -100,8 +100,9 @@ func (n *Network) connect() error {
 		return err
 	}
 	for host, space := range n.hosts {
-		// A host that asks for the link address of another while a link is down learns it soon after the link is up,
-		// and not a second later. It gives up as late as usual, so it does not report the other unreachable earlier.
+		// A host may ask for the link address of another while a link is down. With these settings it gets the address
+		// soon after the link is up, and not a second later. It gives up as late as usual, so it does not report the
+		// other unreachable earlier.
 		script := fmt.Sprintf("link set lo up\naddress add %v/%d dev eth0\nlink set eth0 up\nntable change name arp_cache dev eth0 retrans %[3]d ucast_probes %[4]d mcast_probes %[4]d\n",
 			n.Address(host), addresses.Bits(), askAgain.Milliseconds(), giveUp/askAgain)
 		if err := n.configure(space, script); err != nil {

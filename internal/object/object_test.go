@@ -127,7 +127,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// Who has a pointer from Alive keeps the object.
+// A pointer from Alive keeps the object alive.
 func TestAliveKeeps(t *testing.T) {
 	q := make(queue, 2)
 	o := temporary(t, q, 1, 1<<20, 4096)

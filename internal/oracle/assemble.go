@@ -71,7 +71,7 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 	if !exclusive && d.one(3) {
 		return slices.Concat([]Step{step(LockAll, 0, 0)}, d.mix(chores), []Step{step(UnlockAll, 0, 0)})
 	}
-	// A session is what is done under one lock.
+	// A session is the chores under one lock.
 	type session struct {
 		target int
 		kind   window.LockKind

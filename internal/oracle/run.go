@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Options say how a program is run. They have no influence on what is allowed.
+// Options say how to run a program. They do not change which outcomes are allowed.
 type Options struct {
 	// Without excludes schemes, as hint.Without does.
 	Without scheduler.Scheme

@@ -72,8 +72,8 @@ func (p *place) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:]
 // number returns the number of the message that begins here.
 func (p *place) number() uint32 { return uint32(p.passed + 1) }
 
-// behind returns the line at which the message after one of lines lines begins, and the number of lines of the ring
-// that the first message takes.
+// behind returns the line after a message of lines lines, where the next message begins. It also returns the number of
+// lines of the ring that the first message takes.
 func (p *place) behind(lines int) (at, taken int) {
 	if p.at+lines >= p.lines {
 		return 0, p.lines - p.at
@@ -157,7 +157,7 @@ func (w *Writer) Leave() { w.left.Store(1) }
 type Reader struct {
 	place
 	freed, left *atomic.Uint64
-	// returned counts the lines given back, and told those of them that the writer knows of.
+	// returned counts the lines given back. told is the count that the writer can read.
 	returned, told uint64
 	// given is the number of lines of the message that Next returned last, next the line of the message after it.
 	given, next int

@@ -13,7 +13,7 @@
 // detector may report races that there are not.
 //
 // There is one order for the whole process. The detector finds no race between code before BeforeTelling in one
-// goroutine and code after a later AfterHearing in another, whether they are ordered or not.
+// goroutine and code after a later AfterHearing in another, ordered or not.
 //
 // Without the race detector both calls do nothing.
 package raceorder

@@ -2,6 +2,6 @@
 
 package spin
 
-// Relax tells the processor that this is a polling loop. It leaves the core for some tens of cycles to its other
+// Relax hints to the processor that this is a polling loop. It leaves the core for tens of cycles to its other
 // hyperthread, which may run another rank.
 func Relax()

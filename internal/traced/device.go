@@ -149,7 +149,7 @@ func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	}
 }
 
-// completionQueue records what is polled.
+// completionQueue records polled completions.
 type completionQueue struct {
 	verbs.CompletionQueue
 	device *device

@@ -19,7 +19,7 @@ type send struct {
 	over bool
 }
 
-// queuePair records what is posted.
+// queuePair records posted requests.
 type queuePair struct {
 	verbs.QueuePair
 	device *device

@@ -17,8 +17,8 @@ type Tuning struct {
 	// NoPipes sends the messages of collectives over links, even between ranks that map each other's memory. By default
 	// such ranks use pipes (package internal/pipe).
 	NoPipes bool
-	// NoNotes turns inline messages off. By default a message of a collective of at most 48 bytes is one cache line,
-	// between ranks that map each other's memory, among at most 64 ranks.
+	// NoNotes turns inline messages off. By default a message of a collective of at most 48 bytes is one cache line.
+	// That needs ranks that map each other's memory, and at most 64 ranks.
 	NoNotes bool
 	// NoStaging sends long messages of collectives like short ones. By default they go through memory that is made when
 	// it is first needed, at most 1 MiB for each rank and World. Between ranks that map each other's memory it belongs

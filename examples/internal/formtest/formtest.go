@@ -13,9 +13,9 @@
 //
 // # Invariants
 //
-// The number of a job is its seed. Job s has form s modulo 5 and number of ranks s modulo 3, counted from an offset
-// that depends on the name of the body. So 2 consecutive jobs have mapped memory and memory that is not mapped. 5
-// jobs have all forms, 3 have all numbers, and 15 have all combinations. A job that fails prints the seed with which
+// The number of a job is its seed. Job s has form s modulo 5 and number of ranks s modulo 3. Both are counted from an
+// offset that depends on the name of the body. So 2 consecutive jobs have mapped memory and memory that is not mapped.
+// 5 jobs have all forms, 3 have all numbers, and 15 have all combinations. A job that fails prints the seed with which
 // it is the first one.
 package formtest
 

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { jobtest.Main(m) }
 
-// Any 2 jobs have memory that is mapped and memory that is not, any 5 all forms, any 3 all numbers of ranks, and any 15 all
-// combinations.
+// Of any 2 consecutive jobs one has mapped memory and the other has not. Any 5 have all forms, any 3 have all numbers
+// of ranks, and any 15 have all combinations.
 func TestChosen(t *testing.T) {
 	ranks := [3]int{4, 6, 7}
 	maps := map[string]bool{"goroutines": true, "processes": true, hosts: true}

@@ -50,9 +50,9 @@ func identify(fd int) (identity, error) {
 // FromEnvironment connects to the manager that the environment names: by PMI_FD, PMI_RANK and PMI_SIZE, or by Hydra's
 // PMI_PORT and PMI_ID. It returns ErrNoManager if the environment names none.
 //
-// It removes PMI_FD and PMI_PORT from the environment, so that no child process takes itself for the rank. A later
-// call returns ErrTaken. It succeeds if the Client of the earlier call was finalized and the manager serves another
-// job of the same ranks on the same connection, as [Server] does.
+// It removes PMI_FD and PMI_PORT from the environment, so that no child process takes itself for the rank. A later call
+// returns ErrTaken. It succeeds if the Client of the earlier call was finalized, and the manager serves another job of
+// the same ranks on that connection. A [Server] does.
 func FromEnvironment() (*Client, error) {
 	inherited.mu.Lock()
 	defer inherited.mu.Unlock()

@@ -63,8 +63,8 @@ type host struct {
 	open map[net.Conn]net.Conn
 	// seats are the connections of the ranks that have claimed theirs. Rank 0 has none.
 	seats map[int]net.Conn
-	// farewell is the verdict for ranks that wait in their seats when the phase becomes disagreed or over, and for
-	// ranks that call while it is disagreed.
+	// farewell is the verdict for ranks that are in their seats when the phase becomes disagreed or over. Ranks that
+	// call while it is disagreed get it, too.
 	farewell verdict
 	// told holds the ranks that have received the disagreement.
 	told     map[uint32]bool

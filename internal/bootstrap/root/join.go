@@ -215,7 +215,7 @@ func (c *caller) vain(ctx context.Context) error {
 	return fmt.Errorf("%w: rank %d got no answer at %s: %w; %w", ErrUnreachable, c.Rank, c.Root, why, cause)
 }
 
-// What is known of a root when the first attempt was cut short.
+// These errors say what is known of a root when the first attempt was cut short.
 var (
 	errSilent = errors.New("it accepts the connection and says nothing")
 	errClosed = errors.New("it accepts no connection")

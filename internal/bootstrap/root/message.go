@@ -72,8 +72,9 @@ const (
 	disagreement
 )
 
-// A verdict is the root's response to a claim. Its fields are the outcome, the job that begins or 0, as a big-endian
-// 64-bit number, and a text of at most maxText bytes after its length as a big-endian 16-bit number.
+// A verdict is the root's response to a claim. Its fields are the outcome, the job that begins or 0, and a text of at
+// most maxText bytes after its length. The job is a big-endian 64-bit number, and the length a big-endian 16-bit
+// number.
 type verdict struct {
 	outcome outcome
 	job     uint64

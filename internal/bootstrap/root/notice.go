@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// firstNotice is the time after which a waiting rank first logs what it waits for.
+// firstNotice is the time after which a waiting rank logs its first warning.
 const firstNotice = 3 * time.Second
 
-// A notice decides when a rank logs what it waits for: less often the longer it waits. A delay of rank 0 of some
+// A notice decides when a waiting rank logs a warning: less often the longer it waits. A delay of rank 0 of some
 // seconds is normal. An unknown name is most likely wrong, and is logged at once.
 type notice struct {
 	began time.Time

@@ -37,8 +37,8 @@ type Settings struct {
 	// Silence is the time without an answer after which the other host is given up, at least three seconds. 0 means
 	// 10 s.
 	Silence time.Duration
-	// Logger receives at once what is waited for, and which callers are rejected and why. A logger that blocks delays
-	// nothing. With nil nothing is logged.
+	// Logger receives log records about ranks that are waited for, and about rejected callers with the reasons. A
+	// logger that blocks delays nothing. With nil nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -1,6 +1,5 @@
-// Command longrun runs what takes too long for every change: random programs and faults with new seeds, large
-// samples, fuzzing, the race detector over everything, every benchmark case, the papers' figures on an emulated
-// processor, the virtual machine's whole suite, and the gate for speed. See docs/testing.md.
+// Command longrun runs the checks that take too long for every change; docs/testing.md lists them. They include random
+// programs and faults with new seeds, fuzzing, the race detector over everything, and the gate for speed.
 //
 //	.ci/long [-minutes N] [-seed S] [-against REV] [-part REGEXP]
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run1 is the JSON of a run with a test that passes after one in parallel, one that is skipped, one that fails, and a
-// package that does not build.
+// run1 is the JSON of a run. One test passes after a parallel one, one is skipped, one fails, and a package does not
+// build.
 const run1 = `{"Time":"2026-01-01T00:00:00Z","Action":"start","Package":"m/a"}
 {"Time":"2026-01-01T00:00:01Z","Action":"run","Package":"m/a","Test":"TestSlow"}
 {"Time":"2026-01-01T00:00:02Z","Action":"pause","Package":"m/a","Test":"TestSlow"}

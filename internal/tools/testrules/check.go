@@ -34,8 +34,8 @@ var timed = map[string]bool{
 	"time.Sleep": true, "time.After": true, "time.AfterFunc": true, "time.Tick": true, "time.NewTimer": true, "time.NewTicker": true,
 }
 
-// A parameter is the index of a function's parameter that is a limit, and of the one that is the time compared with
-// it, or none.
+// A parameter has the index of a function's parameter that is a limit, and the index of the time compared with it, or
+// none.
 type parameter struct{ limit, elapsed int }
 
 const none = -1

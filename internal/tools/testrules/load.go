@@ -48,7 +48,7 @@ type module struct {
 	importers map[string]types.Importer
 }
 
-// load lists the packages of the module around root, and builds what is out of date.
+// load lists the packages of the module around root, and builds those that are out of date.
 func load(root string) (*module, error) {
 	m := &module{root: root, exports: make(map[string]string), set: token.NewFileSet(), importers: make(map[string]types.Importer)}
 	var err error
