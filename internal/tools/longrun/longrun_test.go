@@ -102,33 +102,61 @@ ok	good	1.0s
 ok	table	1.0s
 what table printed
 
-FAIL    one                                 2 passed, 1 failed, 0 cut, 0 skipped, 3s
-skipped two                                 0 passed, 0 failed, 0 cut, 1 skipped, 1s: what absent printed
-ok      three                               2 passed, 0 failed, 0 cut, 0 skipped, 2s
+FAIL    one                                 2 passed, 1 failed, 0 cut, 0 not begun, 0 skipped, 3s
+skipped two                                 0 passed, 0 failed, 0 cut, 0 not begun, 1 skipped, 1s: what absent printed
+ok      three                               2 passed, 0 failed, 0 cut, 0 not begun, 0 skipped, 2s
 `, out.String())
 }
 
-// A part that repeats does so until its time is over. A unit that is still running then is cut, which is no failure.
+// timed is a runner in virtual time. Its units take 1.1 s, and the slow ones all of the part's time.
+func timed(out *strings.Builder) runner {
+	return runner{out: out, now: time.Now, execute: func(ctx context.Context, u unit) (verdict, string) {
+		if u.name == "slow" {
+			<-ctx.Done()
+			return cut, ""
+		}
+		// No unit ends when the part's time does.
+		time.Sleep(1100 * time.Millisecond) // computes, in virtual time
+		return map[string]verdict{"good": passed, "absent": skipped}[u.name], ""
+	}}
+}
+
+// A part that repeats does so until its time is over. A unit that has not ended by then is cut, which is no failure.
+// A part is "ok" only if each unit of its first round has ended.
 func TestSharedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		r := runner{out: &out, now: time.Now, execute: func(ctx context.Context, u unit) (verdict, string) {
-			if u.name == "slow" {
-				<-ctx.Done()
-				return cut, ""
-			}
-			// The time of a part is no multiple of this one, so that no unit ends exactly at its end.
-			time.Sleep(1100 * time.Millisecond) // computes, in virtual time
-			return passed, ""
-		}}
-		require.False(t, r.run(t.Context(), []part{fake("slow", 1, true, "slow"), fake("quick", 3, true, "good"), fake("once", 1, false, "good")}, time.Minute))
+		r := timed(&out)
+		require.False(t, r.run(t.Context(), []part{
+			fake("slow", 1, true, "slow"),
+			fake("quick", 3, true, "good"),
+			fake("stuck", 1, true, "good", "slow", "good", "good"),
+			fake("again", 1, true, "good", "good", "good"),
+			fake("partly absent", 1, true, "good", "absent"),
+			fake("absent", 1, true, "absent"),
+			fake("once", 1, false, "good"),
+		}, 90*time.Second))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Equal(t, []string{
-			"cut     slow                                0 passed, 0 failed, 1 cut, 0 skipped, 12s",
-			"ok      quick                              33 passed, 0 failed, 0 cut, 0 skipped, 36s",
-			"ok      once                                1 passed, 0 failed, 0 cut, 0 skipped, 1s",
-		}, lines[len(lines)-3:])
+			"cut     slow                                0 passed, 0 failed, 1 cut, 0 not begun, 0 skipped, 10s",
+			"ok      quick                              28 passed, 0 failed, 0 cut, 0 not begun, 0 skipped, 31s",
+			"cut     stuck                               1 passed, 0 failed, 1 cut, 2 not begun, 0 skipped, 10s",
+			"ok      again                               9 passed, 0 failed, 0 cut, 0 not begun, 0 skipped, 10s",
+			"ok      partly absent                       5 passed, 0 failed, 0 cut, 0 not begun, 4 skipped, 10s",
+			"skipped absent                              0 passed, 0 failed, 0 cut, 0 not begun, 1 skipped, 1s",
+			"ok      once                                1 passed, 0 failed, 0 cut, 0 not begun, 0 skipped, 1s",
+		}, lines[len(lines)-7:])
 	})
+}
+
+// Nothing begins after the run was interrupted, and no part counts as tried.
+func TestInterrupted(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	var out strings.Builder
+	r := (&clock{}).runner(&out)
+	require.False(t, r.run(ctx, []part{fake("one", 1, true, "good", "bad")}, 0))
+	require.Contains(t, out.String(), "cut     one                                 0 passed, 0 failed, 0 cut, 2 not begun, 0 skipped, 0s\n")
 }
 
 func TestJudge(t *testing.T) {

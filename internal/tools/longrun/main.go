@@ -5,7 +5,8 @@
 //
 // Without -minutes each part runs once to its end. With it the parts share the time, and a part that is not finished
 // by then is cut. The seed determines the order within a part, and the samples that the tests draw. A failure prints
-// the command that repeats it. The last lines are a summary, one line a part.
+// the command that repeats it. The last lines are a summary, one line a part. It begins with "ok" only if each command
+// of the part has ended at least once, and with "cut" if the time was too short for that.
 package main
 
 import (
@@ -54,8 +55,9 @@ func main() {
 
 func help(out io.Writer) {
 	fmt.Fprint(out, "usage: .ci/long [-minutes N] [-seed S] [-against REV] [-part REGEXP]\n\n"+
-		"It runs the tests that are too long for every change, and prints a summary, a line a part. Its exit status is 1 if one\n"+
-		"has failed, and 2 if nothing could be run.\n\n")
+		"It runs the tests that are too long for every change, and prints a summary, a line a part: \"ok\" if each of its commands\n"+
+		"has ended, \"cut\" if the time was too short for that, FAIL if one has failed, and \"skipped\". Its exit status is 1 if\n"+
+		"one has failed, and 2 if nothing could be run.\n\n")
 	flag.CommandLine.SetOutput(out)
 	flag.PrintDefaults()
 	fmt.Fprint(out, "\nThe parts are:\n")

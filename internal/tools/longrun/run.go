@@ -43,7 +43,11 @@ type result struct {
 	part
 	counts [4]int
 	rounds int
-	took   time.Duration
+	// complete reports whether each unit of the first round has ended by itself.
+	complete bool
+	// left is the number of units of the first round that did not begin.
+	left int
+	took time.Duration
 	// reason is the reason why units were skipped.
 	reason string
 }
@@ -84,9 +88,13 @@ func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 		ctx, cancel = context.WithTimeout(ctx, slice)
 		defer cancel()
 	}
-	for ; ctx.Err() == nil && (s.rounds == 0 || slice > 0 && p.repeats); s.rounds++ {
-		for _, u := range p.round(round{s.rounds, slice}) {
+	for ; s.rounds == 0 || ctx.Err() == nil && slice > 0 && p.repeats; s.rounds++ {
+		units := p.round(round{s.rounds, slice})
+		for i, u := range units {
 			if ctx.Err() != nil {
+				if s.rounds == 0 {
+					s.left = len(units) - i
+				}
 				break
 			}
 			start := r.now()
@@ -103,7 +111,11 @@ func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 				fmt.Fprintln(r.out, s.reason)
 			}
 		}
-		if s.counts[skipped] > 0 {
+		if s.rounds == 0 {
+			s.complete = s.left == 0 && s.counts[cut] == 0
+		}
+		if s.counts[skipped] > 0 && s.counts[passed]+s.counts[failed] == 0 {
+			// Rounds of skipped units take no time.
 			break
 		}
 	}
@@ -111,18 +123,19 @@ func (r *runner) part(ctx context.Context, p part, slice time.Duration) result {
 	return s
 }
 
+// String returns the line of the summary. Its first word is "ok" only if each unit of the first round has ended.
 func (s result) String() string {
 	word := "ok"
 	switch {
 	case s.counts[failed] > 0:
 		word = "FAIL"
-	case s.counts[passed] == 0 && s.counts[skipped] > 0:
-		word = "skipped"
-	case s.counts[passed] == 0:
+	case !s.complete:
 		word = "cut"
+	case s.counts[passed] == 0:
+		word = "skipped"
 	}
-	line := fmt.Sprintf("%-7s %-32s %4d passed, %d failed, %d cut, %d skipped, %v", word, s.name,
-		s.counts[passed], s.counts[failed], s.counts[cut], s.counts[skipped], s.took.Round(time.Second))
+	line := fmt.Sprintf("%-7s %-32s %4d passed, %d failed, %d cut, %d not begun, %d skipped, %v", word, s.name,
+		s.counts[passed], s.counts[failed], s.counts[cut], s.left, s.counts[skipped], s.took.Round(time.Second))
 	if s.reason != "" {
 		line += ": " + s.reason
 	}
