@@ -13,7 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var small = project{packages: []string{"m/a", "m/b", "m/c"}, targets: []target{{"m/a", "FuzzX"}, {"m/b", "FuzzY"}}}
+var small = project{
+	packages: []string{"m/a", "m/b", "m/c"},
+	tested:   []string{"m/a", "m/b"},
+	targets:  []target{{"m/a", "FuzzX"}, {"m/b", "FuzzY"}},
+}
 
 // commands returns the command lines of a round of all parts, in their order.
 func commands(p project, seed uint64, r round) (lines []string) {
@@ -48,11 +52,56 @@ func TestPlanIsOfItsTime(t *testing.T) {
 	require.Contains(t, strings.Join(commands(small, 7, round{100, 10 * time.Minute}), "\n"), "random programs: RMA_TEST_SIZE=20 ")
 }
 
-// inspect finds the packages and fuzz tests of the current directory.
+// Where the time is limited each kind of machine tests some packages, and all of them in turns. Otherwise it tests all.
+func TestMachinesOfATime(t *testing.T) {
+	p := project{tested: []string{"m/a", "m/b", "m/c", "m/d", "m/e"}}
+	// tested returns the packages that each kind tests in a round.
+	tested := func(r round) map[string]string {
+		of := make(map[string]string)
+		for _, u := range p.machines(7, r) {
+			require.Equal(t, ".ci/machine", u.command[0])
+			of[u.command[1]] = strings.Join(u.command[2:], " ")
+		}
+		require.Len(t, of, 9)
+		return of
+	}
+	for kind, packages := range tested(round{}) {
+		require.Empty(t, packages, kind)
+	}
+	for kind, packages := range tested(round{0, time.Hour}) {
+		require.Empty(t, packages, kind)
+	}
+	kinds, all := make(map[string]int), make(map[string]map[string]bool)
+	for number := range p.tested {
+		for kind, packages := range tested(round{number, 2 * time.Minute}) {
+			name, ok := strings.CutPrefix(packages, "-v -count=1 -timeout 60m ")
+			require.True(t, ok, packages)
+			require.Contains(t, p.tested, name)
+			if number == 0 {
+				kinds[name]++
+			}
+			if all[kind] == nil {
+				all[kind] = make(map[string]bool)
+			}
+			all[kind][name] = true
+		}
+	}
+	require.Len(t, kinds, len(p.tested), "the kinds of a round test all packages")
+	for kind, names := range all {
+		require.Len(t, names, len(p.tested), kind)
+	}
+	for kind, packages := range tested(round{0, 4 * time.Minute}) {
+		require.Len(t, strings.Fields(packages), 4+2, kind)
+	}
+	require.NotEqual(t, p.machines(7, round{0, time.Minute}), p.machines(8, round{0, time.Minute}))
+}
+
+// The module's own fuzz tests and packages are found.
 func TestInspect(t *testing.T) {
 	p, err := inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"github.com/onesided/rma/internal/tools/longrun"}, p.packages)
+	require.Equal(t, p.packages, p.tested)
 	require.Empty(t, p.targets)
 	found := fuzzTest.FindAllStringSubmatch("func FuzzX(f *testing.F) {\n// func FuzzY(\nfunc FuzzZ(f *testing.F) {\n", -1)
 	require.Len(t, found, 2)

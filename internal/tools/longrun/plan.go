@@ -70,7 +70,9 @@ type target struct{ pkg, name string }
 // A project is the part of the module that the plan depends on.
 type project struct {
 	packages []string
-	targets  []target
+	// tested are the packages that have tests.
+	tested  []string
+	targets []target
 }
 
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
@@ -87,6 +89,9 @@ func inspect(ctx context.Context) (p project, err error) {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			return p, err
+		}
+		if len(files) > 0 {
+			p.tested = append(p.tested, name)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -170,12 +175,8 @@ func plan(p project, seed uint64, against string) []part {
 			}
 			return shuffled(r.number, units)
 		}},
-		{name: "machines that lack something", weight: 4, round: func(r round) []unit {
-			var units []unit
-			for _, kind := range []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "eightprocs", "race", "spaces", "bare"} {
-				units = append(units, unit{name: kind, command: []string{".ci/machine", kind}})
-			}
-			return shuffled(r.number, units)
+		{name: "machines that lack something", weight: 4, repeats: true, round: func(r round) []unit {
+			return shuffled(r.number, p.machines(seed, r))
 		}},
 		{name: "benchmark cases", weight: 2, round: func(r round) []unit {
 			return []unit{
@@ -208,6 +209,31 @@ func plan(p project, seed uint64, against string) []part {
 			return []unit{{name: "bench gate", command: command, shown: true, cut: undecided}}
 		}},
 	}
+}
+
+// machineMinutes is enough to test a package on every kind of machine, one of which has no build cache.
+const machineMinutes = 1.5
+
+// machines returns a unit for each kind of machine. All tests take several minutes on each. So in a limited time each
+// kind has some packages, others in each round and with each seed.
+func (p project) machines(seed uint64, r round) (units []unit) {
+	kinds := []string{"noroot", "nocgo", "noshm", "onecore", "oneproc", "eightprocs", "race", "spaces", "bare"}
+	some := max(1, int(r.slice.Minutes()/machineMinutes))
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(len(p.tested))
+	for k, kind := range kinds {
+		u := unit{name: kind, command: []string{".ci/machine", kind}}
+		if r.slice > 0 && some < len(order) {
+			// Different kinds begin with different packages.
+			first := k*len(order)/len(kinds) + r.number*some
+			u.command = append(u.command, goTest()[2:]...)
+			for i := range some {
+				name := p.tested[order[(first+i)%len(order)]]
+				u.name, u.command = u.name+" "+name, append(u.command, name)
+			}
+		}
+		units = append(units, u)
+	}
+	return units
 }
 
 // gateMinutesOfCell is enough to decide most cells of the gate beside other work.
