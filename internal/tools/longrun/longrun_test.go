@@ -43,7 +43,40 @@ func TestPlanIsOfItsSeed(t *testing.T) {
 	}
 }
 
-// If the time is short, the first round is short, and the gate for speed has most of the time of its part.
+// On a machine without a C compiler the race detector is skipped, with the reason.
+func TestMachineWithoutC(t *testing.T) {
+	raced := func(p project) (runs int, reasons []string) {
+		for _, part := range plan(p, 7, "REV") {
+			if part.name != "race detector" {
+				continue
+			}
+			for _, u := range part.round(round{}) {
+				if u.lacks == "" {
+					runs++
+					continue
+				}
+				v, output := execute(t.Context(), u)
+				require.Equal(t, skipped, v)
+				reasons = append(reasons, output)
+			}
+		}
+		return runs, reasons
+	}
+	lacking := func(variable, value string) (p project) {
+		t.Setenv(variable, value)
+		p.inspectC(t.Context())
+		return p
+	}
+	runs, reasons := raced(lacking("CC", "/no/such/compiler"))
+	require.Zero(t, runs)
+	require.Equal(t, []string{"the race detector needs cgo: " + noCgo}, reasons)
+	require.Equal(t, project{noCgo: noCgo}, lacking("CGO_ENABLED", "0"))
+	runs, reasons = raced(small)
+	require.Equal(t, len(small.packages), runs)
+	require.Empty(t, reasons)
+}
+
+// Where the time is short the first round is short, and the gate for speed has most of its part's time.
 func TestPlanIsOfItsTime(t *testing.T) {
 	lines := strings.Join(commands(small, 7, round{0, 10 * time.Minute}), "\n")
 	require.Contains(t, lines, "random programs: RMA_TEST_SIZE=1 RMA_TEST_SEED=7 go test")

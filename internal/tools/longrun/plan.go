@@ -24,6 +24,8 @@ type unit struct {
 	cut func(output string) bool
 	// shown is set if the output is of interest even when the unit passes.
 	shown bool
+	// lacks, if not empty, is the reason why this machine cannot run the unit.
+	lacks string
 }
 
 // replay returns the command line that repeats a unit.
@@ -73,11 +75,35 @@ type project struct {
 	// tested are the packages that have tests.
 	tested  []string
 	targets []target
+	// noCgo, if not empty, is the reason why this machine cannot build with cgo.
+	noCgo string
 }
 
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 
-// inspect finds the packages and fuzz tests of the module of the current directory.
+const noCgo = "there is no C compiler, or CGO_ENABLED is 0"
+
+// hasHeader reports whether cgo's C compiler finds a header, as has_header of .ci/need does.
+func hasHeader(ctx context.Context, name string) bool {
+	compiler, err := exec.CommandContext(ctx, "go", "env", "CC").Output()
+	words := strings.Fields(string(compiler))
+	if err != nil || len(words) == 0 {
+		return false
+	}
+	c := exec.CommandContext(ctx, words[0], append(words[1:], "-x", "c", "-fsyntax-only", "-")...)
+	c.Stdin = strings.NewReader("#include <" + name + ">\n")
+	return c.Run() == nil
+}
+
+// inspectC finds what this machine can build of C.
+func (p *project) inspectC(ctx context.Context) {
+	enabled, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED").Output()
+	if err != nil || strings.TrimSpace(string(enabled)) != "1" || !hasHeader(ctx, "stdlib.h") {
+		p.noCgo = noCgo
+	}
+}
+
+// inspect finds the packages and fuzz tests of the module of the current directory, and what this machine lacks.
 func inspect(ctx context.Context) (p project, err error) {
 	output, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}", "./...").Output()
 	if err != nil {
@@ -103,6 +129,7 @@ func inspect(ctx context.Context) (p project, err error) {
 			}
 		}
 	}
+	p.inspectC(ctx)
 	return p, nil
 }
 
@@ -169,6 +196,9 @@ func plan(p project, seed uint64, against string) []part {
 			return shuffled(r.number, units)
 		}},
 		{name: "race detector", weight: 4, round: func(r round) []unit {
+			if p.noCgo != "" {
+				return []unit{{name: "all packages", lacks: "the race detector needs cgo: " + p.noCgo}}
+			}
 			var units []unit
 			for _, name := range p.packages {
 				units = append(units, unit{name: name, environment: []string{seeded(r)}, command: goTest("-race", name)})

@@ -152,6 +152,9 @@ const grace = 10 * time.Second
 
 // execute runs a unit as a separate process group, which ends with ctx.
 func execute(ctx context.Context, u unit) (verdict, string) {
+	if u.lacks != "" {
+		return skipped, u.lacks
+	}
 	var output bytes.Buffer
 	c := exec.CommandContext(ctx, u.command[0], u.command[1:]...)
 	c.Env = append(os.Environ(), u.environment...)
