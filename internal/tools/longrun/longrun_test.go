@@ -41,9 +41,10 @@ func TestPlanIsOfItsSeed(t *testing.T) {
 	for _, name := range small.packages {
 		require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m -race "+name)
 	}
+	require.Contains(t, lines, "race detector: RMA_TEST_SEED=1000010 go test -v -count=1 -timeout 60m -race -tags ibverbs ./verbs/ibv/... ./internal/nulldev")
 }
 
-// On a machine without a C compiler the race detector is skipped, with the reason.
+// On a machine without a C compiler, or without libibverbs, what needs it is skipped, and says why.
 func TestMachineWithoutC(t *testing.T) {
 	raced := func(p project) (runs int, reasons []string) {
 		for _, part := range plan(p, 7, "REV") {
@@ -70,10 +71,12 @@ func TestMachineWithoutC(t *testing.T) {
 	runs, reasons := raced(lacking("CC", "/no/such/compiler"))
 	require.Zero(t, runs)
 	require.Equal(t, []string{"the race detector needs cgo: " + noCgo}, reasons)
-	require.Equal(t, project{noCgo: noCgo}, lacking("CGO_ENABLED", "0"))
-	runs, reasons = raced(small)
+	require.Equal(t, project{noCgo: noCgo, noVerbs: noCgo}, lacking("CGO_ENABLED", "0"))
+	p := small
+	p.noVerbs = noVerbs
+	runs, reasons = raced(p)
 	require.Equal(t, len(small.packages), runs)
-	require.Empty(t, reasons)
+	require.Equal(t, []string{noVerbs}, reasons)
 }
 
 // Where the time is short the first round is short, and the gate for speed has most of its part's time.

@@ -75,13 +75,16 @@ type project struct {
 	// tested are the packages that have tests.
 	tested  []string
 	targets []target
-	// noCgo, if not empty, is the reason why this machine cannot build with cgo.
-	noCgo string
+	// noCgo and noVerbs, if not empty, are the reasons why this machine cannot build with cgo, and with libibverbs.
+	noCgo, noVerbs string
 }
 
 var fuzzTest = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(`)
 
-const noCgo = "there is no C compiler, or CGO_ENABLED is 0"
+const (
+	noCgo   = "there is no C compiler, or CGO_ENABLED is 0"
+	noVerbs = "libibverbs has no header here (Debian: libibverbs-dev)"
+)
 
 // hasHeader reports whether cgo's C compiler finds a header, as has_header of .ci/need does.
 func hasHeader(ctx context.Context, name string) bool {
@@ -98,8 +101,11 @@ func hasHeader(ctx context.Context, name string) bool {
 // inspectC finds what this machine can build of C.
 func (p *project) inspectC(ctx context.Context) {
 	enabled, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED").Output()
-	if err != nil || strings.TrimSpace(string(enabled)) != "1" || !hasHeader(ctx, "stdlib.h") {
-		p.noCgo = noCgo
+	switch {
+	case err != nil || strings.TrimSpace(string(enabled)) != "1" || !hasHeader(ctx, "stdlib.h"):
+		p.noCgo, p.noVerbs = noCgo, noCgo
+	case !hasHeader(ctx, "infiniband/verbs.h"):
+		p.noVerbs = noVerbs
 	}
 }
 
@@ -199,7 +205,11 @@ func plan(p project, seed uint64, against string) []part {
 			if p.noCgo != "" {
 				return []unit{{name: "all packages", lacks: "the race detector needs cgo: " + p.noCgo}}
 			}
-			var units []unit
+			// Only these packages have files for the tag. Without it package ibv has no device.
+			units := []unit{{
+				name: "libibverbs", environment: []string{seeded(r)}, lacks: p.noVerbs,
+				command: goTest("-race", "-tags", "ibverbs", "./verbs/ibv/...", "./internal/nulldev"),
+			}}
 			for _, name := range p.packages {
 				units = append(units, unit{name: name, environment: []string{seeded(r)}, command: goTest("-race", name)})
 			}
