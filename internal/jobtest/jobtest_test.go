@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -69,6 +70,37 @@ var barrier = jobtest.Register("barrier", func(ctx context.Context, w *world.Wor
 })
 
 func killed(t *testing.T, n int, name string) { jobtest.Start(t, n, name).Killed(1) }
+
+// processorsVariable has a process of this test say how many processors it has.
+const processorsVariable = "RMA_JOBTEST_PROCESSORS"
+
+// Every other seed has the tests run with more processors, unless the user has chosen a number.
+func TestProcessors(t *testing.T) {
+	if os.Getenv(processorsVariable) != "" {
+		fmt.Printf("processors=%d\n", runtime.GOMAXPROCS(0))
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	processors := func(number, seed int) (n int) {
+		command := exec.Command(self, "-test.run", "^TestProcessors$")
+		command.Env = append(os.Environ(), processorsVariable+"=1", fmt.Sprint("RMA_TEST_SEED=", seed), "GOMAXPROCS=")
+		if number > 0 {
+			command.Env = append(command.Env, fmt.Sprint("GOMAXPROCS=", number))
+		}
+		output, err := command.Output()
+		require.NoError(t, err, "%s", output)
+		_, err = fmt.Sscanf(string(output), "processors=%d\n", &n)
+		require.NoError(t, err, "%s", output)
+		return n
+	}
+	for _, number := range []int{1, 3, 6} {
+		for seed := range 2 {
+			require.Equal(t, number, processors(number, seed), "seed %d", seed)
+		}
+	}
+	require.Equal(t, max(4, processors(0, 0)), processors(0, 1))
+}
 
 func TestEverywhere(t *testing.T) { jobtest.Everywhere(t, 3, added) }
 

@@ -46,12 +46,13 @@ const (
 var hasMain bool
 
 // Main runs the tests, or one rank if this process was started by Start. With every other seed the tests run with at
-// least four processors: ranks that are goroutines interact differently if each has its own processor.
+// least four processors: ranks that are goroutines interact differently if each has its own processor. If the environment
+// has GOMAXPROCS, the tests run with that, whatever the seed.
 func Main(m *testing.M) {
 	hasMain = true
 	name := os.Getenv(bodyVariable)
 	if name == "" {
-		if testsize.Seed()%2 != 0 {
+		if testsize.Seed()%2 != 0 && os.Getenv("GOMAXPROCS") == "" {
 			runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 		}
 		os.Exit(m.Run())
