@@ -49,10 +49,9 @@ func TestNetworkDescriptors(t *testing.T) {
 		require.LessOrEqual(t, taken-before, c.rails.addresses()*openDescriptors, c.name)
 		enough := taken - before + c.needed
 		for left := enough - min(c.needed, 1); left <= enough; left++ {
-			end, err := shortage.Descriptors(left)
-			require.NoError(t, err, c.name)
-			err = open()
-			require.NoError(t, end(), c.name)
+			end := shortage.Begin(t, left)
+			err := open()
+			end()
 			if left == enough {
 				require.NoError(t, err, c.name)
 				continue

@@ -14,14 +14,33 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-func TestDescriptors(t *testing.T) {
-	open := func() error {
-		f, err := os.Open(os.DevNull)
-		if err == nil {
-			err = f.Close()
-		}
-		return err
+func open() error {
+	f, err := os.Open(os.DevNull)
+	if err == nil {
+		err = f.Close()
 	}
+	return err
+}
+
+// A shortage ends with its test. To end it again leaves a later one alone.
+func TestBegin(t *testing.T) {
+	t.Run("ends with the test", func(t *testing.T) {
+		Begin(t, 0)
+		require.ErrorIs(t, open(), syscall.EMFILE)
+	})
+	require.NoError(t, open())
+	first := Begin(t, 0)
+	first()
+	require.NoError(t, open())
+	second := Begin(t, 0)
+	first()
+	short := open()
+	second()
+	require.ErrorIs(t, short, syscall.EMFILE)
+	require.NoError(t, open())
+}
+
+func TestDescriptors(t *testing.T) {
 	for left := range 3 {
 		require.NoError(t, open())
 		end, err := Descriptors(left)

@@ -16,16 +16,6 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// shorten has this process open no more than left descriptors until end is called.
-func shorten(t *testing.T, left int) (end func()) {
-	t.Helper()
-	over, err := shortage.Descriptors(left)
-	require.NoError(t, err)
-	end = func() { require.NoError(t, over()) }
-	t.Cleanup(end)
-	return end
-}
-
 // A process that has no descriptor to reach a peer with does not take it for gone, at
 // whatever step it lacks one, and reaches it when it has.
 func TestShortOfDescriptors(t *testing.T) {
@@ -53,7 +43,7 @@ func TestShortOfDescriptors(t *testing.T) {
 					return 1 - len(l.open)
 				}, 0)
 			}
-			end := shorten(t, test.left)
+			end := shortage.Begin(t, test.left)
 			_, err := near.Neighbor(far.Address())
 			end()
 			require.ErrorIs(t, err, verbs.ErrShortage)
@@ -69,7 +59,7 @@ func TestShortOfDescriptors(t *testing.T) {
 func TestConnectShortOfDescriptors(t *testing.T) {
 	open := openProcesses(t)
 	near, far := newSide(t, open()), newSide(t, open())
-	end := shorten(t, 0)
+	end := shortage.Begin(t, 0)
 	near.device.form.(*process).shortPatience = time.Millisecond
 	near.connect(far.device.Address(), verbs.QueuePairConfig{})
 	near.await(func() bool { return near.pair.State() == verbs.StateError }, "end of patience")

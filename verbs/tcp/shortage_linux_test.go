@@ -17,22 +17,12 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// shorten has this process open no more than left descriptors until end is called.
-func shorten(t *testing.T, left int) (end func()) {
-	t.Helper()
-	over, err := shortage.Descriptors(left)
-	require.NoError(t, err)
-	end = func() { require.NoError(t, over()) }
-	t.Cleanup(end)
-	return end
-}
-
 // A side that has no descriptor for a connection does not take its peer for gone, and
 // the peer hears nothing of it.
 func TestShortOfDescriptors(t *testing.T) {
 	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key, HandshakeLimit: 20 * minLimit}), openWith(t, Options{Key: key})
-	end := shorten(t, 0)
+	end := shortage.Begin(t, 0)
 	err := failure(t, connect(t, near, far.Address()))
 	require.ErrorIs(t, err, verbs.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
@@ -47,7 +37,7 @@ func TestShortOfDescriptors(t *testing.T) {
 func TestShortForAWhile(t *testing.T) {
 	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
-	end := shorten(t, 0)
+	end := shortage.Begin(t, 0)
 	p := connect(t, near, far.Address())
 	testlimit.Parked(t, "tcp.call", 1) // It has been refused a descriptor.
 	end()
@@ -74,13 +64,13 @@ func TestShortAfterTheHello(t *testing.T) {
 		taken <- err
 	}
 	forever := time.Now().Add(time.Hour)
-	end := shorten(t, 0)
+	end := shortage.Begin(t, 0)
 	go take(forever)
 	testlimit.Parked(t, "tcp.takeHeard", 1)
 	end()
 	require.NoError(t, testlimit.Receive(t, "the connection", taken))
 
-	end = shorten(t, 0)
+	end = shortage.Begin(t, 0)
 	take(time.Time{})
 	require.ErrorIs(t, <-taken, syscall.EMFILE)
 	go take(forever)
@@ -128,7 +118,7 @@ func TestShortUntilTheEnd(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	shorten(t, 0)
+	shortage.Begin(t, 0)
 	random := testsize.Random(t, 1)
 	for range testsize.N(10) {
 		ctx := &lateContext{Context: t.Context(), done: make(chan struct{})}
@@ -146,7 +136,7 @@ func TestShortUntilTheEnd(t *testing.T) {
 // A device that cannot be opened for want of descriptors names the limit.
 func TestOpenNamesTheLimit(t *testing.T) {
 	for left := range 2 {
-		end := shorten(t, left)
+		end := shortage.Begin(t, left)
 		_, err := Open(Options{})
 		end()
 		require.ErrorIs(t, err, syscall.EMFILE)
