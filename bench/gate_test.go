@@ -122,7 +122,7 @@ func main() {
 func newTestTree(t *testing.T) *testTree {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("skipped: git is not installed")
 	}
 	tree := &testTree{t, filepath.Join(t.TempDir(), "work tree")}
 	require.NoError(t, os.Mkdir(tree.dir, 0o755))
@@ -276,7 +276,7 @@ func TestGateWithoutAProgram(t *testing.T) {
 func TestAnInterruptedGateLeavesNothing(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("hooks need sh")
+		t.Skip("skipped: hooks need sh")
 	}
 	tree := newTestTree(t)
 	tree.measures("")

@@ -116,7 +116,7 @@ func nearSide(t *testing.T) {
 		if said, err := exec.Command("ip", strings.Fields(add)...).CombinedOutput(); err != nil {
 			require.NoError(t, far.Process.Kill())
 			_ = far.Wait()
-			t.Skipf("%s: ip %s: %v: %s", unjoined, add, err, strings.TrimSpace(string(said)))
+			t.Skipf(unjoined+": ip %s: %v: %s", add, err, strings.TrimSpace(string(said)))
 		}
 	}
 	joinSide(t, 1)

@@ -21,7 +21,7 @@ func TestLimitBehind(t *testing.T) {
 		var old unix.Rlimit
 		require.NoError(t, unix.Getrlimit(resource, &old))
 		if old.Max < most {
-			t.Skipf("the hard limit is %d bytes, which bounds this test", old.Max)
+			t.Skipf("skipped: the hard limit is %d bytes, which bounds this test", old.Max)
 		}
 		require.NoError(t, unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: old.Max}))
 		t.Cleanup(func() { require.NoError(t, unix.Setrlimit(resource, &old)) })

@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -45,7 +47,18 @@ var limits = map[string]parameter{
 	"context.WithTimeout": {1, none}, "context.WithTimeoutCause": {1, none}, "net.DialTimeout": {2, none},
 }
 
+// skips are the methods that skip a test.
+var skips = make(map[string]bool)
+
+// skipped begins the reason of a skipped test.
+const skipped = "skipped: "
+
 func init() {
+	for _, of := range []string{"(*testing.common).", "(testing.TB)."} {
+		for _, name := range []string{"Skip", "Skipf", "SkipNow"} {
+			skips[of+name] = true
+		}
+	}
 	for _, name := range []string{"assert", "require"} {
 		path := "github.com/stretchr/testify/" + name
 		for _, f := range []string{"", "f"} {
@@ -158,11 +171,14 @@ func (c *checker) file(file *ast.File) {
 	})
 }
 
-// call checks the limit of a call.
+// call checks the limit of a call, or the reason of one that skips a test.
 func (c *checker) call(call *ast.CallExpr, name *ast.Ident) {
 	f, ok := c.info.Uses[name].(*types.Func)
 	if !ok {
 		return
+	}
+	if skips[f.FullName()] && (len(call.Args) == 0 || !c.begins(call.Args[0], skipped)) {
+		c.breach(name.Pos(), short(f)+": give a reason that begins with \""+skipped+"\"")
 	}
 	if p, ok := limits[f.FullName()]; ok && max(p.limit, p.elapsed) < len(call.Args) {
 		switch {
@@ -179,6 +195,15 @@ func (c *checker) call(call *ast.CallExpr, name *ast.Ident) {
 			c.limit(name.Pos(), "time.Now().Add", call.Args[0], expires, computes)
 		}
 	}
+}
+
+// begins reports whether a string begins with a prefix, by the constant at its beginning.
+func (c *checker) begins(e ast.Expr, prefix string) bool {
+	if value := c.info.Types[e].Value; value != nil && value.Kind() == constant.String {
+		return strings.HasPrefix(constant.StringVal(value), prefix)
+	}
+	sum, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	return ok && sum.Op == token.ADD && c.begins(sum.X, prefix)
 }
 
 // comparison checks a limit with which a time is compared.

@@ -94,6 +94,7 @@ func breachesOf(tb testing.TB, text string, lax bool) string {
 
 func TestCheck(t *testing.T) {
 	const state = ": wait for a state, by package await"
+	const reason = ": give a reason that begins with \"skipped: \""
 	under := func(name, limit string) string {
 		return name + ": a limit of " + limit + " ends a slow run; it must be 1m0s or more"
 	}
@@ -167,6 +168,14 @@ func TestCheck(t *testing.T) {
 		{"less", "require.Less(t, time.Since(time.Now()), time.Second)", under("time.Since", "1s")},
 		{"greater", "assert.New(t).Greaterf(time.Second, time.Since(time.Now()), \"\")", under("time.Since", "1s")},
 		{"at least", "require.Greater(t, time.Since(time.Now()), time.Second)", ""},
+
+		{"skip", `t.Skip("skipped: no root: ", one); t.Skipf("skipped: %v", one)`, ""},
+		{"skip with a sum", `const why = "skipped: no root"; t.Skip(why + " on " + rest().String()); t.Skip((("skipped: ") + rest().String()))`, ""},
+		{"skip in other words", `t.Skip("no root"); t.Skip(rest(), "skipped: no root")`, "testing.Skip" + reason + "\ntesting.Skip" + reason},
+		{"skip for an error", `t.Skipf("%v", c.Err()); var why = "skipped: it"; t.Skip(why)`, "testing.Skipf" + reason + "\ntesting.Skip" + reason},
+		{"skip without a reason", "t.Skip(); t.SkipNow()", "testing.Skip" + reason + "\ntesting.SkipNow" + reason},
+		{"skip of any test", `var b *testing.B; var tb testing.TB = b; tb.Skip("no root"); b.Skip("no root")`, "testing.Skip" + reason + "\ntesting.Skip" + reason},
+		{"skip of another", "other := struct{ Skip func(string) }{}; other.Skip(\"no root\")", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, breachesOf(t, c.text, false)) })
 	}

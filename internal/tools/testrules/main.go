@@ -6,6 +6,7 @@
 //   - No limit is under a minute: one that ends a hang must not end a slow run. Limits are those of contexts, of
 //     Eventually, of time.Now().Add, and those with which time.Since is compared. A limit that is meant to expire
 //     during the test says so: "// expires".
+//   - A test that is skipped says why. The reason begins with "skipped: ", by which tools recognize it.
 //
 // A test package imports package testing, or is imported by tests and test packages only. Packages are type-checked:
 // a function is recognized by any name, and a constant by its value. A variable, a field or a parameter has each
@@ -23,7 +24,7 @@ import (
 func main() {
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "usage: testrules [DIRECTORY]\n\n"+
-			"testrules prints where a test waits for a time, or has a limit under a minute.\n")
+			"testrules prints where a test waits for a time, has a limit under a minute, or is skipped without a reason.\n")
 	}
 	flag.Parse()
 	root := "."
