@@ -2,7 +2,9 @@ package launchtest
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +44,26 @@ func TestMungeKey(t *testing.T) {
 		require.Len(t, keys[i], mungeKeyBytes)
 	}
 	require.NotEqual(t, keys[0], keys[1])
+}
+
+// Where only a part of what Slurm needs is there, or not all rights, it may fail to start.
+func TestExcuse(t *testing.T) {
+	there := func(string) (string, error) { return "/usr/sbin/munged", nil }
+	missing := func(string) (string, error) { return "", exec.ErrNotFound }
+	able, unable := func() error { return nil }, func() error { return syscall.EPERM }
+	for _, c := range []struct {
+		user    int
+		find    func(string) (string, error)
+		becomes func() error
+		says    string
+	}{
+		{0, there, able, ""},
+		{1000, there, able, "ordinary user"},
+		{0, missing, able, "munge is not installed"},
+		{0, there, unable, "root cannot start it as user 65534 here: operation not permitted"},
+	} {
+		why := excuse(c.user, c.find, c.becomes)
+		require.Contains(t, why, c.says)
+		require.Equal(t, c.says == "", why == "", why)
+	}
 }

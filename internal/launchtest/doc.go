@@ -7,7 +7,9 @@
 //		fmt.Print(cluster.Run(t, "--mpi=pmi2", "-N", "2", "-n", "4", program, "-verify", dir))
 //	}
 //
-// A test is skipped, with the reason, if a launcher is not installed or does not run.
+// A test is skipped, with the reason, if a launcher is not installed. A Slurm that is installed but does not start fails
+// the test of root, if munge is installed, too. Otherwise the user or the machine may be the cause, and the test is
+// skipped.
 //
 // Starting a Slurm takes a third of a second. So tests whose jobs leave nothing behind share one, by SharedSlurm.
 //

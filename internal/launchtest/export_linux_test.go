@@ -3,5 +3,8 @@ package launchtest
 // Descendants returns the processes that an ancestor has started, directly or indirectly.
 var Descendants = descendants
 
-// StatusStopped is the exit status of a keeper that has ended its command.
+// BecomesUnprivileged returns an error if root cannot start processes of the user as which Slurm runs.
+var BecomesUnprivileged = becomesUnprivileged
+
+// StatusStopped is what a keeper exits with that has ended its command.
 const StatusStopped = statusStopped

@@ -2,7 +2,10 @@ package launchtest_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,7 +60,38 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "skipped: srun is not installed", see(t, func(t testing.TB) { launchtest.SharedSlurm(t, 1) }).skipped)
 }
 
-// Tests that ask for the same number of nodes share a cluster.
+// A Slurm that is installed but does not start fails the test of root, and skips that of others. The daemons here only
+// say something.
+func TestBrokenSlurm(t *testing.T) {
+	dir := launchtest.Directory(t)
+	for _, program := range []string{"srun", "sinfo", "slurmctld", "slurmd", "munged"} {
+		// A process that another test starts meanwhile would have the file open for writing: it could not be run.
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\necho $0 refused; exit 4\n"), 0o755)
+		syscall.ForkLock.RUnlock()
+		require.NoError(t, err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	// No other test shares a cluster of as many nodes.
+	const nodes = 9
+	for _, start := range []func(testing.TB){
+		func(t testing.TB) { launchtest.Slurm(t, nodes) },
+		func(t testing.TB) { launchtest.SharedSlurm(t, nodes) },
+		func(t testing.TB) { launchtest.SharedSlurm(t, nodes) },
+	} {
+		w := see(t, start)
+		says, other := w.fatal, w.skipped
+		if os.Geteuid() != 0 || launchtest.BecomesUnprivileged() != nil {
+			says, other = w.skipped, w.fatal
+			require.Contains(t, says, "skipped: ")
+		}
+		require.Contains(t, says, "Slurm is installed but does not start")
+		require.Contains(t, says, " refused\n")
+		require.Empty(t, other)
+	}
+}
+
+// A cluster is shared by those who ask for as many nodes, and no others.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	first, again := launchtest.SharedSlurm(t, 2), launchtest.SharedSlurm(t, 2)

@@ -45,13 +45,13 @@ type Cluster struct {
 	held *os.File
 }
 
-// Slurm starts a controller and nodes, and ends them with the test. The test is skipped if Slurm is not installed or
-// does not start.
+// Slurm starts a controller and nodes, and ends them with the test. The test is skipped if Slurm is not installed. If
+// it is installed but does not start, the test is skipped if this user or machine may be the cause, and fails otherwise.
 func Slurm(t testing.TB, nodes int) *Cluster {
 	t.Helper()
 	c, err := startSlurm(t, nodes, nil)
 	if err != nil {
-		t.Skipf("%v", err)
+		giveUp(t, err)
 	}
 	t.Cleanup(c.daemons.finish)
 	return c
@@ -63,7 +63,7 @@ var shared struct {
 	clusters map[int]*sharedCluster
 }
 
-// A sharedCluster is a cluster, or the reason why there is none.
+// A sharedCluster is a cluster, or the error of its start.
 type sharedCluster struct {
 	*Cluster
 	err error
@@ -86,7 +86,7 @@ func SharedSlurm(t testing.TB, nodes int) *Cluster {
 		shared.clusters[nodes] = s
 	}
 	if s.err != nil {
-		t.Skipf("%v", s.err)
+		giveUp(t, s.err)
 	}
 	of := *s.Cluster
 	of.t = t
@@ -94,7 +94,7 @@ func SharedSlurm(t testing.TB, nodes int) *Cluster {
 }
 
 // startSlurm starts a cluster that the caller must end. held, if not nil, is a file whose readers see its end at the
-// end of the cluster. The test is skipped if Slurm is not installed. An error is a reason to skip the test.
+// end of the cluster. The test is skipped if Slurm is not installed.
 func startSlurm(t testing.TB, nodes int, held *os.File) (*Cluster, error) {
 	t.Helper()
 	if nodes < 1 || nodes > mostNodes {
@@ -110,7 +110,48 @@ func startSlurm(t testing.TB, nodes int, held *os.File) (*Cluster, error) {
 		}
 		failed = errors.Join(failed, err)
 	}
-	return nil, fmt.Errorf("skipped: Slurm is installed but does not start: %w", failed)
+	return nil, failed
+}
+
+// giveUp ends a test whose Slurm has not started.
+func giveUp(t testing.TB, err error) {
+	t.Helper()
+	if why := excuse(os.Geteuid(), find, becomesUnprivileged); why != "" {
+		t.Skipf("skipped: Slurm is installed but does not start, perhaps because %s: %v", why, err)
+	}
+	t.Fatalf("launchtest: Slurm is installed but does not start: %v", err)
+}
+
+// excuse returns why a Slurm may fail to start although this package and its configuration are right, or "". Root has
+// none where all of Slurm and munge is installed. Continuous integration is such a machine: if a failing start skipped the
+// tests there, all tests under Slurm could be off unnoticed. Where only some programs of Slurm are installed, need has
+// skipped the test.
+func excuse(user int, find func(program string) (string, error), becomesUnprivileged func() error) string {
+	if user != 0 {
+		return "the system lets no ordinary user start it"
+	}
+	if _, err := find("munged"); err != nil {
+		return "munge is not installed, and this Slurm has no authentication without it"
+	}
+	if err := becomesUnprivileged(); err != nil {
+		return fmt.Sprintf("root cannot start it as user %d here: %v", unprivileged, err)
+	}
+	return ""
+}
+
+// becomesUnprivileged returns an error if this process, as root, cannot start processes of the user as which Slurm
+// runs. A container may have no such user, or root no such right.
+func becomesUnprivileged() error {
+	k, err := keep(context.Background(), orders{Limit: Limit, User: unprivileged}, "true")
+	if err != nil {
+		return err
+	}
+	defer k.finish()
+	output, err := k.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(output))
+	}
+	return nil
 }
 
 // slurmUser returns the user as which daemons and jobs run, or 0 for the present one.
