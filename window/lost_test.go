@@ -15,6 +15,7 @@ import (
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -65,7 +66,7 @@ func TestCompleteWithoutPost(t *testing.T) {
 // A post that is on its way behind much else when all have met to close the window is none that is missing.
 func TestPostOnItsWay(t *testing.T) {
 	busy.Acquire(t)
-	many := 2 << 20
+	many := testsize.PlainOrLarge(2<<20, 8<<20)
 	body := scripted(func(s *script) {
 		// The others are written nothing.
 		count := 0

@@ -83,7 +83,7 @@ func TestScribbler(t *testing.T) {
 }
 
 func scribble(t *testing.T, random *rand.Rand) {
-	const ranks = 3
+	ranks := testsize.PlainOrLarge(3, 4)
 	address := filepath.Join(t.TempDir(), "scribbler")
 	listener, err := net.Listen("unix", address)
 	require.NoError(t, err)

@@ -158,7 +158,7 @@ func TestStopped(t *testing.T) {
 }
 
 // much is more than the system keeps of a connection.
-const much = 12 << 20 / 8
+var much = testsize.PlainOrLarge(12<<20/8, 32<<20/8)
 
 // lateWriter stops in the middle of writing to rank 2, under a shared lock.
 var lateWriter = registerImpatient("stopped while it writes", func(s *script) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/jobtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -13,7 +14,7 @@ import (
 // lockTurns has ranks take turns at the lock of rank 0 until each has had it some times. Those that map it come when each of
 // the others has had it once.
 var lockTurns = register("turns at a lock", func(s *script) {
-	const turns = 10
+	turns := testsize.PlainOrLarge(10, 20)
 	win, gate := allocate[int64](s, 1), allocate[int64](s, 1, window.Notifications(1))
 	maps, far := s.World.Mapped(0), []int{0}
 	if !maps {
@@ -52,7 +53,7 @@ var lockTurns = register("turns at a lock", func(s *script) {
 // Nobody starves where ranks take turns at a lock, whether it maps the lock or asks for it.
 func TestLockTurns(t *testing.T) {
 	busy.Acquire(t)
-	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, 5, lockTurns) })
-	t.Run("TCP", func(t *testing.T) { jobtest.TCP(t, 4, lockTurns) })
+	t.Run("apart", func(t *testing.T) { jobtest.Apart(t, testsize.PlainOrLarge(5, 6), lockTurns) })
+	t.Run("TCP", func(t *testing.T) { jobtest.TCP(t, testsize.PlainOrLarge(4, 6), lockTurns) })
 	t.Run("hosts", func(t *testing.T) { jobtest.Hosts(t, 4, lockTurns) })
 }

@@ -264,8 +264,8 @@ func TestByCostIsFaster(t *testing.T) {
 		call     string
 		n, bytes int
 	}{
-		{"AllReduce", 2, 8}, {"AllReduce", 16, 8}, {"AllReduce", 16, 8 << 10}, {"AllReduce", 4, plainOrLarge(256<<10, 1<<20)},
-		{"Reduce", plainOrLarge(8, 16), 1 << 20}, {"Broadcast", plainOrLarge(8, 16), 4 << 20}, {"AllGather", 4, plainOrLarge(256<<10, 1<<20)},
+		{"AllReduce", 2, 8}, {"AllReduce", 16, 8}, {"AllReduce", 16, 8 << 10}, {"AllReduce", 4, testsize.PlainOrLarge(256<<10, 1<<20)},
+		{"Reduce", testsize.PlainOrLarge(8, 16), 1 << 20}, {"Broadcast", testsize.PlainOrLarge(8, 16), 4 << 20}, {"AllGather", 4, testsize.PlainOrLarge(256<<10, 1<<20)},
 		{"AllToAll", 16, 8},
 	} {
 		t.Run(fmt.Sprintf("%s/%d ranks/%d bytes", c.call, c.n, c.bytes), func(t *testing.T) {

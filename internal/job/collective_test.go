@@ -226,13 +226,13 @@ func everyRoot[T comparable](s *script, e *sample[T], large int, lengths ...int)
 }
 
 var everyCall = register("every call", func(s *script) {
-	everyRoot(s, bytes8, plainOrLarge(70_000, 110_000), 0, 1, 3, 4095)
+	everyRoot(s, bytes8, testsize.PlainOrLarge(70_000, 110_000), 0, 1, 3, 4095)
 	everyRoot(s, shorts, 0, 1, 7)
 	everyRoot(s, floats, 0, 1, 7)
-	everyRoot(s, longs, plainOrLarge(6_000, 15_000), 0, 1, 100)
+	everyRoot(s, longs, testsize.PlainOrLarge(6_000, 15_000), 0, 1, 100)
 	everyRoot(s, planes, 0, 1, 300)
 	everyRoot(s, colors, 1366, 0, 1)
-	everyRoot(s, readings, plainOrLarge(2000, 5000), 0, 1)
+	everyRoot(s, readings, testsize.PlainOrLarge(2000, 5000), 0, 1)
 	everyRoot(s, nothings, 10, 0, 1)
 })
 

@@ -121,14 +121,6 @@ func someForms(turn, n, plain int) (chosen []jobtest.Form) {
 	return chosen
 }
 
-// plainOrLarge is plain in a run of size 1, and large in a larger one.
-func plainOrLarge(plain, large int) int {
-	if testsize.Size() > 1 {
-		return large
-	}
-	return plain
-}
-
 // threadForms are the forms in one process, and in a larger size all.
 func threadForms(n int) []jobtest.Form {
 	all := jobtest.Forms(n)

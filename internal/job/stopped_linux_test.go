@@ -196,7 +196,7 @@ func (j *strange) body(s *script) {
 const nobody = -1
 
 // strangeRanks are 11 in a large size.
-var strangeRanks = plainOrLarge(7, 11)
+var strangeRanks = testsize.PlainOrLarge(7, 11)
 
 var strangeJobs = []strange{{"Barrier", strangeRanks, strangeRanks - 1, 3}}
 

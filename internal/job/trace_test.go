@@ -15,6 +15,7 @@ import (
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -58,10 +59,9 @@ func readTrace(t *testing.T, file string) (ranks map[int]string, events []traced
 	return ranks, events
 }
 
-const (
-	tracedOperations = 16
-	tracedBytes      = 256 << 10
-)
+const tracedOperations = 16
+
+var tracedBytes = testsize.PlainOrLarge(256<<10, 1<<20)
 
 // operate has rank 0 write to rank 1 and read from it, and tells when.
 var operate = register("operations that are traced", func(s *script) {

@@ -48,6 +48,15 @@ func scale(n int, size float64) int {
 	return int(max(1, min(math.Round(float64(n)*size), most)))
 }
 
+// PlainOrLarge returns plain in runs of a size up to 1, and large in larger ones. It is for numbers of ranks and bytes,
+// which do not grow with the size.
+func PlainOrLarge(plain, large int) int {
+	if Size() > 1 {
+		return large
+	}
+	return plain
+}
+
 // Seed returns the first seed of random samples. It ends the program if the variable is not a number.
 func Seed() uint64 {
 	return must(seed())

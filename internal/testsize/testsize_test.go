@@ -17,6 +17,13 @@ func TestScale(t *testing.T) {
 	}
 }
 
+func TestPlainOrLarge(t *testing.T) {
+	for size, want := range map[string]int{"0.2": 3, "1": 3, "1.5": 7, "20": 7} {
+		t.Setenv(sizeVariable, size)
+		require.Equal(t, want, PlainOrLarge(3, 7), "size %s", size)
+	}
+}
+
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]float64{"": 1, "20": 20, "0.5": 0.5} {
 		got, err := parseSize(text, false)
