@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -141,6 +142,11 @@ func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
 		if again == nil && got == 1 && answer[0] == refuseKey {
 			return errKey
 		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// The listener of the neighbor tries again without a word while the system lets it pass on no descriptor.
+		return fmt.Errorf("shm: process %d has not passed on its memory within %v: it is stopped, or more descriptors are on their way between processes of its user than its RLIMIT_NOFILE (ulimit -n) allows: %w",
+			n.pid, n.process.handshakeLimit, err)
 	}
 	return n.process.unreached(n.address, err)
 }

@@ -26,6 +26,8 @@ func TestLimitBehind(t *testing.T) {
 		require.NoError(t, unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: old.Max}))
 		t.Cleanup(func() { require.NoError(t, unix.Setrlimit(resource, &old)) })
 	}
+	var descriptors unix.Rlimit
+	require.NoError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &descriptors))
 	const overcommit = "vm.overcommit_memory, vm.overcommit_ratio or vm.max_map_count allow no more"
 	for name, c := range map[string]struct {
 		err  error
@@ -37,6 +39,7 @@ func TestLimitBehind(t *testing.T) {
 		"too many addresses":        {&memoryError{&addresses, most, unix.ENOMEM}, "RLIMIT_AS (ulimit -v) is 281474976710656 bytes"},
 		"little private memory":     {&memoryError{&privateMemory, 1, unix.ENOMEM}, overcommit},
 		"too much private memory":   {&memoryError{&privateMemory, most, unix.ENOMEM}, "RLIMIT_DATA (ulimit -d) is 281474976710656 bytes"},
+		"descriptors on their way":  {unix.ETOOMANYREFS, fmt.Sprintf("the system passes no more descriptors between processes of this user than RLIMIT_NOFILE (ulimit -n), which is %d", descriptors.Cur)},
 	} {
 		require.Equal(t, c.want, limitBehind(fmt.Errorf("mapping: %w", c.err)), name)
 	}

@@ -41,7 +41,7 @@ func (p *process) unreached(address string, err error) error {
 	if errors.As(err, &called) {
 		doing, err = doing+": "+called.Op, called.Err
 	}
-	if errors.Is(err, unix.EMFILE) {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ETOOMANYREFS) {
 		err = fmt.Errorf("%w: %s", err, limitBehind(err))
 	}
 	if isShortage(err) {

@@ -55,6 +55,21 @@ func TestShortOfDescriptors(t *testing.T) {
 	}
 }
 
+// A process that may send no more descriptors is short of them. One whose neighbor may not, and so does not answer, says that too.
+func TestTooManyDescriptorsOnTheirWay(t *testing.T) {
+	p := &process{handshakeLimit: time.Second}
+	err := p.unreached("shm:x", &net.OpError{Op: "write", Err: os.NewSyscallError("sendmsg", unix.ETOOMANYREFS)})
+	require.ErrorIs(t, err, verbs.ErrShortage)
+	require.ErrorIs(t, err, unix.ETOOMANYREFS)
+	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n)")
+
+	n := &neighbor{process: p, pid: 7, address: "shm:x"}
+	err = n.unanswered(nil, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.ErrorContains(t, err, "shm: process 7 has not passed on its memory within 1s: ")
+	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n)")
+}
+
 // A connection waits for descriptors, but not for ever.
 func TestConnectShortOfDescriptors(t *testing.T) {
 	open := openProcesses(t)
