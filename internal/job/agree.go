@@ -103,7 +103,7 @@ func agree(rank int, theirs, mine root.Terms) error {
 	return disagreement(rank, its, own)
 }
 
-// agreeOnCards checks that ranks which reach some over RDMA cards have equally many.
+// agreeOnCards checks that ranks which reach some over RDMA cards have equally many, after limitSharing.
 func agreeOnCards(ranks []introduction, me int) error {
 	apart := false
 	for i := range ranks {
@@ -112,7 +112,12 @@ func agreeOnCards(ranks []introduction, me int) error {
 	for i := range ranks {
 		if apart && ranks[i].rdma != ranks[me].rdma {
 			cards := func(n int) string { return errtext.Count(n, "RDMA card") + " (RMA_IBV_DEVICE)" }
-			return disagreement(i, cards(ranks[i].rdma), cards(ranks[me].rdma))
+			err := disagreement(i, cards(ranks[i].rdma), cards(ranks[me].rdma))
+			if why := ranks[me].unshared; why != nil && near(ranks) {
+				// Without this limit of the host they would share memory, and need no cards.
+				err = fmt.Errorf("%w; they share no memory, for which they need no cards: %w", err, why)
+			}
+			return err
 		}
 	}
 	return nil

@@ -112,3 +112,26 @@ func TestUnlikeNumbersOfCards(t *testing.T) {
 	}
 	require.Error(t, agreeOnCards([]introduction{on("", 1), on("", 2)}, 0))
 }
+
+// Ranks of one machine that need cards only because a limit has them share no memory name that limit. On others it is not the reason.
+func TestUnlikeNumbersOfCardsOfOneHost(t *testing.T) {
+	on := func(machine string, cards int) introduction {
+		return introduction{machine: machine, host: machine, rdma: cards}
+	}
+	for name, c := range map[string]struct {
+		ranks  []introduction
+		limits bool
+	}{
+		"one machine":  {[]introduction{on("a", 1), on("a", 2)}, true},
+		"two machines": {[]introduction{on("a", 1), on("a", 2), on("b", 1)}, false},
+	} {
+		limitSharing(c.ranks, "", 1)
+		for me := range 2 {
+			err := agreeOnCards(c.ranks, me)
+			require.ErrorIs(t, err, ErrMismatch, name)
+			require.ErrorContains(t, err, "1 RDMA card", name)
+			require.Equal(t, c.limits, strings.Contains(err.Error(), "share memory among 2 ranks: rank 0 needs"), "%s: %v", name, err)
+			require.Equal(t, c.limits, strings.Contains(err.Error(), "raise RLIMIT_NOFILE (ulimit -n)"), "%s: %v", name, err)
+		}
+	}
+}
