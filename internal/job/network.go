@@ -28,7 +28,7 @@ const (
 	// mostConnections bounds the connections for which a rank must have descriptors when it joins: it may not reach all ranks.
 	mostConnections = 64
 	// openDescriptors is how many a device takes that reaches no rank yet.
-	openDescriptors = 8
+	openDescriptors = 9
 	// fileDescriptors is how many a rank may have open beside its devices: the files of RMA_STATS and of a trace.
 	fileDescriptors = 4
 	// mostCounted bounds the descriptors that a rank counts: they are enough for some five thousand ranks of a host.

@@ -39,6 +39,7 @@ type door struct {
 	unproven *proof.Room
 	log      *logqueue.Limited
 	makers   sync.WaitGroup
+	spare    spare
 
 	// mu is taken before the device's mutex and never with a connection's.
 	mu sync.Mutex
@@ -58,6 +59,9 @@ func (o *door) open() {
 	o.makers.Go(func() {
 		for {
 			conn, err := o.listener.Accept()
+			if err == nil {
+				err = o.keepSpare(conn)
+			}
 			switch {
 			case errors.Is(err, net.ErrClosed):
 				return
@@ -77,6 +81,18 @@ func (o *door) open() {
 			}
 		}
 	})
+}
+
+// keepSpare refills the spare before a connection may need it. If the process has no descriptor for that, keepSpare closes the connection,
+// whose peer has proved nothing yet and calls again, and refills the spare by the descriptor that becomes free.
+func (o *door) keepSpare(conn net.Conn) error {
+	err := o.spare.refill()
+	if err == nil || !netcall.IsShortage(err) {
+		return nil
+	}
+	_ = conn.Close()
+	_ = o.spare.refill() // the next connection tries again
+	return err
 }
 
 // keep records a connection, so that shut can end it. If the device is closed, keep closes the connection and returns
@@ -118,6 +134,7 @@ func (o *door) shut() error {
 // wait returns when no goroutine of the door runs any more, except for a Logger that blocks.
 func (o *door) wait() {
 	o.makers.Wait()
+	o.spare.close()
 	o.log.Close()
 }
 
@@ -162,20 +179,26 @@ func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err err
 	if err != nil {
 		return nil, id, nil, err
 	}
-	second, err := takeHeard(conn, begun.Add(o.limit))
+	second, err := o.takeHeard(conn, begun.Add(o.limit))
 	if err != nil {
 		return nil, id, nil, err
 	}
 	return o.take(second, conn, w), identity(payload), payload[len(id):], nil
 }
 
-// takeHeard is takeSocket, called again until a time while this process is short of descriptors. A peer that has sent its hello takes
-// the end of the connection for the end of this process.
-func takeHeard(conn net.Conn, until time.Time) (*socket, error) {
+// takeHeard is takeSocket, by the spare while this process is short of descriptors, and called again until a time if that is in use. A peer
+// that has sent its hello takes the end of the connection for the end of this process.
+func (o *door) takeHeard(conn net.Conn, until time.Time) (*socket, error) {
 	for {
 		s, err := takeSocket(conn)
-		if err == nil || !netcall.IsShortage(err) || time.Now().After(until) {
+		if err == nil || !netcall.IsShortage(err) {
 			return s, err
+		}
+		if s := o.spare.take(conn); s != nil {
+			return s, nil
+		}
+		if time.Now().After(until) {
+			return nil, err
 		}
 		time.Sleep(acceptPause)
 	}
@@ -222,7 +245,7 @@ func decline(conn net.Conn, w io.Writer, reason string) {
 	}
 }
 
-// take passes a finished connection to the engine. s is the socket of conn, which is closed here.
+// take passes a finished connection to the engine. s is the socket of conn, which is closed here if takeHeard has not.
 func (o *door) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
 	_ = conn.Close()
 	tune(s.fd, o.options.Silence, o.options.has(Reno))

@@ -93,11 +93,13 @@ func Open(options Options) (verbs.Device, error) {
 	}
 	if err := d.poller.open(options.has(FewSockets)); err != nil {
 		_ = d.door.shut()
+		d.door.wait()
 		return nil, err
 	}
 	memory, err := shm.NewFabric().Open()
 	if err != nil {
 		_ = d.door.shut()
+		d.door.wait()
 		d.poller.close()
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
@@ -163,6 +165,10 @@ func (o *door) prepare() error {
 	if err := o.name(); err != nil {
 		_ = o.listener.Close()
 		return err
+	}
+	if err := o.spare.refill(); err != nil && netcall.IsShortage(err) {
+		_ = o.listener.Close()
+		return refused("Open", err)
 	}
 	return nil
 }

@@ -3,12 +3,14 @@ package tcp
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	testlimit "github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/proof"
@@ -56,8 +58,9 @@ func TestShortAfterTheHello(t *testing.T) {
 	called, err := listener.Accept()
 	require.NoError(t, err)
 	taken := make(chan error, 1)
+	var o door // without a spare
 	take := func(until time.Time) {
-		s, err := takeHeard(called, until)
+		s, err := o.takeHeard(called, until)
 		if err == nil {
 			s.close()
 		}
@@ -66,7 +69,7 @@ func TestShortAfterTheHello(t *testing.T) {
 	forever := time.Now().Add(time.Hour)
 	end := shortage.Begin(t, 0)
 	go take(forever)
-	testlimit.Parked(t, "tcp.takeHeard", 1)
+	testlimit.Parked(t, "tcp.(*door).takeHeard", 1)
 	end()
 	require.NoError(t, testlimit.Receive(t, "the connection", taken))
 
@@ -74,10 +77,98 @@ func TestShortAfterTheHello(t *testing.T) {
 	take(time.Time{})
 	require.ErrorIs(t, <-taken, syscall.EMFILE)
 	go take(forever)
-	testlimit.Parked(t, "tcp.takeHeard", 1)
+	testlimit.Parked(t, "tcp.(*door).takeHeard", 1)
 	require.NoError(t, called.Close())
 	require.ErrorIs(t, testlimit.Receive(t, "the end of the connection", taken), net.ErrClosed)
 	end()
+}
+
+// A door takes connections by its spare descriptor while the process has no other. Each is closed for that, and leaves a spare for the next.
+func TestTakenBySpare(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	callers, called := make([]net.Conn, 3), make([]net.Conn, 3)
+	for i := range callers {
+		callers[i], err = net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		called[i], err = listener.Accept()
+		require.NoError(t, err)
+	}
+	var o door
+	require.NoError(t, o.spare.refill())
+	before := openFiles(t)
+	end := shorten(t, 0)
+	taken := make(chan *socket, len(called))
+	for _, conn := range called {
+		go func() {
+			s, err := o.takeHeard(conn, time.Now().Add(time.Hour))
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- s
+		}()
+	}
+	var sockets []*socket
+	for range called {
+		sockets = append(sockets, testlimit.Receive(t, "a connection to be taken", taken))
+	}
+	end()
+	seen := make(map[byte]bool)
+	for i := range callers {
+		_, err := callers[i].Write([]byte{byte(i)})
+		require.NoError(t, err)
+	}
+	for _, s := range sockets {
+		text := make([]byte, 1)
+		testlimit.True(t, "a byte of the caller", func() bool {
+			n, err := s.read(text)
+			require.NoError(t, err)
+			return n == 1
+		})
+		seen[text[0]] = true
+		flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFD, 0)
+		require.NoError(t, err)
+		require.NotZero(t, flags&unix.FD_CLOEXEC)
+		s.close()
+	}
+	require.Len(t, seen, len(called))
+	for i, conn := range called {
+		require.ErrorIs(t, conn.Close(), net.ErrClosed)
+		require.NoError(t, callers[i].Close())
+	}
+	require.NoError(t, o.spare.refill())
+	require.Equal(t, before-2*len(called), openFiles(t))
+	o.spare.close()
+	o.spare.close()
+	require.Equal(t, before-2*len(called)-1, openFiles(t))
+	require.Nil(t, o.spare.take(nil), "what is closed is not taken")
+}
+
+// openFiles is how many descriptors this process has open.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	names, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	return len(names)
+}
+
+// A device that has lost its spare, and has no descriptor for another, makes one of that of the next caller, who calls again.
+func TestSpareOfACaller(t *testing.T) {
+	key := proof.NewKey()
+	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
+	spare := &far.spare
+	spare.close()
+	// One for the call, and one for what accepts it.
+	end := shorten(t, 2)
+	p := connect(t, near, far.Address())
+	testlimit.True(t, "the spare", func() bool {
+		spare.mu.Lock()
+		defer spare.mu.Unlock()
+		return spare.open
+	})
+	end()
+	accept(t, p, far)
 }
 
 // A lateContext has no deadline before expire.
@@ -135,8 +226,8 @@ func TestShortUntilTheEnd(t *testing.T) {
 
 // A device that cannot be opened for want of descriptors names the limit.
 func TestOpenNamesTheLimit(t *testing.T) {
-	for left := range 2 {
-		end := shortage.Begin(t, left)
+	for left := range 3 {
+		end := shorten(t, left)
 		_, err := Open(Options{})
 		end()
 		require.ErrorIs(t, err, syscall.EMFILE)

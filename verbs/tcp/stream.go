@@ -3,6 +3,8 @@ package tcp
 import (
 	"fmt"
 	"net"
+	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +42,11 @@ type socket struct {
 // takeSocket takes the socket of a connection out of net and Go's poller. The connection stays usable, and must be
 // closed separately.
 func takeSocket(conn net.Conn) (*socket, error) {
+	return takeAs(conn, func(first int) (int, error) { return unix.FcntlInt(uintptr(first), unix.F_DUPFD_CLOEXEC, 0) })
+}
+
+// takeAs is takeSocket with the second descriptor that duplicate makes. It is of the same socket as the first, and non-blocking like that.
+func takeAs(conn net.Conn, duplicate func(first int) (second int, err error)) (*socket, error) {
 	inner, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil, fmt.Errorf("tcp: a %T is no socket", conn)
@@ -48,16 +55,69 @@ func takeSocket(conn net.Conn) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
-	// The second descriptor is of the same socket. It is non-blocking like the first.
-	var fd int
-	var duplicate error
-	err = raw.Control(func(first uintptr) {
-		fd, duplicate = unix.FcntlInt(first, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err != nil || duplicate != nil {
-		return nil, fmt.Errorf("tcp: a second descriptor of a socket: %w", firstOf(err, duplicate))
+	var second int
+	var refused error
+	err = raw.Control(func(first uintptr) { second, refused = duplicate(int(first)) })
+	if err != nil || refused != nil {
+		return nil, fmt.Errorf("tcp: a second descriptor of a socket: %w", firstOf(err, refused))
 	}
-	return &socket{fd: fd}, nil
+	return &socket{fd: second}, nil
+}
+
+// A spare is a descriptor that a door keeps open for a socket that it takes while the process has no other. The zero spare is closed.
+type spare struct {
+	mu   sync.Mutex
+	fd   int
+	open bool
+}
+
+// refill opens the spare if it is closed.
+func (s *spare) refill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reopen()
+}
+
+// reopen is refill with the mutex.
+func (s *spare) reopen() error {
+	if s.open {
+		return nil
+	}
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("tcp: a spare descriptor: %w", err)
+	}
+	s.fd, s.open = fd, true
+	return nil
+}
+
+// take is takeSocket with the spare as the second descriptor, nil if that cannot be. It closes the connection, and the descriptor that
+// becomes free is the next spare, unless another goroutine opens something first.
+//
+// The system replaces the file of the spare in one step: the number is never free in between, so nothing else can take it.
+func (s *spare) take(conn net.Conn) *socket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		return nil
+	}
+	taken, err := takeAs(conn, func(first int) (int, error) { return s.fd, duplicateOnto(first, s.fd) })
+	if err != nil {
+		return nil
+	}
+	s.open = false
+	_ = conn.Close()
+	_ = s.reopen() // a later refill tries again
+	return taken
+}
+
+func (s *spare) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open {
+		_ = unix.Close(s.fd)
+		s.open = false
+	}
 }
 
 func firstOf(errs ...error) error {

@@ -17,6 +17,9 @@ func tune(fd int, limit time.Duration, reno bool) {
 	}
 }
 
+// duplicateOnto makes one descriptor, which is open, another one of the file of a first.
+func duplicateOnto(first, second int) error { return unix.Dup3(first, second, unix.O_CLOEXEC) }
+
 // within reports whether a connection is within the machine: from an address to itself, because that is how the system
 // connects a machine with itself.
 func within(fd int) bool {
