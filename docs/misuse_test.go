@@ -259,6 +259,7 @@ func makingAJob(t *testing.T) []call {
 		{"world.Init(ctx) with PMI_RANK=1", set("PMI_RANK", "1")()},
 		{"world.Init(ctx) with RMA_ROOT=nowhere", set("RMA_ROOT", "nowhere")()},
 		{"world.Init(ctx) with RMA_KEY_FILE=/nowhere", set("RMA_KEY_FILE", "/nowhere")()},
+		{"world.Init(ctx) with RMA_RANKS=4", set("RMA_RANKS", "4")()},
 		{"world.Init(ctx) where ctx has ended", second(world.Init(over))},
 		{"world.Init(ctx) in the body of world.Run", onEvery(func(ctx context.Context, _ *world.World) error { return second(world.Init(ctx)) })},
 		{"world.Main(body) with RMA_RANKS=4, started by rmarun", ofMain(t, "PMI_FD=3", "PMI_RANK=0", "PMI_SIZE=2", "RMA_RANKS=4")},

@@ -36,6 +36,9 @@ func Init(ctx context.Context, options ...Option) (w *World, err error) {
 	}
 	defer func() { initialized.Store(w) }()
 	s, flaw := jobSettings(options)
+	if flaw == nil {
+		flaw = checkOneRank()
+	}
 	client, err := pmi.FromEnvironment()
 	switch none := errors.Is(err, pmi.ErrNoManager); {
 	case none && flaw == nil:
@@ -83,6 +86,16 @@ func jobSettings(options []Option) (Settings, error) {
 	return s, nil
 }
 
+// checkOneRank refuses the variables by which Main makes ranks: a process of Init would be one rank, and not what its user takes it for.
+func checkOneRank() error {
+	for _, name := range []string{ranksVariable, simulateVariable} {
+		if value := os.Getenv(name); value != "" {
+			return fmt.Errorf("%w: %s=%q has programs of world.Main make ranks; this one calls world.Init, by which it is one rank: unset the variable, and start the ranks by a launcher, or by a flag of the program", ErrEnvironment, name, value)
+		}
+	}
+	return nil
+}
+
 // initialized is the World of Init that is open, and beingMade in place of one that will be.
 var (
 	initialized atomic.Pointer[World]
@@ -98,6 +111,7 @@ func unmanaged(ctx context.Context, s Settings) (*World, error) {
 		if err := alone(); err != nil {
 			return nil, err
 		}
+		s.warnUnmanaged("Init", 1)
 		worlds, err := localWorlds(ctx, 1, s)
 		if err != nil {
 			return nil, errtext.Errorf("world: Init: %w", err)

@@ -65,6 +65,23 @@ func TestInitEnvironment(t *testing.T) {
 	}
 }
 
+// The variables of Main are errors of Init, which would ignore them.
+func TestInitMakesNoRanks(t *testing.T) {
+	environment(t, nil)
+	for name, value := range map[string]string{"RMA_RANKS": "4", "RMA_SIMULATE": "ndr-2024"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			w, err := world.Init(t.Context())
+			require.Nil(t, w)
+			require.ErrorIs(t, err, world.ErrEnvironment)
+			require.ErrorContains(t, err, `world: Init: invalid environment: `+name+`="`+value+`" has programs of world.Main make ranks; `)
+		})
+	}
+	w, err := world.Init(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+}
+
 var meet = register("meet", func(s *script) {
 	s.OK(s.World.Barrier(s.Ctx))
 	all := make([]int, s.n)

@@ -101,6 +101,12 @@ func TestBodyOfMain(t *testing.T) {
 		require.NoError(t, world.Run(t.Context(), 2, bodies["size"]))
 		return
 	}
+	if body == "init" {
+		w, err := world.Init(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(bodies["size"](t.Context(), w), w.Close()))
+		return
+	}
 	world.Main(bodies[body])
 }
 
@@ -300,4 +306,44 @@ func TestRunLaunched(t *testing.T) {
 	}
 	_, _, stderr := newProgram(t, "run").start(t).end()
 	require.Empty(t, stderr)
+}
+
+// The first of several processes of a launcher that serves no PMI-1 says that each has a job of its own. That is no news to a rank of a job.
+func TestForeignLauncher(t *testing.T) {
+	t.Parallel()
+	const warning = "a launcher without PMI-1 has started several processes, and each has a job of its own"
+	for _, c := range []struct {
+		environment []string
+		warns       string
+	}{
+		{[]string{"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=0"}, "OMPI_COMM_WORLD_SIZE=4"},
+		{[]string{"SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0"}, "SLURM_STEP_NUM_TASKS=2"},
+		{[]string{"SLURM_STEP_NUM_TASKS=2"}, "SLURM_STEP_NUM_TASKS=2"},
+		{[]string{"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=1", "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0"}, ""},
+		{[]string{"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0"}, ""},
+		{[]string{"OMPI_COMM_WORLD_SIZE=many"}, ""},
+		{[]string{"SLURM_NTASKS=4", "SLURM_PROCID=0"}, ""},
+	} {
+		for body, says := range map[string]string{"init": `call=Init "ranks of each process"=1 `, "run": `call=Run "ranks of each process"=2 `, "size": `call=Run "ranks of each process"=3 `} {
+			environment := c.environment
+			if body == "size" {
+				environment = append(environment[:len(environment):len(environment)], "RMA_RANKS=3")
+			}
+			status, _, stderr := newProgram(t, body, environment...).start(t).end()
+			require.Zero(t, status, stderr)
+			if c.warns == "" {
+				require.Empty(t, stderr, "%s, %v", body, environment)
+				continue
+			}
+			require.Equal(t, 1, strings.Count(stderr, warning), "%s, %v: %s", body, environment, stderr)
+			require.Contains(t, stderr, says+c.warns)
+		}
+	}
+	for _, body := range []string{"init", "size"} {
+		for _, p := range launch(t, body, 2, "SLURM_STEP_NUM_TASKS=2", "SLURM_PROCID=0", "OMPI_COMM_WORLD_SIZE=2") {
+			status, _, stderr := p.end()
+			require.Zero(t, status, stderr)
+			require.Empty(t, stderr)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -65,11 +66,44 @@ func (s *Settings) warnLaunched(call string, n int) {
 	processes := cmp.Or(os.Getenv("PMI_SIZE"), os.Getenv("RMA_SIZE"))
 	launched := os.Getenv("PMI_FD") != "" || os.Getenv("PMI_PORT") != "" || os.Getenv("RMA_ROOT") != "" && lastJob.Load() == 0
 	first := cmp.Or(os.Getenv("PMI_RANK"), os.Getenv("PMI_ID"), os.Getenv("RMA_RANK"), "0") == "0"
-	if !launched || !first || processes == "1" {
+	if !launched {
+		s.warnUnmanaged(call, n)
+		return
+	}
+	if !first || processes == "1" {
 		return
 	}
 	s.logger.Warn("a launcher has started this process as a rank, but each process makes ranks of its own; to be a rank of the launcher's job a program calls world.Main or world.Init",
 		"call", call, "ranks of each process", n, "processes", processes)
+}
+
+// warnUnmanaged says, as the first of several processes, that a launcher has started them whose connection this library does not know, and
+// that each has a job of its own.
+func (s *Settings) warnUnmanaged(call string, n int) {
+	for _, name := range []string{"PMI_RANK", "PMI_SIZE", "PMI_ID", "RMA_ROOT"} {
+		if os.Getenv(name) != "" {
+			// The variables of the other launcher are around a job that this process knows.
+			return
+		}
+	}
+	for _, l := range foreignLaunchers {
+		processes := os.Getenv(l.size)
+		if size, err := strconv.Atoi(processes); err != nil || size < 2 {
+			continue
+		}
+		if rank := os.Getenv(l.rank); rank == "" || rank == "0" {
+			s.logger.Warn("a launcher without PMI-1 has started several processes, and each has a job of its own; to be ranks of one job they are started by rmarun, mpiexec.hydra or srun --mpi=pmi2, or with RMA_ROOT",
+				"call", call, "ranks of each process", n, l.size, processes)
+		}
+		return
+	}
+}
+
+// foreignLaunchers are the variables of launchers, for the number of processes and of this one, that are also set where they serve no PMI-1:
+// by Open MPI, which is first because it may run within Slurm, and by srun. SLURM_NTASKS is set in batch scripts, too.
+var foreignLaunchers = []struct{ size, rank string }{
+	{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+	{"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
 }
 
 // runRank calls body for a rank and closes its World. The error of both is in result also when

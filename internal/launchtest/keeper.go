@@ -105,7 +105,7 @@ func environment() []string {
 }
 
 func foreign(variable string) bool {
-	for _, prefix := range []string{"PMI_", "PMIX_", "SLURM_", "SLURMD_", "SRUN_", "MPI_LOCAL", "HYDI_", "HYDRA_", "GORACE=", keeperVariable} {
+	for _, prefix := range []string{"PMI_", "PMIX_", "SLURM_", "SLURMD_", "SRUN_", "MPI_LOCAL", "HYDI_", "HYDRA_", "OMPI_", "GORACE=", keeperVariable} {
 		if strings.HasPrefix(variable, prefix) {
 			return true
 		}
