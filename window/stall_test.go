@@ -17,6 +17,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/window"
@@ -132,35 +133,93 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
+// A stallCase has a call of rank 0 wait for rank 1, which is in no call of the library.
+type stallCase struct {
+	name string
+	// before is a call of rank 1 that does not wait, after one for which that of rank 0 waits. A nil one does nothing.
+	before, call, after onWindow
+	// mapped and tcp name the call of rank 0 that waits in each form, empty if none does.
+	mapped, tcp string
+}
+
+type onWindow = func(ctx context.Context, win *window.Window[int64]) error
+
+// stallCases have every kind of call that waits. Over TCP what asks for a lock or a post goes with the operations.
+func stallCases() []stallCase {
+	fence := func(ctx context.Context, win *window.Window[int64]) error { return win.Fence(ctx, window.NoSucceed) }
+	end := func(_ context.Context, win *window.Window[int64]) error { return win.Close() }
+	lock := func(ctx context.Context, win *window.Window[int64]) error { return win.Lock(ctx, window.Exclusive, 1) }
+	unlock := func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 1) }
+	cases := []stallCase{
+		{"Fence", nil, fence, fence, "Fence", "Fence"},
+		{"WaitNotify", nil, func(ctx context.Context, win *window.Window[int64]) error { return win.WaitNotify(ctx, 0, 1) }, notifyOnce, "WaitNotify", "WaitNotify"},
+		{"Lock", lock, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Lock(ctx, window.Exclusive, 1), win.Put([]int64{1}, 1, 0), win.Unlock(ctx, 1))
+		}, unlock, "Lock", "Unlock"},
+		{"LockOwn", func(ctx context.Context, win *window.Window[int64]) error {
+			// What asks for the lock goes with the operation that is flushed.
+			var old int64
+			return errors.Join(win.Lock(ctx, window.Exclusive, 0), win.FetchAndOp(window.NoOp, 0, &old, 0, 0), win.Flush(ctx, 0))
+		}, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Unlock(ctx, 0))
+		}, func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 0) }, "Lock", "Lock"},
+		{"LockAll", lock, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.LockAll(ctx), win.Put([]int64{1}, 1, 0), win.UnlockAll(ctx))
+		}, unlock, "LockAll", "LockAll"},
+		{"Wait", nil, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Post(ctx, group(1)), win.Wait(ctx))
+		}, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Start(ctx, group(0)), win.Complete(ctx))
+		}, "Wait", "Wait"},
+		{"Start", nil, func(ctx context.Context, win *window.Window[int64]) error {
+			// The result comes only once rank 1 has posted.
+			return errors.Join(win.Start(ctx, group(1)), win.Get(make([]int64, 1), 1, 0), win.Complete(ctx))
+		}, func(ctx context.Context, win *window.Window[int64]) error {
+			return errors.Join(win.Post(ctx, group(0)), win.Wait(ctx))
+		}, "Start", "Complete"},
+		{"Close", nil, end, end, "Close", "Close"},
+	}
+	// On mapped memory the lock is there before these.
+	for name, wait := range map[string]onWindow{
+		"Flush":         func(ctx context.Context, win *window.Window[int64]) error { return win.Flush(ctx, 1) },
+		"FlushAll":      func(ctx context.Context, win *window.Window[int64]) error { return win.FlushAll(ctx) },
+		"FlushLocal":    func(ctx context.Context, win *window.Window[int64]) error { return win.FlushLocal(ctx, 1) },
+		"FlushLocalAll": func(ctx context.Context, win *window.Window[int64]) error { return win.FlushLocalAll(ctx) },
+	} {
+		cases = append(cases, stallCase{name, lock, func(ctx context.Context, win *window.Window[int64]) error {
+			got := make([]int64, 1)
+			return errors.Join(win.Lock(ctx, window.Shared, 1), win.Get(got, 1, 0), wait(ctx, win), win.Unlock(ctx, 1))
+		}, unlock, "", name})
+	}
+	for name, wait := range map[string]func(ctx context.Context, r window.Request) error{
+		"Request.Wait": func(ctx context.Context, r window.Request) error { return r.Wait(ctx) },
+		"WaitAll":      func(ctx context.Context, r window.Request) error { return window.WaitAll(ctx, r) },
+		"WaitAny": func(ctx context.Context, r window.Request) error {
+			_, err := window.WaitAny(ctx, r)
+			return err
+		},
+	} {
+		cases = append(cases, stallCase{name, lock, func(ctx context.Context, win *window.Window[int64]) error {
+			locked := win.Lock(ctx, window.Shared, 1)
+			r, err := win.RGet(make([]int64, 1), 1, 0)
+			return errors.Join(locked, err, wait(ctx, r), win.Unlock(ctx, 1))
+		}, unlock, "", name})
+	}
+	return cases
+}
+
 // Each call that waits says for which rank: here for rank 1, which computes and holds a lock.
 func TestStallNamesRank(t *testing.T) {
-	calls := map[string]func(ctx context.Context, win *window.Window[int64]) error{
-		"Fence":      func(ctx context.Context, win *window.Window[int64]) error { return win.Fence(ctx, window.NoSucceed) },
-		"WaitNotify": func(ctx context.Context, win *window.Window[int64]) error { return win.WaitNotify(ctx, 0, 1) },
-		"Lock": func(ctx context.Context, win *window.Window[int64]) error {
-			return errors.Join(win.Lock(ctx, window.Exclusive, 1), win.Put([]int64{1}, 1, 0), win.Unlock(ctx, 1))
-		},
-		"LockOwn": func(ctx context.Context, win *window.Window[int64]) error {
-			return errors.Join(win.Lock(ctx, window.Exclusive, 0), win.Unlock(ctx, 0))
-		},
-		"Wait": func(ctx context.Context, win *window.Window[int64]) error {
-			return errors.Join(win.Post(ctx, group(1)), win.Wait(ctx))
-		},
-		"Close": func(_ context.Context, win *window.Window[int64]) error { return win.Close() },
-	}
-	others := map[string]func(ctx context.Context, win *window.Window[int64]) error{
-		"Fence":      calls["Fence"],
-		"WaitNotify": func(ctx context.Context, win *window.Window[int64]) error { return notifyOnce(ctx, win) },
-		"Lock":       func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 1) },
-		"LockOwn":    func(ctx context.Context, win *window.Window[int64]) error { return win.Unlock(ctx, 0) },
-		"Wait": func(ctx context.Context, win *window.Window[int64]) error {
-			return errors.Join(win.Start(ctx, group(0)), win.Complete(ctx))
-		},
-		"Close": calls["Close"],
-	}
-	for name, call := range calls {
+	for _, c := range stallCases() {
 		for form, options := range map[string][]world.Option{"mapped": nil, "tcp": {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
-			t.Run(name+" "+form, func(t *testing.T) {
+			waits := c.mapped
+			if form == "tcp" {
+				waits = c.tcp
+			}
+			if waits == "" {
+				continue
+			}
+			t.Run(c.name+" "+form, func(t *testing.T) {
 				t.Parallel()
 				var log buffer
 				var inNoCall atomic.Bool
@@ -169,36 +228,68 @@ func TestStallNamesRank(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					if name == "Lock" && w.Rank() == 1 {
-						err = win.Lock(ctx, window.Exclusive, 1)
-					}
-					if name == "LockOwn" && w.Rank() == 1 {
-						// What asks for the lock goes with the operation that is flushed.
-						var old int64
-						err = errors.Join(win.Lock(ctx, window.Exclusive, 0), win.FetchAndOp(window.NoOp, 0, &old, 0, 0), win.Flush(ctx, 0))
+					if c.before != nil && w.Rank() == 1 {
+						err = c.before(ctx, win)
 					}
 					if err = errors.Join(err, w.Barrier(ctx)); err != nil {
 						return err
 					}
 					if w.Rank() == 0 {
 						err = await.Until(ctx, "rank 1 to be in no call", inNoCall.Load)
-						return errors.Join(err, call(ctx, win), closed(win, name))
+						return errors.Join(err, c.call(ctx, win), closed(win, c.name))
 					}
 					inNoCall.Store(true)
-					line := fmt.Sprintf(`rank=0 call=window.%s `, strings.TrimSuffix(name, "Own"))
-					if name == "Lock" && form == "tcp" {
-						// What asks for the lock goes with what is sent under it.
-						line = `rank=0 call=window.Unlock `
-					}
+					line := fmt.Sprintf(`rank=0 call=window.%s `, waits)
 					err = await.Until(ctx, "the report", func() bool { return log.count(line) == 1 })
 					if text := `"waits for"="rank 1 (in no call of the library)"`; !log.has(line, text) {
 						err = errors.Join(err, fmt.Errorf("no %s in %s", text, &log))
 					}
-					return errors.Join(err, others[name](ctx, win), closed(win, name))
+					return errors.Join(err, c.after(ctx, win), closed(win, c.name))
 				}, append(options, world.WithStall(300*time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...))
 			})
 		}
 	}
+}
+
+// silent takes the requests of a client, and answers none.
+type silent struct{}
+
+func (silent) Serve(*job.Link, *job.Message, []byte) error { return nil }
+
+// So does a client whose server does not answer.
+func TestStallInAttach(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	served := make(chan error, 1)
+	go func() {
+		s, err := job.ListenerOf(l).Accept(t.Context())
+		if err != nil {
+			served <- err
+			return
+		}
+		stop := s.World().Serve(s.World().NewNumber(), silent{})
+		err = s.Begin()
+		<-s.Left()
+		stop()
+		served <- errors.Join(err, s.World().Close())
+	}()
+	var log buffer
+	w, err := world.Dial(t.Context(), l.Addr().String(), world.WithoutKey(), world.WithStall(300*time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	attached := make(chan error, 1)
+	go func() {
+		_, err := window.Attach[int64](ctx, w, "counters")
+		attached <- err
+	}()
+	await.True(t, "the report", func() bool {
+		return log.has("rank=1 call=window.Attach ", `"waits for"="rank 0 (in no call of the library)"`)
+	})
+	cancel()
+	require.ErrorIs(t, await.Receive(t, "the end of Attach", attached), context.Canceled)
+	require.NoError(t, w.Close())
+	require.NoError(t, await.Receive(t, "the end of the session", served))
 }
 
 func notifyOnce(ctx context.Context, win *window.Window[int64]) error {

@@ -61,7 +61,8 @@ func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
 // WithStall sets after how long a waiting call logs a warning, once ([WithLogger]): it names the ranks that the call waits for, by
-// their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. 0 means never.
+// their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. [Dial]
+// names the server. [Init] and [New] warn of ranks that have not started after 3 s, or after d if that is less. 0 means never.
 // Without this option the environment variable RMA_STALL decides, as in RMA_STALL=1m; the default is 10 s. In virtual time d is virtual.
 func WithStall(d time.Duration) Option { return job.WithStall(d) }
 

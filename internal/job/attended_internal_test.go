@@ -23,14 +23,18 @@ func TestExchangeIsAttended(t *testing.T) {
 		s := Settings{logger: slog.New(slog.NewTextHandler(&log, nil))}
 		broken := errors.New("the store is down")
 		for _, c := range []struct {
-			takes time.Duration
-			told  []string
+			stall, takes time.Duration
+			told         []string
 		}{
-			{2900 * time.Millisecond, nil},
-			{8 * time.Second, []string{"3s"}},
-			{59 * time.Second, []string{"3s", "9s", "21s", "45s"}},
+			{DefaultStall, 2900 * time.Millisecond, nil},
+			{DefaultStall, 8 * time.Second, []string{"3s"}},
+			{DefaultStall, 59 * time.Second, []string{"3s", "9s", "21s", "45s"}},
+			{time.Minute, 8 * time.Second, []string{"3s"}},
+			{500 * time.Millisecond, 4 * time.Second, []string{"500ms", "1.5s", "3.5s"}},
+			{0, time.Hour, nil},
 		} {
 			log.Reset()
+			s.stall = c.stall
 			_, err := s.attended(func(context.Context, string) ([]string, error) {
 				time.Sleep(c.takes) // computes, in virtual time
 				return nil, broken
@@ -40,7 +44,7 @@ func TestExchangeIsAttended(t *testing.T) {
 			lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
 			require.Equal(t, len(c.told), strings.Count(log.String(), "\n"), "%s", &log)
 			for i, told := range c.told {
-				require.Contains(t, lines[i], `level=WARN msg="waits for the other ranks, with which it exchanges where each is" rank=1 size=3 for=`+told)
+				require.Contains(t, lines[i]+"\n", `level=WARN msg="waits for the other ranks, with which it exchanges where each is" rank=1 size=3 for=`+told+"\n")
 			}
 		}
 	})

@@ -153,6 +153,9 @@ func meetAtRoot(ctx context.Context, found *root.Settings, s Settings) (*World, 
 func (s *Settings) tell(r *root.Settings) {
 	r.TLS, r.Silence, r.Logger, r.Terms = s.tls, s.silence, s.logger, s.terms(r.Size)
 	r.After = lastJob.Load()
+	if r.Notice = s.firstNotice(); r.Notice == 0 {
+		r.Notice = -1
+	}
 }
 
 // manager is what serves the exchange to this rank.

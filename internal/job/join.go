@@ -219,26 +219,31 @@ func (w *World) watch() error {
 	return nil
 }
 
-// firstNotice is after how long a rank that waits in an exchange says so.
-const firstNotice = 3 * time.Second
+// longestNotice bounds after how long a rank that waits for others to start says so.
+const longestNotice = 3 * time.Second
 
-// attended is an exchange of which is told that it lasts long, the more seldom the longer,
+// firstNotice is after how long a rank that waits for others to start says so first, 0 if it never does.
+func (s *Settings) firstNotice() time.Duration { return min(longestNotice, s.stall) }
+
+// attended is an exchange of which is told that it lasts long, the more seldom the longer, unless WithStall is 0,
 // and which gives this rank's own text in its place.
 func (s *Settings) attended(exchange Exchange, rank, size int) Exchange {
 	return func(ctx context.Context, mine string) ([]string, error) {
 		returned := make(chan struct{})
 		var telling sync.WaitGroup
-		telling.Go(func() {
-			began := time.Now()
-			for wait := firstNotice; ; wait *= 2 {
-				select {
-				case <-returned:
-					return
-				case <-time.After(wait):
-					s.logger.Warn("waits for the other ranks, with which it exchanges where each is", "rank", rank, "size", size, "for", time.Since(began).Round(time.Second))
+		if first := s.firstNotice(); first > 0 {
+			telling.Go(func() {
+				began := time.Now()
+				for wait := first; ; wait *= 2 {
+					select {
+					case <-returned:
+						return
+					case <-time.After(wait):
+						s.logger.Warn("waits for the other ranks, with which it exchanges where each is", "rank", rank, "size", size, "for", time.Since(began).Round(min(time.Second, first)))
+					}
 				}
-			}
-		})
+			})
+		}
 		defer telling.Wait()
 		defer close(returned)
 		all, err := exchange(ctx, mine)

@@ -67,6 +67,8 @@ type Settings struct {
 	// rank has reached rank 0, empty but in sessions.
 	port   *tcp.Port
 	dialed string
+	// attempted is told how each attempt of Dial has ended that is made again, nil elsewhere.
+	attempted func(why error)
 	// session is that of the World, nil if it has none. yield is that of the endpoint, nil for that of goroutines.
 	session *Session
 	yield   func()

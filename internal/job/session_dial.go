@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/internal/bootstrap/bootconn"
@@ -29,6 +30,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	s.dialed = address
 	ctx, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("no session with %s within %v", address, s.patience))
 	defer cancel()
+	defer s.attendDial(address)()
 	for {
 		w, err := s.dial(ctx, address, host, key)
 		switch {
@@ -37,9 +39,34 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 		case !errors.Is(err, errFull) || ctx.Err() != nil:
 			return nil, errtext.Errorf("world: Dial: %w", cutShort(ctx, err))
 		}
+		s.attempted(err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(callAgain):
+		}
+	}
+}
+
+// attendDial has the logger told, once, that Dial waits for a server as long as WithStall says, and how its last attempt has ended, if one
+// has. It is told no more when stop has returned.
+func (s *Settings) attendDial(address string) (stop func()) {
+	var last atomic.Pointer[error]
+	s.attempted = func(why error) { last.Store(&why) }
+	if s.stall == 0 {
+		return func() {}
+	}
+	told := make(chan struct{})
+	timer := time.AfterFunc(s.stall, func() {
+		defer close(told)
+		report := []any{"call", "world.Dial", "for", s.stall, "waits for", "the server at " + address}
+		if why := last.Load(); why != nil {
+			report = append(report, "why", *why)
+		}
+		s.logger.Warn("a call waits long", report...)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-told
 		}
 	}
 }
@@ -81,6 +108,9 @@ func (s *Settings) call(ctx context.Context, address, host string, key []byte, l
 			return nil, errors.Join(before, err)
 		}
 		before = err
+		if s.attempted != nil {
+			s.attempted(err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, err

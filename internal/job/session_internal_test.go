@@ -1,14 +1,18 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -190,6 +194,65 @@ func TestDialCutShort(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// A Dial that waits as long as WithStall says tells the logger so once, with how its last attempt has ended.
+func TestDialIsAttended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			stall, takes time.Duration
+			attempts     []error
+			told         string
+		}{
+			{time.Minute, 59 * time.Second, []error{errFull}, ""},
+			{time.Minute, time.Hour, nil, `level=WARN msg="a call waits long" call=world.Dial for=1m0s "waits for"="the server at host:1"` + "\n"},
+			{time.Minute, time.Hour, []error{io.EOF, errFull}, `level=WARN msg="a call waits long" call=world.Dial for=1m0s "waits for"="the server at host:1" why="` + errFull.Error() + "\"\n"},
+			{0, time.Hour, []error{errFull}, ""},
+		} {
+			var log bytes.Buffer
+			s := Settings{stall: c.stall, logger: slog.New(slog.NewTextHandler(&log, nil))}
+			stop := s.attendDial("host:1")
+			for _, err := range c.attempts {
+				s.attempted(err)
+			}
+			time.Sleep(c.takes) // computes, in virtual time
+			stop()
+			_, told, _ := strings.Cut(log.String(), " ")
+			require.Equal(t, c.told, told)
+		}
+	})
+}
+
+// A Dial that waits for a place at a server, or for a program that has not taken its session yet, tells its logger for which server.
+func TestDialTellsItsLogger(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		l, err := Listen(t.Context(), "127.0.0.1:0", WithoutKey(), WithLogger(nil))
+		require.NoError(t, err)
+		report := `call=world.Dial for=1ms "waits for"="the server at ` + l.Addr().String() + `"`
+		if full {
+			for range mostJoining {
+				l.joining.places <- struct{}{}
+			}
+			for range mostQueued {
+				l.joining.queue <- struct{}{}
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		told, dialed := make(chan string, 8), make(chan error, 1)
+		go func() {
+			_, err := Dial(ctx, l.Addr().String(), WithoutKey(), WithStall(time.Millisecond), WithLogger(slog.New(slog.NewTextHandler(writer(func(line []byte) {
+				if strings.Contains(string(line), report) {
+					told <- string(line)
+				}
+			}), nil))))
+			dialed <- err
+		}()
+		require.Contains(t, await.Receive(t, "the report", told), `level=WARN msg="a call waits long"`)
+		cancel()
+		require.ErrorIs(t, await.Receive(t, "the end of Dial", dialed), context.Canceled)
+		require.Empty(t, told)
+		require.NoError(t, l.Close())
+	}
+}
+
 // A server that does not answer at all is called once: nobody waits for one that does not listen.
 func TestUnreachableIsNotCalledAgain(t *testing.T) {
 	require.True(t, hadNoTime(os.ErrDeadlineExceeded))
@@ -219,9 +282,13 @@ func TestCallAgainAfterSilence(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
+	var ends []error
+	s.attempted = func(why error) { ends = append(ends, why) }
 	conn, err := s.call(ctx, listener.Addr().String(), "127.0.0.1", key, 50*time.Millisecond)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
+	require.NotEmpty(t, ends)
+	require.True(t, hadNoTime(ends[0]), "%v", ends[0])
 	// Who does not listen is not called again.
 	require.NoError(t, listener.Close())
 	serving.Wait()

@@ -13,7 +13,7 @@ const lingering = 3 * longestPause
 
 // form returns when all ranks are present, or when it is certain that they never will be.
 func (h *host) form(ctx context.Context) error {
-	wait := firstNotice
+	wait := h.settings.firstNotice()
 	remind := time.NewTimer(wait)
 	defer remind.Stop()
 	for {

@@ -136,7 +136,7 @@ func (m *Member) Close() error {
 // follow joins as a rank other than 0.
 func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ error) {
 	c := caller{Settings: s}
-	notice := newNotice(time.Now())
+	notice := newNotice(time.Now(), s.firstNotice())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		client, err := c.call(ctx)
 		if err == nil {

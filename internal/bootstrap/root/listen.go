@@ -44,7 +44,7 @@ func advice(err error) string {
 
 // resolve returns the addresses of host, those first that other hosts can reach.
 func (s *Settings) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
-	notice := newNotice(time.Now())
+	notice := newNotice(time.Now(), s.firstNotice())
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err == nil {

@@ -2,12 +2,24 @@ package root
 
 import (
 	"errors"
+	"math"
 	"net"
 	"time"
 )
 
-// firstNotice is the time after which a waiting rank logs its first warning.
-const firstNotice = 3 * time.Second
+// defaultNotice is the time after which a waiting rank first logs what it waits for.
+const defaultNotice = 3 * time.Second
+
+// firstNotice is after how long a rank first logs what it waits for.
+func (s *Settings) firstNotice() time.Duration {
+	switch {
+	case s.Notice == 0:
+		return defaultNotice
+	case s.Notice < 0:
+		return math.MaxInt64
+	}
+	return s.Notice
+}
 
 // A notice decides when a waiting rank logs a warning: less often the longer it waits. A delay of rank 0 of some
 // seconds is normal. An unknown name is most likely wrong, and is logged at once.
@@ -19,7 +31,7 @@ type notice struct {
 	unknown bool
 }
 
-func newNotice(now time.Time) *notice { return &notice{began: now, after: firstNotice} }
+func newNotice(now time.Time, first time.Duration) *notice { return &notice{began: now, after: first} }
 
 // due reports whether to log that an attempt has failed with err.
 func (n *notice) due(now time.Time, err error) bool {

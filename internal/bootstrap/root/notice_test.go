@@ -75,7 +75,7 @@ func TestNotice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
-			n := newNotice(began)
+			n := newNotice(began, defaultNotice)
 			var told []int
 			for second := range 60 {
 				if err := c.err(second); err != nil && n.due(began.Add(time.Duration(second)*time.Second), err) {
@@ -85,6 +85,20 @@ func TestNotice(t *testing.T) {
 			require.Equal(t, c.want, told)
 		})
 	}
+}
+
+// Settings say after how long a rank first logs what it waits for, or that it never does.
+func TestFirstNotice(t *testing.T) {
+	began, closed := time.Now(), errors.New("connection refused")
+	for set, want := range map[time.Duration]time.Duration{0: 3 * time.Second, time.Minute: time.Minute, time.Millisecond: time.Millisecond} {
+		n := newNotice(began, (&Settings{Notice: set}).firstNotice())
+		require.False(t, n.due(began.Add(want-1), closed), "%v", set)
+		require.True(t, n.due(began.Add(want), closed), "%v", set)
+		require.False(t, n.due(began.Add(2*want-1), closed), "%v", set)
+		require.True(t, n.due(began.Add(2*want), closed), "%v", set)
+	}
+	n := newNotice(began, (&Settings{Notice: -1}).firstNotice())
+	require.False(t, n.due(began.Add(1000*time.Hour), closed))
 }
 
 func TestRefusals(t *testing.T) {
@@ -217,16 +231,20 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// A rank that gets no answer, and a root that misses ranks, log that after some time.
+// That nobody answers is told after some time, on either side, and to a rank that wants to be told of no wait it is not.
 func TestLongWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var l log
+	var l, none log
 	closed, open := rankOf(vacant(t), 1, 2), rankOf(vacant(t), 0, 3)
-	ended := make(chan error, 2)
-	for _, s := range []*Settings{closed, open} {
+	closedToo, openToo := rankOf(closed.Root, 1, 2), rankOf(vacant(t), 0, 3)
+	ended := make(chan error, 4)
+	for _, s := range []*Settings{closedToo, openToo, closed, open} {
 		s.Logger = l.logger()
+		if s == closedToo || s == openToo {
+			s.Logger, s.Notice = none.logger(), -1
+		}
 		go func() {
 			_, err := Join(ctx, s, ample)
 			ended <- err
@@ -235,5 +253,6 @@ func TestLongWaitsAreTold(t *testing.T) {
 	l.says(t, `msg="the root does not answer, and is called again" rank=1 root=`+closed.Root, "connection refused",
 		`msg="rank 0 waits for other ranks to start" missing="1, 2" size=3 root=`+open.Root)
 	cancel()
-	require.Error(t, errors.Join(<-ended, <-ended))
+	require.Error(t, errors.Join(<-ended, <-ended, <-ended, <-ended))
+	require.Empty(t, none.String())
 }

@@ -37,8 +37,11 @@ type Settings struct {
 	// Silence is the time without an answer after which the other host is given up, at least three seconds. 0 means
 	// 10 s.
 	Silence time.Duration
-	// Logger receives log records about ranks that are waited for, and about rejected callers with the reasons. A
-	// logger that blocks delays nothing. With nil nothing is logged.
+	// Notice is the time after which a rank first logs what it waits for. It logs it again after twice as long, and so on. 0 means 3 s, and less
+	// never. A host name that is unknown is logged at once.
+	Notice time.Duration
+	// Logger receives at once what is waited for, and which callers are rejected and why. A logger that blocks delays
+	// nothing. With nil nothing is logged.
 	Logger *slog.Logger
 }
 
