@@ -15,7 +15,9 @@ import (
 // NoPrecede or none does, and likewise NoSucceed.
 //
 // If another rank has called Close instead, or has asserted these differently, every rank gets a *MismatchError. Later
-// Fences of the window return it, too.
+// Fences of the window return it, too. Calls of different windows are not compared, nor with the collectives of the
+// World, since goroutines of a rank may make both at once. So a rank that calls Fence of one window waits for a rank that
+// calls Fence of another, Barrier or [Allocate], and that waits for it. Each then reports the other: see world.WithStall.
 //
 // If ctx ends first, Fence returns its error. The same Fence, with the same assertions, continues.
 //
