@@ -91,7 +91,8 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 // WithDebug has windows look for misuse that otherwise goes unnoticed, or makes contents wrong now and then:
 // conflicting operations of one epoch on the same elements, memory that is used before an operation on it is
 // complete, epochs that are open when the World is closed. The call that reveals the misuse returns a *window.MisuseError with both
-// places in the program. Each operation costs time and memory. Without this
+// places in the program. Errors of ranks that make different collective calls have both places, too, but for calls that a rank has gone on
+// from. Each operation costs time and memory. Without this
 // option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
