@@ -98,7 +98,7 @@ func TestTakenBySpare(t *testing.T) {
 	var o door
 	require.NoError(t, o.spare.refill())
 	before := openFiles(t)
-	end := shorten(t, 0)
+	end := shortage.Begin(t, 0)
 	taken := make(chan *socket, len(called))
 	for _, conn := range called {
 		go func() {
@@ -160,7 +160,7 @@ func TestSpareOfACaller(t *testing.T) {
 	spare := &far.spare
 	spare.close()
 	// One for the call, and one for what accepts it.
-	end := shorten(t, 2)
+	end := shortage.Begin(t, 2)
 	p := connect(t, near, far.Address())
 	testlimit.True(t, "the spare", func() bool {
 		spare.mu.Lock()
@@ -227,7 +227,7 @@ func TestShortUntilTheEnd(t *testing.T) {
 // A device that cannot be opened for want of descriptors names the limit.
 func TestOpenNamesTheLimit(t *testing.T) {
 	for left := range 3 {
-		end := shorten(t, left)
+		end := shortage.Begin(t, left)
 		_, err := Open(Options{})
 		end()
 		require.ErrorIs(t, err, syscall.EMFILE)

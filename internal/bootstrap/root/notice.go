@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// defaultNotice is the time after which a waiting rank first logs what it waits for.
+// defaultNotice is the time after which a waiting rank logs its first warning, if its Settings name none.
 const defaultNotice = 3 * time.Second
 
-// firstNotice is after how long a rank first logs what it waits for.
+// firstNotice returns the time after which a waiting rank logs its first warning.
 func (s *Settings) firstNotice() time.Duration {
 	switch {
 	case s.Notice == 0:

@@ -231,7 +231,7 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// That nobody answers is told after some time, on either side, and to a rank that wants to be told of no wait it is not.
+// A rank that gets no answer, and a root that misses ranks, log that after some time, unless Notice is negative.
 func TestLongWaitsAreTold(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
