@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/testsize"
 )
 
 // TestMain lets the ranks that tests start be this program.
@@ -23,18 +22,6 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
-}
-
-// trial is the flag for loops that are as short as tests want them. Their values mean nothing.
-func trial() string { return fmt.Sprintf("-shorten=%d", max(1000/testsize.N(1), 1)) }
-
-// someOf returns one of all in a plain run, and another with another seed. A run that is larger has more.
-func someOf[T any](all ...T) []T {
-	var some []T
-	for _, i := range testsize.Turns(0, len(all), 1) {
-		some = append(some, all[i])
-	}
-	return some
 }
 
 // measured returns the results that the program prints, by cell. Its loops are short unless args says otherwise.
@@ -68,7 +55,7 @@ func TestEveryCaseRunsOnGoroutines(t *testing.T) {
 			args = append(args, c.name+":8,65536")
 			want = append(want, c.name+":8", c.name+":65536")
 		default:
-			args, want = append(args, c.name), append(want, spell(cell{c, c.sizes[0]}))
+			args, want = append(args, c.name), append(want, (cell{c, c.sizes[0]}).String())
 		}
 	}
 	results := measured(t, args...)
@@ -122,7 +109,7 @@ func checkAllocs(t *testing.T, shorten int, cells []string) {
 		var many []string
 		for name, r := range measured(t, append([]string{"-device", "local", "-repeat", "1", "-allocs", fmt.Sprint("-shorten=", shorten)}, cells...)...) {
 			require.NotNil(t, r.Allocs)
-			if turns := (&stage{shorten: shorten}).turns(cell{caseNamed(r.Case), r.Size}); *r.Allocs >= uint64(turns/4) {
+			if turns := caseNamed(r.Case).iterations(r.Size) / shorten; *r.Allocs >= uint64(turns/4) {
 				many = append(many, name)
 				t.Logf("%s: %d objects in a loop of %d turns", name, *r.Allocs, turns)
 			}
@@ -228,27 +215,6 @@ func TestWrongUsageIsOneLineAndStatusTwo(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(stderr.String(), "\n"), stderr.String())
 		assert.Empty(t, stdout.String())
 	}
-}
-
-func TestTheTargetComputesEveryTurn(t *testing.T) {
-	b := &board{seed: 88172645463325252}
-	for range 1000 {
-		b.spot()
-	}
-	state := uint64(88172645463325252)
-	arithmetic(&state, 1000)
-	assert.Equal(t, b.seed, state)
-	assert.Equal(t, 500, pace(1000).turns(watched))
-}
-
-func TestRandomPlacesAreTheCPrograms(t *testing.T) {
-	b := &board{seed: 88172645463325252}
-	var got []int
-	for range 4 {
-		got = append(got, b.spot()*8)
-	}
-	// As printed by spot of peers/mpi_rma.c.
-	assert.Equal(t, []int{49327488, 23473368, 43308672, 22306600}, got)
 }
 
 func Example() {

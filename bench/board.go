@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -14,11 +15,7 @@ import (
 // A board is what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
 // be a hash table instead, or buffers without a window.
 type board struct {
-	bytes  *window.Window[byte]
-	size   int // of the window
-	floats *window.Window[float64]
-	ints   *window.Window[int64]
-	words  *window.Window[uint64]
+	views
 
 	buffer   []byte
 	addends  []float64
@@ -41,6 +38,15 @@ type board struct {
 
 	store     *store     // for the scene tables, in place of all that
 	messenger *messenger // for the scene messages, in place of the window
+}
+
+// views are the window of a board as memory of several types.
+type views struct {
+	bytes  *window.Window[byte]
+	size   int // of the window
+	floats *window.Window[float64]
+	ints   *window.Window[int64]
+	words  *window.Window[uint64]
 
 	other int          // the other of ranks 0 and 1
 	pair  window.Group // the other rank as a group
@@ -83,6 +89,11 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	return b, b.allocate(ctx, w, options)
 }
 
+// collectiveBoard makes a board for collectives of up to n bytes.
+func collectiveBoard(w *world.World, n int) *board {
+	return &board{world: w, buffer: make([]byte, n), addends: make([]float64, n/8), sums: make([]float64, n/8)}
+}
+
 // touch writes to the buffers, so that no page fault occurs in a timed loop.
 func (b *board) touch() {
 	clear(b.buffer)
@@ -100,6 +111,17 @@ func (b *board) beside(ctx context.Context, w *world.World, options []window.Opt
 		return &other, err
 	}
 	return &other, other.allocate(ctx, w, options)
+}
+
+// connect connects the ranks for the messages of cells, over devices that open opens. It is collective.
+func (b *board) connect(ctx context.Context, cells []cell, open func() (verbs.Device, error), withoutPipes bool) error {
+	longest := answerBytes
+	for _, one := range cells {
+		longest = max(longest, one.size)
+	}
+	var err error
+	b.messenger, err = newMessenger(ctx, b.world, open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: withoutPipes})
+	return err
 }
 
 // allocate makes the window and its views.
@@ -138,9 +160,6 @@ func (b *board) close() error {
 
 // virtualTurn is the time of six dependent instructions at 3 GHz.
 const virtualTurn = 2 * time.Nanosecond
-
-// isVirtual reports whether time is virtual for the ranks of w.
-func isVirtual(w *world.World) bool { return job.Of(w).Device().Attributes().Virtual }
 
 // compute keeps the processor busy for a number of iterations of arithmetic.
 func (b *board) compute(turns int) {

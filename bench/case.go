@@ -46,17 +46,17 @@ type benchCase struct {
 	value func(seconds float64, size int) float64
 
 	// measure runs a case whose scene is alone. It returns one value a repeat; those of rank 0 count.
-	measure func(ctx context.Context, s *stage) ([]float64, error)
+	measure func(ctx context.Context, r *caseRank) ([]float64, error)
 	// sample does that for a case with a board whose iterations are timed one by one.
-	sample func(ctx context.Context, s *stage, b *board, n int) ([]float64, error)
+	sample func(ctx context.Context, r *caseRank, b *board, n int) ([]float64, error)
 	// prepare prepares every rank for a loop of that many iterations, and is not timed.
 	prepare func(ctx context.Context, b *board, turns, n int) error
 	// ofTarget makes the processor time of rank 1's process during a loop count, and not the time on rank 0's clock.
 	ofTarget bool
 	// own is set if the peers' programs do not have the case.
 	own bool
-	// talk and answer are the steps of ranks 0 and 1 if the scene is raw.
-	talk, answer wireStep
+	// socket has the steps of a case whose scene is raw.
+	socket socketSteps
 	// lone is set if one rank is enough.
 	lone bool
 	// real says why the case is not measured in virtual time. It is "" if it is.
@@ -167,9 +167,9 @@ func cases() []*benchCase {
 			scene: pscw, sizes: byteSizes, limit: getsAt / 16, each: 1, reach: gets(16), origin: pattern16, target: pattern16Target, iterations: patterns, value: bandwidth(32)},
 
 		{name: "socket_lat", unit: stats.Microseconds, about: "that many bytes in each direction over one socket on loopback, both ends polling; no library",
-			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, talk: pingSocket, answer: pongSocket, iterations: turns, value: latency(1), own: true, real: noSockets},
+			scene: raw, sizes: byteSizes, limit: windowBytes, each: 1, reach: front, socket: socketSteps{pingSocket, pongSocket}, iterations: turns, value: latency(1), own: true, real: noSockets},
 		{name: "socket_bw", unit: stats.Megabytes, about: "64 writes to such a socket, one byte back",
-			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, reach: streamed, talk: streamOut, answer: streamIn, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
+			scene: raw, sizes: byteSizes[3:], limit: getsAt, each: 1, reach: streamed, socket: socketSteps{streamOut, streamIn}, iterations: streams, value: bandwidth(inFlight), own: true, real: noSockets},
 
 		{name: "hashtable_insert_rate", unit: stats.Operations, about: "1000 new keys of rank 1 put into a hash table (examples/hashtable) in one batch",
 			scene: tables, sizes: []int{1000}, prepare: roomForKeys, origin: insertMany, iterations: batches, value: rate, own: true},

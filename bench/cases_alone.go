@@ -20,12 +20,12 @@ const (
 )
 
 // fenceScale measures one fence of all ranks.
-func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
-	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
+func fenceScale(ctx context.Context, r *caseRank) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, r.w, smallWindow, r.options...)
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.scale(ctx, &board{bytes: win}, fenceOnly)
+	values, err := r.scale(ctx, &board{views: views{bytes: win}}, fenceOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -35,39 +35,39 @@ func fenceScale(ctx context.Context, s *stage) ([]float64, error) {
 	return values, win.Close()
 }
 
-func barrierLat(ctx context.Context, s *stage) ([]float64, error) {
-	return s.scale(ctx, &board{world: s.w}, barrier)
+func barrierLat(ctx context.Context, r *caseRank) ([]float64, error) {
+	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), barrier)
 }
 
-func allReduceScale(ctx context.Context, s *stage) ([]float64, error) {
-	return s.scale(ctx, &board{world: s.w, addends: make([]float64, 1), sums: make([]float64, 1)}, allReduce)
+func allReduceScale(ctx context.Context, r *caseRank) ([]float64, error) {
+	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), allReduce)
 }
 
-func broadcastScale(ctx context.Context, s *stage) ([]float64, error) {
-	return s.scale(ctx, &board{world: s.w, buffer: make([]byte, scaledBytes)}, broadcast)
+func broadcastScale(ctx context.Context, r *caseRank) ([]float64, error) {
+	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), broadcast)
 }
 
 // scale measures one step of all ranks, in loops of about a tenth of a second.
-func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) {
-	if _, err := s.steps(ctx, b, f, 3); err != nil {
+func (r *caseRank) scale(ctx context.Context, b *board, f step) ([]float64, error) {
+	if _, err := r.steps(ctx, b, f, 3); err != nil {
 		return nil, err
 	}
-	took, err := s.steps(ctx, b, f, 5)
+	took, err := r.steps(ctx, b, f, 5)
 	if err != nil {
 		return nil, err
 	}
 	most := int64(20000)
-	if s.virtual {
+	if r.virtual {
 		most = 50
 	}
-	aim := shortened(100*time.Millisecond, s.shorten)
+	aim := shortened(100*time.Millisecond, r.shorten)
 	turns := []int64{min(most, max(5, int64(aim)/(int64(took)/5+1)))}
-	if err := world.Broadcast(ctx, s.w, 0, turns); err != nil {
+	if err := world.Broadcast(ctx, r.w, 0, turns); err != nil {
 		return nil, err
 	}
 	var values []float64
-	err = s.repeatedly(ctx, func() error {
-		took, err := s.steps(ctx, b, f, int(turns[0]))
+	err = r.repeatedly(ctx, func() error {
+		took, err := r.steps(ctx, b, f, int(turns[0]))
 		values = append(values, took.Seconds()/float64(turns[0])*1e6)
 		return err
 	})
@@ -75,31 +75,31 @@ func (s *stage) scale(ctx context.Context, b *board, f step) ([]float64, error) 
 }
 
 // steps returns the time of turns steps on this rank.
-func (s *stage) steps(ctx context.Context, b *board, f step, turns int) (time.Duration, error) {
-	if err := s.w.Barrier(ctx); err != nil {
+func (r *caseRank) steps(ctx context.Context, b *board, f step, turns int) (time.Duration, error) {
+	if err := r.w.Barrier(ctx); err != nil {
 		return 0, err
 	}
-	start := s.w.Now()
+	start := r.w.Now()
 	err := loop(ctx, b, f, scaledBytes, turns)
-	return s.w.Now() - start, err
+	return r.w.Now() - start, err
 }
 
 // createTime measures the time from when every rank is ready to make a window until every rank has it.
-func createTime(ctx context.Context, s *stage) ([]float64, error) {
+func createTime(ctx context.Context, r *caseRank) ([]float64, error) {
 	var values []float64
-	err := s.repeatedly(ctx, func() error {
-		if err := s.w.Barrier(ctx); err != nil {
+	err := r.repeatedly(ctx, func() error {
+		if err := r.w.Barrier(ctx); err != nil {
 			return err
 		}
-		start := s.w.Now()
-		win, err := window.Allocate[byte](ctx, s.w, createdWindow, s.settings.options...)
+		start := r.w.Now()
+		win, err := window.Allocate[byte](ctx, r.w, createdWindow, r.options...)
 		if err != nil {
 			return err
 		}
-		if err := s.w.Barrier(ctx); err != nil {
+		if err := r.w.Barrier(ctx); err != nil {
 			return err
 		}
-		values = append(values, (s.w.Now()-start).Seconds()*1e6)
+		values = append(values, (r.w.Now()-start).Seconds()*1e6)
 		return win.Close()
 	})
 	return values, err
@@ -107,42 +107,42 @@ func createTime(ctx context.Context, s *stage) ([]float64, error) {
 
 // idleCPU measures the share of a core that a rank uses while it waits in a fence, the greatest of all ranks. Ranks
 // that share a process are measured together.
-func idleCPU(ctx context.Context, s *stage) ([]float64, error) {
-	win, err := window.Allocate[byte](ctx, s.w, smallWindow, s.settings.options...)
+func idleCPU(ctx context.Context, r *caseRank) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, r.w, smallWindow, r.options...)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.steps(ctx, &board{bytes: win}, fenceOnly, 1); err != nil {
+	if _, err := r.steps(ctx, &board{views: views{bytes: win}}, fenceOnly, 1); err != nil {
 		return nil, err
 	}
-	start, before := s.w.Now(), processorTime()
-	if s.w.Rank() == 0 {
-		time.Sleep(shortened(time.Second, s.shorten))
+	start, before := r.w.Now(), processorTime()
+	if r.w.Rank() == 0 {
+		time.Sleep(shortened(time.Second, r.shorten))
 	}
 	if err := win.Fence(ctx, window.NoSucceed); err != nil {
 		return nil, err
 	}
 	share := []float64{0}
-	if s.w.Rank() != 0 {
-		share[0] = (processorTime() - before).Seconds() / (s.w.Now() - start).Seconds() * 100
+	if r.w.Rank() != 0 {
+		share[0] = (processorTime() - before).Seconds() / (r.w.Now() - start).Seconds() * 100
 	}
 	most := []float64{0}
-	if err := world.Reduce(ctx, s.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
+	if err := world.Reduce(ctx, r.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return nil, err
 	}
 	return most, win.Close()
 }
 
 // repeatedly runs a loop as often as requested, or less often if it takes long.
-func (s *stage) repeatedly(ctx context.Context, loop func() error) error {
-	start := s.w.Now()
-	for i := range s.repeat {
+func (r *caseRank) repeatedly(ctx context.Context, loop func() error) error {
+	start := r.w.Now()
+	for i := range r.repeat {
 		more := []int64{0}
-		if s.w.Now()-start < enough {
+		if r.w.Now()-start < enough {
 			more[0] = 1
 		}
 		if i > 0 {
-			if err := world.Broadcast(ctx, s.w, 0, more); err != nil {
+			if err := world.Broadcast(ctx, r.w, 0, more); err != nil {
 				return err
 			}
 			if more[0] == 0 {

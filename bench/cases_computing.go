@@ -25,45 +25,45 @@ const (
 // putsWhileComputing times puts one by one, with their flushes, to a target that neither calls the library nor
 // yields. A loop's value is their median. A put that needs calls of the target takes until the target enters the
 // barrier.
-func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float64, error) {
-	compute, most := s.w.Compute, mostSamples/virtualTurns
-	if !s.virtual {
+func putsWhileComputing(ctx context.Context, r *caseRank, b *board, n int) ([]float64, error) {
+	compute, most := r.w.Compute, mostSamples/virtualTurns
+	if !r.virtual {
 		state := uint64(1)
-		pace := arithmeticPace(&state, shortened(paceTrials, s.shorten))
+		pace := arithmeticPace(&state, shortened(paceTrials, r.shorten))
 		compute, most = func(d time.Duration) { arithmetic(&state, pace.turns(d)) }, mostSamples
 	}
-	most = shortened(most, s.shorten)
-	away, watching, busy := shortened(headStart, s.shorten), shortened(watched, s.shorten), shortened(computing, s.shorten)
-	values := make([]float64, 0, s.repeat)
+	most = shortened(most, r.shorten)
+	away, watching, busy := shortened(headStart, r.shorten), shortened(watched, r.shorten), shortened(computing, r.shorten)
+	values := make([]float64, 0, r.repeat)
 	times := make([]float64, 0, most)
-	for range s.repeat {
-		if s.w.Rank() == 0 {
-			if err := loop(ctx, b, putFlush, n, shortened(100, s.shorten)); err != nil {
+	for range r.repeat {
+		if r.w.Rank() == 0 {
+			if err := loop(ctx, b, putFlush, n, shortened(100, r.shorten)); err != nil {
 				return nil, err
 			}
 		}
-		if err := s.w.Barrier(ctx); err != nil {
+		if err := r.w.Barrier(ctx); err != nil {
 			return nil, err
 		}
 		var err error
-		switch start := s.w.Now(); s.w.Rank() {
+		switch start := r.w.Now(); r.w.Rank() {
 		case 0:
 			compute(away)
-			times, err = s.putTimes(ctx, b, n, watching, times[:0])
+			times, err = r.putTimes(ctx, b, n, watching, times[:0])
 		case 1:
 			compute(busy)
 			// The pace is too low if all of its trials were disturbed.
-			for s.w.Now()-start < away+watching {
+			for r.w.Now()-start < away+watching {
 				compute(watching)
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := s.w.Barrier(ctx); err != nil {
+		if err := r.w.Barrier(ctx); err != nil {
 			return nil, err
 		}
-		if s.w.Rank() == 0 {
+		if r.w.Rank() == 0 {
 			values = append(values, stats.Median(times))
 		} else {
 			values = append(values, 0)
@@ -74,14 +74,14 @@ func putsWhileComputing(ctx context.Context, s *stage, b *board, n int) ([]float
 
 // putTimes appends to times, up to its capacity, the microseconds of each put that begins within the given time, and
 // of at least one.
-func (s *stage) putTimes(ctx context.Context, b *board, n int, within time.Duration, times []float64) ([]float64, error) {
-	end := s.w.Now() + within
+func (r *caseRank) putTimes(ctx context.Context, b *board, n int, within time.Duration, times []float64) ([]float64, error) {
+	end := r.w.Now() + within
 	for {
-		before := s.w.Now()
+		before := r.w.Now()
 		if err := putFlush(ctx, b, n); err != nil {
 			return times, err
 		}
-		after := s.w.Now()
+		after := r.w.Now()
 		times = append(times, (after-before).Seconds()*1e6)
 		if len(times) == cap(times) || after > end {
 			return times, nil

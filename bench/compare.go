@@ -68,13 +68,13 @@ func newBout(device string, j launch, all []contestant, rounds int) *bout {
 		t := &turn{contestant: all[0], job: standards}
 		for _, one := range standards.cells {
 			c := &column{Series: stats.NewSeries(rounds)}
-			beside[spell(one)] = c
+			beside[one.String()] = c
 			t.columns = append(t.columns, c)
 		}
 		b.turns = append(b.turns, t)
 	}
 	for _, one := range j.cells {
-		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cell) *column { return beside[spell(standard)] }))
+		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cell) *column { return beside[standard.String()] }))
 	}
 	for _, c := range all {
 		if c.name != ours && j.cells[0].c.own {

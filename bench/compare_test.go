@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,27 +13,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
-	"github.com/onesided/rma/internal/await"
 )
-
-var rewrite = flag.Bool("rewrite", false, "rewrite the recorded tables")
-
-// scripted is a contestant whose values of each cell are given, one a turn.
-func scripted(name string, values map[string][]float64, failures map[string]error) contestant {
-	turn := make(map[string]int)
-	return contestant{name, func(_ context.Context, j launch) ([]result, error) {
-		var results []result
-		for _, one := range j.cells {
-			if err := failures[one.c.name]; err != nil {
-				return results, err
-			}
-			key := spell(one)
-			results = append(results, newResult(one, j.ranks, []float64{values[key][turn[key]]}))
-			turn[key]++
-		}
-		return results, nil
-	}}
-}
 
 func sharedScript(t *testing.T) *comparison {
 	t.Helper()
@@ -94,16 +68,6 @@ func tcpScript(t *testing.T) *comparison {
 	c.rows, err = compare(t.Context(), deviceTCP, jobs, all, 1, func(string) {})
 	require.NoError(t, err)
 	return c
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *rewrite {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), got)
 }
 
 func TestTheTableShowsMediansRatiosAndGoals(t *testing.T) {
@@ -243,7 +207,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	turn := func(name string) contestant {
 		return contestant{name, func(_ context.Context, j launch) ([]result, error) {
 			for _, one := range j.cells {
-				order = append(order, name+" "+spell(one))
+				order = append(order, name+" "+one.String())
 			}
 			return nil, nil
 		}}
@@ -265,7 +229,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 
 func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
 	refusing := contestant{"mpich", func(_ context.Context, j launch) ([]result, error) {
-		t.Errorf("a turn at %s", spell(j.cells[0]))
+		t.Errorf("a turn at %s", j.cells[0].String())
 		return nil, nil
 	}}
 	quick := scripted(ours, map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)
@@ -282,59 +246,6 @@ func TestACancelledComparisonEnds(t *testing.T) {
 	stop := contestant{ours, func(context.Context, launch) ([]result, error) { cancel(); return nil, ctx.Err() }}
 	_, err := compare(ctx, deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
-}
-
-// peersOnPath are scripts in place of Open MPI, whose programs measure fop_lat and stand still at cas_lat, having made
-// the file that is returned, and of an MPICH whose compiler fails.
-func peersOnPath(t *testing.T) (waiting string) {
-	t.Helper()
-	dir := t.TempDir()
-	sleep, err := exec.LookPath("sleep")
-	require.NoError(t, err)
-	waiting = filepath.Join(dir, "waiting")
-	script(t, filepath.Join(dir, "mpirun.openmpi"), `case "$*" in
---version) echo "mpirun (Open MPI) 4.1.4" ;;
-*fop_lat) echo "fop_lat 8 2000 us" ;;
-*) : >'`+waiting+`'; exec '`+sleep+`' 3600 ;;
-esac`)
-	script(t, filepath.Join(dir, "mpicc.openmpi"), `: >"$4"`)
-	script(t, filepath.Join(dir, "mpirun.mpich"), `printf 'HYDRA build details:\n    Version:  4.0.2\n'`)
-	script(t, filepath.Join(dir, "mpicc.mpich"), `echo "no memory" >&2; exit 1`)
-	t.Setenv("PATH", dir)
-	return waiting
-}
-
-func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
-	interrupted := func(t *testing.T, format string) string {
-		waiting := peersOnPath(t)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		status := make(chan int, 1)
-		var stdout, stderr bytes.Buffer
-		go func() {
-			status <- run(ctx, []string{"-device", "local", "-peers", "-rounds", "2", "-repeat", "1", "-format", format, "fop_lat", "cas_lat"}, &stdout, &stderr)
-		}()
-		await.True(t, "the peer's second job", func() bool {
-			_, err := os.Stat(waiting)
-			return err == nil
-		})
-		cancel(errors.New("interrupt signal received"))
-		assert.Equal(t, 1, await.Receive(t, "the end", status))
-		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())
-		return stdout.String()
-	}
-	t.Run("text", func(t *testing.T) {
-		text := interrupted(t, "text")
-		assert.Contains(t, text, "Ended early: interrupt signal received. These turns are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
-		assert.Regexp(t, `(?m)^fop_lat +8  us +[\d.]+ +2000\.0 +0\.\d\d `, text)
-		assert.Regexp(t, `(?m)^cas_lat +8  us +[\d.]+ +- +- `, text)
-		assert.Regexp(t, `(?s)MPICH is left out: .*no memory`, text)
-	})
-	t.Run("json", func(t *testing.T) {
-		var c comparison
-		require.NoError(t, json.NewDecoder(strings.NewReader(interrupted(t, "json"))).Decode(&c))
-		assert.Equal(t, "interrupt signal received", c.Ended)
-		assert.Equal(t, []string{"of round 1: cas_lat by openmpi", "all of round 2"}, c.Lacks)
-	})
 }
 
 // What came before the end of a job that is ended counts.
@@ -366,11 +277,4 @@ func TestOurOwnFailureIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	c = &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")
-}
-
-func TestTheBestLoopCounts(t *testing.T) {
-	least := newResult(cell{caseNamed("fop_lat"), 8}, 2, []float64{3, 2, 4})
-	assert.Equal(t, result{Case: "fop_lat", Size: 8, Value: 2, Unit: "us", Min: 2, Max: 4, Repeat: 3, Ranks: 2}, least)
-	most := newResult(cell{caseNamed("put_bw"), 8}, 2, []float64{3, 2, 4})
-	assert.Equal(t, 4.0, most.Value)
 }

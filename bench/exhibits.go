@@ -11,9 +11,6 @@ type exhibit struct {
 	cases  []string
 }
 
-// simulatedCard is the device on which switches of cards are shown.
-const simulatedCard = deviceSim + "ndr-2024"
-
 // exhibits returns one exhibit for each switch, in the order of toggles.
 func exhibits() []exhibit {
 	of := func(set, device string, cases ...string) exhibit {
@@ -62,8 +59,8 @@ func exhibits() []exhibit {
 	}
 }
 
-// options returns the options of the exhibit with its switch at a value.
-func (e exhibit) options(set string, repeat string) (*options, error) {
-	args := []string{"-device", e.device, "-format", "json", "-repeat", repeat}
-	return parse(slices.Concat(args, e.by, []string{"-set", set}, e.cases), nil)
+// options returns the options and the cases of the exhibit with its switch at a value.
+func (e exhibit) options(set string, repeat string) (*options, *request, error) {
+	args := []string{"-device", e.device, "-repeat", repeat}
+	return parseJob(slices.Concat(args, e.by, []string{"-set", set}, e.cases))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -85,7 +86,8 @@ func TestGateOptions(t *testing.T) {
 	assert.Equal(t, gateCells(), drawn("30", "3"))
 
 	var usage bytes.Buffer
-	assert.Equal(t, 0, run(t.Context(), []string{"gate", "-h"}, nil, &usage))
+	_, err = parseGate([]string{"-h"}, &usage)
+	assert.ErrorIs(t, err, flag.ErrHelp)
 	for _, c := range gateCells() {
 		assert.Contains(t, usage.String(), c.cell().String())
 	}
@@ -98,8 +100,8 @@ type testTree struct {
 	dir string
 }
 
-// program is one that measures as its line says: a case of the switch for each cell.
-const program = `package main
+// benchSource is a program that measures as its line says: a case of the switch for each cell.
+const benchSource = `package main
 
 import (
 	"fmt"
@@ -148,7 +150,7 @@ func (t *testTree) write(name, text string) {
 // measures has the program of the work tree measure what these cases of a switch say.
 func (t *testTree) measures(cases string) {
 	t.Helper()
-	t.write("bench/main.go", strings.Replace(strings.ReplaceAll(program, "%%", "%"), "%s\n\t}", cases+"\n\t}", 1))
+	t.write("bench/main.go", strings.Replace(strings.ReplaceAll(benchSource, "%%", "%"), "%s\n\t}", cases+"\n\t}", 1))
 }
 
 func (t *testTree) commit(subject string) {

@@ -117,7 +117,7 @@ func standardsOf(device string, j launch) launch {
 				continue
 			}
 			standard := g.standard(one)
-			if !slices.ContainsFunc(standards.cells, func(other cell) bool { return spell(other) == spell(standard) }) {
+			if !slices.ContainsFunc(standards.cells, func(other cell) bool { return other.String() == standard.String() }) {
 				standards.cells = append(standards.cells, standard)
 			}
 		}

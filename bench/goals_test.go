@@ -33,12 +33,13 @@ func TestGoalsDependOnTheDevice(t *testing.T) {
 }
 
 func TestEveryGoalIsOfACell(t *testing.T) {
+	kernels := []string{"gups", "stencil_pscw", "stencil_fence", "transpose"} // which are no cases
 	for device, all := range goals {
 		assert.Contains(t, devices, device)
 		for _, b := range all {
 			for name, limits := range b.limits {
 				for size := range limits {
-					if slices.ContainsFunc(kernelsOf(usualSizes(device), nil), func(k *benchKernel) bool { return k.c.name == name && k.size == size }) {
+					if slices.Contains(kernels, name) {
 						continue
 					}
 					require.NotNil(t, caseNamed(name), name)
@@ -60,7 +61,7 @@ func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
 		assert.Equal(t, 2, standards.ranks)
 		var names []string
 		for _, one := range standards.cells {
-			names = append(names, spell(one))
+			names = append(names, one.String())
 		}
 		return names
 	}

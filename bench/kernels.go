@@ -198,7 +198,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	c.end(ended)
 	done()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n%s\n", c.Command, c.Machine, strings.Join(c.howKernels(), "\n"))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", c.Command, c.Machine, strings.Join(howKernels(c), "\n"))
 	c.writeEnded(&b)
 	b.WriteString("\n")
 	c.writeTable(&b)
@@ -224,8 +224,8 @@ func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison 
 	return c
 }
 
-// howKernels explains how to read the figures of kernels.
-func (c *comparison) howKernels() []string {
+// howKernels explains how to read the figures of a comparison of kernels.
+func howKernels(c *comparison) []string {
 	return []string{
 		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),
 		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", table.Plural(c.Rounds, "round")),

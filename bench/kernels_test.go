@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 )
@@ -90,45 +87,9 @@ func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
 	c.rows, err = compare(t.Context(), o.device, o.jobs(), all, o.rounds, func(string) {})
 	require.NoError(t, err)
 	text := new(strings.Builder)
-	text.WriteString(strings.Join(c.howKernels(), "\n") + "\n\n")
+	text.WriteString(strings.Join(howKernels(c), "\n") + "\n\n")
 	c.writeTable(text)
 	golden(t, "testdata/kernels.golden", text.String())
-}
-
-func TestTheReportHasTheKernels(t *testing.T) {
-	r := scriptedReport(t)
-	o, peers, all := scriptedKernels(t)
-	r.steps, r.peers, r.o.dir = nil, peers, t.TempDir()
-	r.addKernels(o, peers, []string{"MPICH is left out: no compiler"}, all)
-	r.planKernels()
-	require.Len(t, r.steps, 2*2*4)
-	require.Positive(t, r.estimate())
-	require.NoError(t, r.measure(t.Context(), func(string) {}))
-	require.NoError(t, r.write(io.Discard))
-	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))
-	require.NoError(t, err)
-	wellFormed(t, string(page))
-	for _, part := range []string{">Kernels</h2>", "<td>56.00 (46.00-66.00)</td>", "<td>&gt;= 2.00</td><td>met</td>", "<p>stencil_fence 1000, openmpi: signal 11 (Segmentation fault).</p>"} {
-		assert.Contains(t, string(page), part)
-	}
-	results, err := os.ReadFile(filepath.Join(r.o.dir, "results.txt"))
-	require.NoError(t, err)
-	for _, line := range []string{
-		"BenchmarkGups/device=shm/size=22-2\t1\t6.6e+07 op/s\n", "BenchmarkGups/device=shm/by=openmpi/size=22-2\t1\t9e+06 op/s\n",
-		"BenchmarkStencilPscw/device=shm/size=1000-2\t1\t38000 MFlop/s\n", "BenchmarkTranspose/device=shm/size=1000-2\t1\t33000 MB/s\n",
-	} {
-		assert.Contains(t, string(results), line)
-		assert.Regexp(t, benchmarkLine, strings.TrimSuffix(line, "\n"))
-	}
-}
-
-// script is a program of these lines of sh.
-func script(t *testing.T, file, lines string) {
-	t.Helper()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("skipped: there is no sh")
-	}
-	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"+lines+"\n"), 0o777))
 }
 
 func TestKernelsRunBesideTheirPeers(t *testing.T) {
@@ -238,34 +199,22 @@ func TestKernelsNeedTheSource(t *testing.T) {
 	require.ErrorIs(t, err, errNoSource)
 }
 
-func TestKernelsRefuse(t *testing.T) {
-	empty := t.TempDir()
-	for _, test := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"-device", "local"}, `-device "local": kernels have shm and tcp`},
-		{[]string{"-rounds", "0"}, "-rounds 0: at least 1"},
-		{[]string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
-		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
-		{[]string{"-peer-timeout", "0s"}, "-peer-timeout 0s: more than 0"},
-		{[]string{"-size", "8"}, "flag provided but not defined: -size; -h tells the flags"},
-		{[]string{"-prk", empty}, "-prk " + empty + ": there is none of stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich"},
-		{[]string{"cg"}, `there is no kernel "cg"; there are gups, stencil, transpose`},
-		{[]string{"gups", "gups"}, "kernel gups is named twice"},
-		{[]string{"gups", "-rounds", "2"}, "-rounds: flags come before the kernels"},
-	} {
-		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{cli.Kernels}, test.args...), &stdout, &stderr), "%v", test.args)
-		assert.Contains(t, stderr.String(), test.says)
-		assert.Empty(t, stdout.String())
+func TestKernelsShareMemoryUnlessAsked(t *testing.T) {
+	t.Setenv(deviceVariable, deviceTCP)
+	o, err := parseKernels(nil, io.Discard)
+	require.NoError(t, err)
+	assert.Equal(t, deviceShm, o.device)
+}
+
+// The goals of kernels are of their usual sizes.
+func TestKernelsHaveGoals(t *testing.T) {
+	for _, device := range kernelDevices {
+		o := &kernelOptions{device: device, ranks: 2}
+		o.choose(usualSizes(device), nil)
+		for _, b := range layOut(device, o.jobs(), []contestant{{name: ours}}, 1) {
+			for _, r := range b.rows {
+				assert.Len(t, r.Goals, 1, "%s:%d over %s", r.Case, r.Size, device)
+			}
+		}
 	}
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 0, run(t.Context(), []string{cli.Kernels, "-h"}, &stdout, &stderr))
-	for _, text := range []string{"usage: go run ./bench kernels", "-log 22", "-iterations 300", "transpose.mpich"} {
-		assert.Contains(t, stderr.String(), text)
-	}
-	stderr.Reset()
-	assert.Equal(t, 2, run(t.Context(), []string{cli.Report, "-o", empty, "-prk", empty}, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "-prk is for -peers")
 }

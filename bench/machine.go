@@ -57,11 +57,3 @@ type simulation struct {
 func (s simulation) String() string {
 	return fmt.Sprintf("%s: %s, in virtual time, seed %d", s.card.Name, s.card.Hardware, s.seed)
 }
-
-// machine returns what o's measurements depend on.
-func (o *options) machine() fmt.Stringer {
-	if o.card != nil {
-		return simulation{o.card, o.seed}
-	}
-	return thisMachine()
-}

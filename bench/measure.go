@@ -9,25 +9,19 @@ import (
 	"time"
 
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
 
 // A stage is what one rank of a job needs to measure.
 type stage struct {
-	w *world.World
+	caseRank
 	// open opens another device like that of w.
 	open   func() (verbs.Device, error)
-	repeat int
-	// shorten divides iterations and times; 0 counts as 1.
-	shorten int
-	allocs  bool
+	allocs bool
 	// tails is set if percentiles are requested.
 	tails    bool
 	settings settings
-	tempo    tempo // of schemes
-	virtual  bool  // time is virtual
 	// report receives each result on rank 0.
 	report func(result) error
 }
@@ -51,7 +45,7 @@ func (s *stage) run(ctx context.Context, cells []cell) error {
 			}
 			continue
 		}
-		values, err := one.c.measure(ctx, s)
+		values, err := one.c.measure(ctx, &s.caseRank)
 		if err != nil {
 			return fmt.Errorf("bench: %s with %d ranks: %w", one.c.name, one.size, err)
 		}
@@ -80,16 +74,12 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 	if len(cells) == 0 {
 		return nil
 	}
-	b, err := s.newBoard(ctx, cells, s.settings.options)
+	b, err := s.newBoard(ctx, cells, s.options)
 	if err != nil {
 		return err
 	}
 	if together[0] == messages {
-		longest := answerBytes
-		for _, one := range cells {
-			longest = max(longest, one.size)
-		}
-		if b.messenger, err = newMessenger(ctx, s.w, s.open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: s.settings.tuning.NoPipes}); err != nil {
+		if err := b.connect(ctx, cells, s.open, s.settings.tuning.NoPipes); err != nil {
 			return err
 		}
 	}
@@ -138,9 +128,6 @@ func (s *stage) forbids(one cell) string {
 	return why
 }
 
-// virtualTurns divides the iterations of a loop in virtual time.
-const virtualTurns = 10
-
 // turns returns the iterations of a loop.
 func (s *stage) turns(one cell) int {
 	turns := one.c.iterations(one.size)
@@ -150,15 +137,10 @@ func (s *stage) turns(one cell) int {
 	return shortened(turns, s.shorten)
 }
 
-// shortened divides a number of iterations, or a time, in a shortened run. The result is at least 1.
-func shortened[T int | time.Duration](usual T, shorten int) T {
-	return max(usual/T(max(shorten, 1)), 1)
-}
-
 // measure times the loops of one cell.
 func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error) {
 	if one.c.sample != nil {
-		values, err := one.c.sample(ctx, s, b, one.size)
+		values, err := one.c.sample(ctx, &s.caseRank, b, one.size)
 		if err != nil {
 			return result{}, err
 		}
@@ -225,7 +207,7 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 		return 0, 0, err
 	}
 	allocs = s.heapObjects() - allocs
-	s.w.Span(spell(one), start, start+took)
+	s.w.Span(one.String(), start, start+took)
 	if one.c.ofTarget {
 		took, err = s.ofTarget(ctx, processorTime()-used)
 	}
@@ -237,29 +219,6 @@ func (s *stage) ofTarget(ctx context.Context, value time.Duration) (time.Duratio
 	values := []time.Duration{value}
 	err := world.Broadcast(ctx, s.w, 1, values)
 	return values[0], err
-}
-
-// part returns this rank's step of a case, or nil if it only waits in the barrier.
-func (s *stage) part(c *benchCase) step {
-	switch {
-	case s.w.Rank() == 0:
-		return c.origin
-	case s.w.Rank() == 1 || c.scene == fence || c.scene == collective:
-		return c.target
-	}
-	return nil
-}
-
-func loop(ctx context.Context, b *board, f step, n, turns int) error {
-	if f == nil {
-		return nil
-	}
-	for range turns {
-		if err := f(ctx, b, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // heapObjects returns the number of objects that this process has allocated, or 0 without -allocs.

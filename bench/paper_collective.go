@@ -55,9 +55,9 @@ func amongRanks(ranks func(x int) int, of step) measurement {
 			if err != nil {
 				return nil, err
 			}
-			err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
+			err = inTime(ctx, o.timeout, func(ctx context.Context) error {
 				return simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
-					b := &board{world: w, buffer: make([]byte, x), addends: make([]float64, x/8), sums: make([]float64, x/8)}
+					b := collectiveBoard(w, x)
 					if err := loop(ctx, b, of, x, warm); err != nil {
 						return err
 					}

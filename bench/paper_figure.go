@@ -74,6 +74,9 @@ type plot struct {
 	figure *figure
 }
 
+// id returns the name of the figure on the command line.
+func (p *plot) id() string { return p.Part + p.Figure }
+
 type measuredCurve struct {
 	Short  string    `json:"curve"`
 	Name   string    `json:"name"`

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -179,14 +177,6 @@ func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
 			assert.NotEmpty(t, c.source, "%s of %s", c.name, f.id())
 			assert.NotNil(t, c.of, "%s of %s", c.name, f.id())
 		}
-	}
-}
-
-// onlyVirtual skips a test of virtual time in a plain run with the race detector, under which such tests take minutes.
-func onlyVirtual(t *testing.T) {
-	t.Helper()
-	if testsize.Race && testsize.N(1) == 1 {
-		t.Skip("skipped: the simulator has one rank run at a time, so that the race detector has nothing to find; RMA_TEST_SIZE=2 runs it")
 	}
 }
 
@@ -559,44 +549,4 @@ func TestPaperThatEndsEarlyHasTheFiguresBefore(t *testing.T) {
 	plots, err := o.measure(t.Context(), func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.Len(t, plots, 2)
-}
-
-func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
-	onlyVirtual(t)
-	dir := filepath.Join(t.TempDir(), "figures")
-	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr)
-	off := strings.Count(stdout.String(), "  off\n")
-	assert.Equal(t, 3, off+strings.Count(stdout.String(), "  within"), stdout.String())
-	assert.Equal(t, min(off, 1), status, stderr.String())
-	drawn, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, drawn, 1)
-	assert.Equal(t, "A9a.svg", drawn[0].Name())
-}
-
-func TestWrongUsageOfPaperNamesWhatIsAllowed(t *testing.T) {
-	for _, test := range []struct {
-		args []string
-		says string
-	}{
-		{[]string{"A99"}, `there is no figure "A99"; there are A7a, A7b, A8a`},
-		{[]string{"A7a", "A7a"}, "figure A7a is named twice"},
-		{[]string{"A7a", "-svg", "x"}, "-svg: flags come before the figures"},
-		{[]string{"-part", "Z"}, `-part "Z": allowed are A`},
-		{[]string{"-format", "xml"}, `-format "xml": allowed are text and json`},
-		{[]string{"-curves", "-format", "json"}, "-curves is for -format text"},
-		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
-		{[]string{"-peers"}, "flag provided but not defined: -peers; -h tells the flags"},
-	} {
-		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{"paper"}, test.args...), &stdout, &stderr))
-		assert.Contains(t, stderr.String(), "bench: ")
-		assert.Contains(t, stderr.String(), test.says)
-		assert.Empty(t, stdout.String())
-	}
-	var usage bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"paper", "-h"}, io.Discard, &usage))
-	assert.Contains(t, usage.String(), "usage: go run ./bench paper")
-	assert.Contains(t, usage.String(), "A10b")
 }

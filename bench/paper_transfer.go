@@ -67,26 +67,27 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 	if err != nil {
 		return nil, err
 	}
-	err = inTime(ctx, &options{timeout: o.timeout}, func(ctx context.Context) error {
+	err = inTime(ctx, o.timeout, func(ctx context.Context) error {
 		return simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
 			stand := &transferStand{w: w, curve: c}
 			var err error
 			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes); err != nil {
 				return err
 			}
-			surround := passive
-			if !t.locked {
-				surround = fence
+			enter := func() error { return stand.window.Fence(ctx) }
+			leave := func() error { return stand.window.Fence(ctx, window.NoSucceed) }
+			if t.locked {
+				enter = func() error { return stand.window.LockAll(ctx) }
+				leave = func() error { return stand.window.UnlockAll(ctx) }
 			}
-			b := board{bytes: stand.window}
-			if err := b.enter(ctx, surround); err != nil {
+			if err := enter(); err != nil {
 				return err
 			}
 			measured, err := t.body(ctx, stand)
 			if err != nil {
 				return err
 			}
-			if err := b.leave(ctx, surround); err != nil {
+			if err := leave(); err != nil {
 				return err
 			}
 			if w.Rank() == 0 {

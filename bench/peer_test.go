@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,50 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func recorded(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	return string(text)
-}
-
-// jobOf is the one launch of these cells.
-func jobOf(t *testing.T, args ...string) launch {
-	t.Helper()
-	o, err := parse(args, io.Discard)
-	require.NoError(t, err)
-	jobs, err := plan(o, 0)
-	require.NoError(t, err)
-	require.Len(t, jobs, 1)
-	return jobs[0]
-}
-
-func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
-	values := func(file string, args ...string) map[int]float64 {
-		found := make(map[int]float64)
-		for _, r := range parseResults(recorded(t, file), jobOf(t, args...)) {
-			found[r.Size] = r.Value
-		}
-		return found
-	}
-	assert.Equal(t, map[int]float64{8: 0.0223, 1024: 0.0266, 8192: 0.0900, 65536: 0.7118, 1048576: 16.5658}, values("openmpi_put_flush_lat.txt", "put_flush_lat"))
-	assert.Equal(t, map[int]float64{8: 0.2431}, values("mpich_put_flush_lat.txt", "put_flush_lat:8"))
-	assert.Empty(t, values("openmpi_put_flush_lat.txt", "get_flush_lat"), "of another case")
-	assert.Empty(t, values("openmpi_cas_lat_crash.txt", "cas_lat"))
-	assert.Equal(t, map[int]float64{8: 1.1278}, values("mpich_time_limit.txt", "get_flush_lat"), "what came before the end")
-}
-
-func TestAFailureIsToldInOneLine(t *testing.T) {
-	status := errors.New("exit status 139")
-	assert.Equal(t, "signal 11 (Segmentation fault)", reason(status, recorded(t, "openmpi_cas_lat_crash.txt")))
-	assert.Equal(t, "Alarm clock (signal 14)", reason(status, recorded(t, "mpich_time_limit.txt")))
-	assert.Equal(t, "exit status 139: no such host", reason(status, "----\nno such host\n-----\n"))
-	assert.Equal(t, "exit status 139", reason(status, "\n\n"))
-	const ended = "rmarun: rank 1 failed: signal: killed\nrmarun: 1 further rank was ended\n"
-	assert.Equal(t, "exit status 139: rank 1 failed: signal: killed", reason(status, ended))
-	assert.Equal(t, "exit status 139: gups: wrong usage: -log 3", reason(status, "gups: wrong usage: -log 3\ngups -h explains the usage\n"+ended))
-}
 
 func TestALibraryIsKnownByItsVersion(t *testing.T) {
 	for _, test := range []struct{ output, name, version string }{
@@ -71,8 +24,7 @@ func TestALibraryIsKnownByItsVersion(t *testing.T) {
 }
 
 func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
-	o, err := parse([]string{"-repeat", "3", "-timeout", "1500ms"}, io.Discard)
-	require.NoError(t, err)
+	o := &options{repeat: 3, timeout: 1500 * time.Millisecond}
 	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
 	program, args := open.arguments(jobOf(t, "put_bw:8,64"), o)
 	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(deviceShm, program, 1, args...))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
@@ -46,11 +45,6 @@ func (r result) percentileLines() []string {
 		lines = append(lines, fmt.Sprintf("%-21s %9d %14.4f %s", r.Case+":"+p.name, r.Size, p.value, r.Unit))
 	}
 	return lines
-}
-
-// distributed reports whether the case has percentiles: it is a latency whose iterations rank 0 times.
-func (c *benchCase) distributed() bool {
-	return c.unit == stats.Microseconds && c.origin != nil && c.sample == nil && c.prepare == nil && !c.ofTarget
 }
 
 // The clock is read once a batch. A batch takes clockShare times as long as reading the clock. It has at most

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +18,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 		}
 		for _, c := range cases() {
 			if c.distributed() && c.scene != raw {
-				args = append(args, spell(cell{c, c.sizes[0]}))
+				args = append(args, (cell{c, c.sizes[0]}).String())
 			}
 		}
 		require.Contains(t, args, "pscw_both_lat:8")
@@ -61,16 +60,4 @@ func TestPercentilesAreLinesBelowTheResult(t *testing.T) {
 		names = append(names, strings.TrimPrefix(fields[0], "put_flush_lat"))
 	}
 	assert.Equal(t, []string{"", ":p50", ":p90", ":p99", ":p99.9", ":max"}, names)
-}
-
-// A reading of the clock is a small part of what is timed, as far as batches can make it so.
-func TestBatches(t *testing.T) {
-	for _, test := range []struct {
-		turn, clock time.Duration
-		want        int
-	}{
-		{time.Microsecond, 40, 1}, {800, 40, 1}, {799, 40, 2}, {100, 20, 4}, {10, 40, longestBatch}, {0, 40, longestBatch}, {10, 0, 1},
-	} {
-		assert.Equal(t, test.want, batchOf(test.turn, test.clock), "%v, %v", test.turn, test.clock)
-	}
 }

@@ -9,10 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
 
@@ -78,7 +78,7 @@ func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, r
 		_, _ = io.WriteString(stderr, rank.output)
 	case failure == nil:
 		for _, output := range c.outputs {
-			_, _ = stderr.Write(output.text)
+			_, _ = io.WriteString(stderr, output.String())
 		}
 	}
 	return errors.Join(failure, closed)
@@ -207,12 +207,11 @@ func relay(results io.Reader, report func(result) error) error {
 
 // childArguments returns the command line of a rank.
 func childArguments(o *options, j launch) []string {
-	args := []string{"-device", o.device, "-format", "json", "-timeout", o.timeout.String()}
-	if o.schemes {
-		args = append(append([]string{cli.Schemes}, args...), "-rounds", fmt.Sprint(o.rounds))
-	} else {
+	args := append(slices.Clone(o.words), "-device", o.device, "-format", "json", "-timeout", o.timeout.String())
+	if o.measure == nil {
 		args = append(args, "-repeat", fmt.Sprint(o.repeat))
 	}
+	args = append(args, o.arguments...)
 	if o.shorten > 1 {
 		args = append(args, "-shorten", fmt.Sprint(o.shorten))
 	}
@@ -232,7 +231,7 @@ func childArguments(o *options, j launch) []string {
 		args = append(args, "-set", thrown)
 	}
 	for _, one := range byCase([]launch{j}) {
-		text := spell(one.cells[0])
+		text := one.cells[0].String()
 		for _, more := range one.cells[1:] {
 			text += fmt.Sprint(",", more.size)
 		}

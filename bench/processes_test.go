@@ -19,13 +19,6 @@ import (
 	"github.com/onesided/rma/verbs/ibv"
 )
 
-func needProcesses(t *testing.T) {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skipf("skipped: ranks as processes need linux, this is %s", runtime.GOOS)
-	}
-}
-
 func TestRanksAsProcesses(t *testing.T) {
 	needProcesses(t)
 	results := measured(t, "-device", "shm", "-repeat", "2", "-set", "sameop=on", "-allocs", "put_flush_lat:8,1024", "fop_lat", "fence_rate", "pscw_both_lat:8", "fence_scale:3,5")
@@ -79,7 +72,7 @@ func TestRanksThatEncrypt(t *testing.T) {
 func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
 	needProcesses(t)
 	server := pmi.NewServer(1, pmi.Events{})
-	link, environment, err := server.Child(0, firstFile)
+	link, environment, err := server.Child(0, 3)
 	require.NoError(t, err)
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -121,28 +114,6 @@ func TestProcessesThatTakeTooLongEnd(t *testing.T) {
 	assert.Contains(t, stderr.String(), "not done in time: 1ms (-timeout)")
 }
 
-func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{device: deviceTCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
-	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
-	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
-	assert.Equal(t, []string{"A=1"}, withoutLauncher([]string{"PMI_FD=3", "A=1", "PMI_RANK=0", "RMA_DEVICE=shm"}))
-}
-
-func TestRanksAreToldTheirDevice(t *testing.T) {
-	job := jobOf(t, "fop_lat")
-	t.Setenv(deviceVariable, "of somebody else")
-	for _, device := range []string{deviceShm, deviceTCP} {
-		o := &options{device: device}
-		l, err := o.links(job)
-		require.NoError(t, err)
-		file, environment, err := l.of(1)
-		require.NoError(t, err)
-		assert.Contains(t, environment, "RMA_DEVICE="+device)
-		assert.NoError(t, file.Close())
-		assert.NoError(t, l.close())
-	}
-}
-
 func TestRanksShowWhatTheyHaveDone(t *testing.T) {
 	needProcesses(t)
 	t.Setenv("RMA_STATS", "-")
@@ -153,16 +124,6 @@ func TestRanksShowWhatTheyHaveDone(t *testing.T) {
 			assert.Contains(t, stderr.String(), rank, device)
 		}
 	}
-}
-
-func TestTheTailOfOutputIsKept(t *testing.T) {
-	var output tail
-	for range 3 {
-		_, _ = output.Write(bytes.Repeat([]byte("a"), tailBytes/2))
-	}
-	_, _ = output.Write([]byte("end"))
-	assert.Len(t, output.String(), tailBytes)
-	assert.True(t, strings.HasSuffix(output.String(), "aend"))
 }
 
 func TestRanksOfALauncher(t *testing.T) {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,31 +13,44 @@ import (
 
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
-	"github.com/onesided/rma/verbs/channel"
 	"github.com/onesided/rma/verbs/shm"
 	"github.com/onesided/rma/world"
 )
+
+// cellsOf returns cells, each named as case:size.
+func cellsOf(t *testing.T, names ...string) []cell {
+	t.Helper()
+	var cells []cell
+	for _, text := range names {
+		name, size, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(size)
+		require.NoError(t, err, text)
+		require.NotNil(t, caseNamed(name), text)
+		cells = append(cells, cell{caseNamed(name), n})
+	}
+	return cells
+}
 
 func TestCellsReachWholePages(t *testing.T) {
 	for _, test := range []struct {
 		cells          []string
 		window, buffer int
 	}{
-		{[]string{"fop_lat"}, hugePage, hugePage},
+		{[]string{"fop_lat:8"}, hugePage, hugePage},
 		{[]string{"put_flush_lat:8"}, hugePage, hugePage},
-		{[]string{"put_flush_lat:8,2097153", "acc_flush_lat:4194312"}, 3 * hugePage, 2 * hugePage},
+		{[]string{"put_flush_lat:8", "put_flush_lat:2097153", "acc_flush_lat:4194312"}, 3 * hugePage, 2 * hugePage},
 		{[]string{"put_bw:1048576"}, streamTo, streamFrom},
-		{[]string{"scatter_rate"}, windowBytes, hugePage},
+		{[]string{"scatter_rate:1000"}, windowBytes, hugePage},
 		{[]string{"pattern16_bw:131073"}, getsAt + 2*hugePage, getsAt + 2*hugePage},
 		{[]string{"msg_bw:8"}, hugePage, getsAt + hugePage},
 	} {
-		window, buffer := reachOf(jobOf(t, test.cells...).cells)
+		window, buffer := reachOf(cellsOf(t, test.cells...))
 		assert.Equal(t, []int{test.window, test.buffer}, []int{window, buffer}, test.cells)
 	}
 }
 
 func TestABoardIsAsLargeAsItsCellsReach(t *testing.T) {
-	cells := jobOf(t, "put_flush_lat:8,2097153").cells
+	cells := cellsOf(t, "put_flush_lat:8", "put_flush_lat:2097153")
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		b, err := newBoard(ctx, w, cells, nil, false)
 		if err != nil {
@@ -50,7 +65,7 @@ func TestABoardIsAsLargeAsItsCellsReach(t *testing.T) {
 		assert.Equal(t, 2*hugePage, len(other.bytes.Local()))
 		return errors.Join(other.close(), b.close())
 	}))
-	assert.Equal(t, hugePage, len(newWire(t.Context(), 0, jobOf(t, "socket_lat:8").cells).memory))
+	assert.Equal(t, hugePage, len(newWire(t.Context(), 0, cellsOf(t, "socket_lat:8")).memory))
 }
 
 // Windows and buffers have no byte more than what the reach says, but for what makes a window one of whole words.
@@ -82,7 +97,7 @@ func TestACaseStaysWithinItsReach(t *testing.T) {
 	for _, one := range append(cells, someOf(random...)...) {
 		require.NoError(t, world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
 			return withinReach(ctx, w, fabric, one)
-		}), spell(one))
+		}), one.String())
 	}
 }
 
@@ -95,10 +110,9 @@ func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one ce
 	window, buffer := one.c.reach(one.size)
 	b.buffer = b.buffer[:buffer:buffer]
 	b.size = (window + 7) / 8 * 8
-	s := &stage{w: w, shorten: 1000}
 	switch one.c.scene {
 	case messages:
-		b.messenger, err = newMessenger(ctx, w, func() (verbs.Device, error) { return fabric.Open() }, b.buffer, channel.Options{MaxMessage: max(one.size, answerBytes)})
+		err = b.connect(ctx, []cell{one}, func() (verbs.Device, error) { return fabric.Open() }, false)
 	case passive, fence, pscw:
 		err = b.allocate(ctx, w, nil)
 	}
@@ -108,8 +122,14 @@ func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one ce
 	if err := b.enter(ctx, one.c.scene); err != nil {
 		return err
 	}
-	if _, _, err := s.timed(ctx, b, one, 1); err != nil {
-		return err
+	// Ranks that only wait do so in a barrier.
+	for range 2 {
+		if err := loop(ctx, b, (&caseRank{w: w}).part(one.c), one.size, 1); err != nil {
+			return err
+		}
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.leave(ctx, one.c.scene); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 type reportOptions struct {
 	dir     string
 	devices []*options // the options for each device
+	request request
 	peers   bool
 	prk     string // "" or a directory
 	rounds  int
@@ -85,8 +86,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	if o.prk, err = checkPRK(o.prk); err != nil {
 		return nil, err
 	}
-	selected, err := o.chosen(flags.Args())
-	if err != nil {
+	if o.request.cases, err = o.chosen(flags.Args()); err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(devices, ",") {
@@ -97,10 +97,10 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 			return nil, cli.Usagef("-devices %q: %s is given twice", devices, name)
 		}
 		one := &options{
-			device: name, deviceGiven: true, repeat: reportLoops, format: "json", rounds: o.rounds, rails: 1,
-			timeout: timeout, settings: thrown, cases: selected, percentiles: true,
+			device: name, deviceGiven: true, repeat: reportLoops, rails: 1,
+			timeout: timeout, settings: thrown, percentiles: true,
 		}
-		if err := one.check(nil); err != nil {
+		if err := one.check(nil, 0); err != nil {
 			return nil, err
 		}
 		o.devices = append(o.devices, one)

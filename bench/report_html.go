@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -177,7 +176,7 @@ func (r *report) failures() []string {
 	for _, l := range r.lines {
 		for _, c := range l.cells {
 			if c.Failed {
-				notes = addNote(notes, fmt.Sprintf("%s, %s", spell(c.cell), l.name()), &c.column, len(c.Values))
+				notes = addNote(notes, fmt.Sprintf("%s, %s", c.cell.String(), l.name()), &c.column, len(c.Values))
 			}
 		}
 	}
@@ -216,7 +215,7 @@ func (r *report) writeCircumstances(p *page) {
 	}
 	for _, o := range r.o.devices {
 		if o.card == nil {
-			rows = append(rows, []string{"ours", deviceAs(o.device, cmp.Or(o.ranks, 2))})
+			rows = append(rows, []string{"ours", deviceAs(o.device, 2)})
 		}
 	}
 	for _, peer := range append(r.Peers, r.Missing...) {
@@ -264,7 +263,7 @@ func leftOut(lines []*reportLine) []string {
 	var notes []string
 	for _, l := range lines {
 		for _, c := range l.cells {
-			notes = addNote(notes, fmt.Sprintf("%s, %s", spell(c.cell), l.name()), &c.column, len(c.Values))
+			notes = addNote(notes, fmt.Sprintf("%s, %s", c.cell.String(), l.name()), &c.column, len(c.Values))
 		}
 	}
 	return notes

@@ -72,7 +72,7 @@ func (r *report) writeKernels(p *page) {
 		p.element("p", "Left out: "+r.noKernels)
 	}
 	for _, k := range r.kernels {
-		for _, text := range k.howKernels() {
+		for _, text := range howKernels(k.comparison) {
 			p.element("p", text)
 		}
 		lines, notes, _ := k.lines()

@@ -119,7 +119,7 @@ func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 // plan arranges the measurements. The output of failed ranks goes to stderr.
 func (r *report) plan(stderr io.Writer) error {
 	for _, o := range r.o.devices {
-		jobs, err := plan(o, 0)
+		jobs, err := r.o.request.jobs(0)
 		if err != nil {
 			return err
 		}
@@ -237,22 +237,21 @@ func (r *report) planSchemes(stderr io.Writer) {
 		return
 	}
 	o := *r.o.devices[i]
-	o.schemes, o.rounds, o.percentiles = true, reportRounds, false
+	o.percentiles = false
+	compareSchemes(&o, reportRounds)
 	words := []string{cli.Schemes, "-rounds", fmt.Sprint(reportRounds)}
-	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: o.rounds}
+	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: reportRounds}
 	for _, name := range reportPatterns {
 		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
 			selected, err := parseCases([]string{name})
 			if err != nil {
 				return err
 			}
-			one := o
-			one.cases = selected
-			jobs, err := plan(&one, 0)
+			jobs, err := (&request{cases: selected}).jobs(0)
 			if err != nil {
 				return err
 			}
-			return one.start(ctx, jobs[0], stderr, func(result result) error {
+			return o.start(ctx, jobs[0], stderr, func(result result) error {
 				r.schemes.add(result)
 				return nil
 			})

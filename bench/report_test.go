@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/chart/charttest"
-	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -66,18 +63,6 @@ func TestReportPlots(t *testing.T) {
 	}
 	assert.Equal(t, []string{"put_flush_lat.svg", "put_flush_lat-percentiles.svg", "put_bw.svg"}, names)
 	golden(t, "testdata/report.svg.golden", all.String())
-}
-
-func wellFormed(t *testing.T, text string) {
-	t.Helper()
-	decoder := xml.NewDecoder(strings.NewReader(text))
-	for {
-		_, err := decoder.Token()
-		if err == io.EOF {
-			return
-		}
-		require.NoError(t, err)
-	}
 }
 
 var (
@@ -205,50 +190,11 @@ func TestCommandsOfPlots(t *testing.T) {
 		for command := range strings.SplitSeq(f.command, "; ") {
 			args, found := strings.CutPrefix(command, "go run ./bench ")
 			require.True(t, found, command)
-			o, err := parse(strings.Fields(args), io.Discard)
+			o, _, err := parseJob(strings.Fields(strings.Replace(args, "-peers -rounds 2 ", "", 1)))
 			require.NoError(t, err, command)
 			assert.Equal(t, strings.HasSuffix(f.name, "-percentiles.svg"), o.percentiles, command)
 		}
 	}
-}
-
-func TestLoadOfTheMachine(t *testing.T) {
-	began := usage{at: time.Unix(100, 0), all: 50 * time.Second, ours: 10 * time.Second, known: true}
-	for _, test := range []struct {
-		after usage
-		cores float64
-		known bool
-	}{
-		{usage{time.Unix(110, 0), 65 * time.Second, 15 * time.Second, true}, 1, true},
-		{usage{time.Unix(110, 0), 55 * time.Second, 16 * time.Second, true}, 0, true},
-		{usage{time.Unix(110, 0), 0, 15 * time.Second, false}, 0, false},
-		{usage{time.Unix(100, 1e8), 51 * time.Second, 10 * time.Second, true}, 0, false},
-	} {
-		cores, known := test.after.othersSince(began)
-		assert.Equal(t, test.known, known)
-		assert.InDelta(t, test.cores, cores, 1e-9)
-	}
-	quiet := machineLoad{began: "0.01", ended: "1.00", others: []float64{0.01, 0.1}, most: "x"}
-	_, busy := quiet.says(2)
-	assert.False(t, busy)
-	text, busy := (&machineLoad{}).says(2)
-	assert.False(t, busy)
-	assert.Equal(t, "The system does not tell its load.", text)
-}
-
-func TestReportOfARun(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new", "place")
-	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{cli.Report, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
-	assert.Contains(t, stderr.String(), "the report takes about")
-	assert.Equal(t, []string{filepath.Join(dir, "report.html"), filepath.Join(dir, "results.txt"), filepath.Join(dir, "*.svg") + ", 2 plots"}, strings.Split(strings.TrimSpace(stdout.String()), "\n"))
-	text, err := os.ReadFile(filepath.Join(dir, "results.txt"))
-	require.NoError(t, err)
-	assert.Len(t, regexp.MustCompile(`(?m)^BenchmarkFopLat/device=local/size=8-\d+\t20000\t.* ns/op\t.* p99-ns/op\t`).FindAllString(string(text), -1), 2)
-	assert.Len(t, regexp.MustCompile(`(?m)^BenchmarkPutBw/device=local/size=(8|1024)-\d+\t1000\t.* MB/s$`).FindAllString(string(text), -1), 4)
-	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
-	require.NoError(t, err)
-	wellFormed(t, string(page))
 }
 
 // Who ends the run gets what came before, and is told that it is not all.
@@ -276,7 +222,7 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 			if l.device == deviceTCP {
 				return nil, errors.New("no memory")
 			}
-			return nil, (&options{timeout: 2 * time.Minute}).notInTime(fmt.Errorf("bench: rank 0 of 2: not done in time: 2m0s (-timeout): bench: %s", spell(j.cells[0])))
+			return nil, fmt.Errorf("%w: %v%s: %s", errTimeout, 2*time.Minute, ofTimeout, j.cells[0].String())
 		}
 		for _, c := range l.cells {
 			c.column = column{Series: stats.NewSeries(2)}
@@ -286,32 +232,6 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 	assert.EqualError(t, r.ourFailures(), "bench: report: 10 of 10 cells failed here: not done in time: 2m0s (-timeout); no memory; -timeout 10m0s allows for a busy machine")
 	assert.Contains(t, leftOut(r.lines), "put_bw:8, local: not done in time: 2m0s (-timeout): put_bw:8")
 	assert.Contains(t, leftOut(r.lines), "put_bw:1024, local: not begun: the time of its job was over")
-}
-
-func TestReportRefuses(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o666))
-	for _, test := range []struct {
-		args []string
-		says string
-	}{
-		{nil, "report needs a place: -o DIR"},
-		{[]string{"-o", "x", "put_latency"}, `there is no case "put_latency"; there are put_flush_lat`},
-		{[]string{"-o", "x", "put_bw:0"}, "sizes are whole numbers from 1"},
-		{[]string{"-o", "x", "-devices", "shm,udp"}, `-devices "shm,udp": "udp" is none; allowed are local, shm, tcp, ibv`},
-		{[]string{"-o", "x", "-devices", "tcp,tcp"}, "tcp is given twice"},
-		{[]string{"-o", "x", "-rounds", "0"}, "-rounds 0: at least 1"},
-		{[]string{"-o", "x", "-set", "warp=on"}, `there is no switch "warp"`},
-		{[]string{"-o", "x", "-devices", "shm", "-set", "batches=off"}, "-set batches=off is of what goes over TCP"},
-		{[]string{"-o", "x", "-timeout", "0s"}, "-timeout 0s: more than 0"},
-		{[]string{"-o", file, "fop_lat"}, "-o " + file + ":"},
-		{[]string{"-o", filepath.Join(file, "below"), "fop_lat"}, "-o " + file},
-	} {
-		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{cli.Report}, test.args...), &stdout, &stderr), "%v", test.args)
-		assert.Contains(t, stderr.String(), test.says)
-		assert.NotContains(t, stderr.String(), "the report takes")
-	}
 }
 
 func TestReportSizes(t *testing.T) {

@@ -51,7 +51,7 @@ func (j launch) missing(one cell, results []result, err error) error {
 	case errors.Is(err, errTimeout):
 		return fmt.Errorf("%w: the time of its job was over", errNotBegun)
 	}
-	return fmt.Errorf("%w: its job failed at %s", errNotBegun, spell(first))
+	return fmt.Errorf("%w: its job failed at %s", errNotBegun, first.String())
 }
 
 // A row is one cell of a comparison.

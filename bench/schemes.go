@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
@@ -59,6 +60,10 @@ func (t tempo) shortened(shorten int) tempo {
 	return tempo{visit: shortened(t.visit, shorten), learning: shortened(t.learning, shorten)}
 }
 
+// simulatedRounds is the number of rounds of schemes in virtual time, where only the adaptive one differs from round
+// to round.
+const simulatedRounds = 3
+
 // fewestTurns is the least number of iterations of a loop, however long they take. A loop has steadyTurns, among
 // which the first with a cold cache counts little, if they take no longer than longestVisit.
 const (
@@ -67,8 +72,28 @@ const (
 	longestVisit = 200 * time.Millisecond
 )
 
-// compareSchemes measures cells, each with all schemes. It is collective.
-func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) error {
+// compareSchemes makes o compare schemes, in rounds, instead of measuring cells with its own.
+func compareSchemes(o *options, rounds int) {
+	o.words, o.arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
+	o.measure = func(ctx context.Context, s *stage, cells []cell) error {
+		return (&schemeRank{s, usualTempo.shortened(s.shorten)}).compare(ctx, cells, rounds)
+	}
+	o.refuses = func(device string) error {
+		if device != deviceTCP && device != deviceIBV {
+			return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
+		}
+		return nil
+	}
+}
+
+// A schemeRank is a rank that compares schemes.
+type schemeRank struct {
+	*stage
+	tempo tempo
+}
+
+// compare measures cells, each with all schemes. It is collective.
+func (s *schemeRank) compare(ctx context.Context, cells []cell, rounds int) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
 			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
@@ -78,7 +103,7 @@ func (s *stage) compareSchemes(ctx context.Context, cells []cell, rounds int) er
 		}
 		results, err := s.compareAt(ctx, one, rounds)
 		if err != nil {
-			return fmt.Errorf("bench: schemes of %s: %w", spell(one), err)
+			return fmt.Errorf("bench: schemes of %s: %w", one.String(), err)
 		}
 		for _, r := range results {
 			if err := s.publish(r); err != nil {
@@ -99,7 +124,7 @@ type entrant struct {
 }
 
 // compareAt measures one cell.
-func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, error) {
+func (s *schemeRank) compareAt(ctx context.Context, one cell, rounds int) ([]result, error) {
 	entrants, err := s.entrants(ctx, one, rounds)
 	if err != nil {
 		return nil, err
@@ -130,11 +155,11 @@ func (s *stage) compareAt(ctx context.Context, one cell, rounds int) ([]result, 
 }
 
 // entrants returns all schemes, each with a board in the scene of the cell.
-func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
+func (s *schemeRank) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
 	var entrants []*entrant
 	for i, each := range schemes() {
 		e := &entrant{scheme: each, values: stats.NewSeries(rounds)}
-		options := append(slices.Clone(s.settings.options), hint.Without(each.without))
+		options := append(slices.Clone(s.options), hint.Without(each.without))
 		var err error
 		if i == 0 {
 			e.board, err = s.newBoard(ctx, []cell{one}, options)
@@ -154,7 +179,7 @@ func (s *stage) entrants(ctx context.Context, one cell, rounds int) ([]*entrant,
 
 // learn runs a cell's loop on a board until it has reached its steady state. It returns the number of iterations of a
 // visit.
-func (s *stage) learn(ctx context.Context, b *board, one cell) (int, error) {
+func (s *schemeRank) learn(ctx context.Context, b *board, one cell) (int, error) {
 	turns, began := fewestTurns, s.w.Now()
 	for {
 		start := s.w.Now()
@@ -193,7 +218,7 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
 	var costs []stats.Series
 	for _, e := range entrants {
-		costs = append(costs, one.c.cost(e.values))
+		costs = append(costs, stats.Cost(one.c.unit, e.values))
 	}
 	best := bestFixed(costs)
 	var results []result
@@ -206,18 +231,6 @@ func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
 		})
 	}
 	return results
-}
-
-// cost returns values proportional to time, whatever the unit of values.
-func (c *benchCase) cost(values stats.Series) stats.Series {
-	if !c.moreIsBetter() {
-		return values
-	}
-	ones := stats.NewSeries(len(values.Values))
-	for round := range ones.Values {
-		ones.Set(round, 1)
-	}
-	return stats.Ratios(ones, values)
 }
 
 // bestFixed returns the fixed scheme that takes the least time in relation to the second scheme within a round, by

@@ -11,13 +11,20 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// runSchemes compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a
-// launcher's job.
-func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// A schemesRun is a run of schemes.
+type schemesRun struct {
+	*options
+	request *request
+	rounds  int
+	format  string
+}
+
+// run compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a launcher's job.
+func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	say, done := cli.Progress(stderr)
 	defer done()
 	table := &schemeTable{Command: cli.CommandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
-	printed := o.reporter(stdout, stderr)
+	printed := reporter(o.format, stdout, stderr)
 	report := func(r result) error {
 		done()
 		table.add(r)
@@ -34,11 +41,11 @@ func (o *options) runSchemes(ctx context.Context, args []string, stdout, stderr 
 	return err
 }
 
-func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func(result) error, say func(string)) error {
+func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report func(result) error, say func(string)) error {
 	if launched() {
-		return runJoined(ctx, o, report)
+		return runJoined(ctx, o.options, o.request, report)
 	}
-	jobs, err := plan(o, 0)
+	jobs, err := o.request.jobs(0)
 	if err != nil {
 		return err
 	}
@@ -52,7 +59,7 @@ func (o *options) eachPattern(ctx context.Context, stderr io.Writer, report func
 		return cli.Usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
-		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), spell(j.cells[0]), len(schemes()), table.Plural(o.rounds, "round")))
+		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.cells[0].String(), len(schemes()), table.Plural(o.rounds, "round")))
 		if err := o.start(ctx, j, stderr, report); err != nil {
 			return err
 		}

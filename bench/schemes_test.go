@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/stats"
-	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/world"
+	"github.com/onesided/rma/verbs/sim"
 )
 
 func TestEachWayIsLeftOutByOneFixedScheme(t *testing.T) {
@@ -34,27 +32,6 @@ func TestEachWayIsLeftOutByOneFixedScheme(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, want, leftOut)
-}
-
-func TestPatternsAreCasesOfSchemes(t *testing.T) {
-	o, err := parse([]string{"schemes"}, &bytes.Buffer{})
-	require.NoError(t, err)
-	assert.True(t, o.schemes)
-	assert.Equal(t, deviceTCP, o.device)
-	jobs, err := plan(o, 0)
-	require.NoError(t, err)
-	cells := 0
-	for _, j := range jobs {
-		cells += len(j.cells)
-	}
-	assert.Equal(t, len(patterns())+3, cells, "one of them has four sizes")
-}
-
-func TestEveryOtherRoundGoesBackwards(t *testing.T) {
-	all := []string{"a", "b", "c"}
-	assert.Equal(t, []string{"a", "b", "c"}, inRound(0, all))
-	assert.Equal(t, []string{"c", "b", "a"}, inRound(1, all))
-	assert.Equal(t, []string{"a", "b", "c"}, inRound(2, all))
 }
 
 func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
@@ -172,17 +149,15 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	for _, i := range testsize.Turns(0, len(names), 2) {
 		name := names[i]
 		t.Run(name, func(t *testing.T) {
-			var results []result
-			compare := func(ctx context.Context, w *world.World) error {
-				s := &stage{w: w, virtual: isVirtual(w), tempo: tempo{time.Millisecond, 0}, report: func(r result) error { results = append(results, r); return nil }}
-				return s.compareSchemes(ctx, jobOf(t, name).cells, 2)
+			o := &options{device: deviceLocal, shorten: 200, timeout: await.Limit}
+			if !real {
+				card, err := sim.ByName("pcie-2005")
+				require.NoError(t, err)
+				o.card, o.seed, o.rails = &card, 1, 1
 			}
-			if real {
-				require.NoError(t, world.Run(t.Context(), 2, compare, world.WithDevice(deviceTCP)))
-			} else {
-				simulator := simtest.New(t, "pcie-2005", 1)
-				require.NoError(t, world.Simulate(t.Context(), simulator, 2, compare))
-			}
+			compareSchemes(o, 2)
+			results, err := o.collect(t.Context(), jobOf(t, name), io.Discard)
+			require.NoError(t, err)
 			require.Len(t, results, len(schemes()))
 			for i, r := range results {
 				assert.Equal(t, name, strings.TrimSuffix(r.cell(), ":1000"))
@@ -199,38 +174,15 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	}
 }
 
-func TestSchemesOverTCP(t *testing.T) {
-	needProcesses(t)
-	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-rounds", "2", "-set", "singleelement=on", "get_bw:8", "acc_flush_lat:16"}, &stdout, &stderr), stderr.String())
-	assert.Contains(t, stderr.String(), "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n")
-	lines := strings.Split(stdout.String(), "\n")
-	for i, s := range schemes() {
-		fields := strings.Fields(lines[i])
-		require.Len(t, fields, 6, lines[i])
-		assert.Equal(t, []string{"get_bw", "8", "MB/s", s.name}, []string{fields[0], fields[1], fields[3], fields[4]})
-	}
-	assert.Contains(t, stdout.String(), "adaptive takes at worst ")
-
-	stdout.Reset()
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
-	decoder := json.NewDecoder(&stdout)
-	for _, s := range schemes() {
-		var r result
-		require.NoError(t, decoder.Decode(&r))
-		assert.Equal(t, s.name, r.Scheme)
-	}
-	assert.False(t, decoder.More(), "no table")
+func TestAShortRunHasShortVisits(t *testing.T) {
+	assert.Equal(t, tempo{visit: 2 * time.Millisecond, learning: 20 * time.Millisecond}, usualTempo.shortened(10))
+	assert.Equal(t, usualTempo, usualTempo.shortened(0))
 }
 
 func TestRanksAreToldToCompareSchemes(t *testing.T) {
-	o, err := parse([]string{"schemes", "-rounds", "4", "-timeout", "9s", "-set", "tls=on", "get_bw:8"}, &bytes.Buffer{})
-	require.NoError(t, err)
-	jobs, err := plan(o, 0)
-	require.NoError(t, err)
-	got := childArguments(o, jobs[0])
-	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
-	child, err := parse(got, &bytes.Buffer{})
-	require.NoError(t, err)
-	assert.Equal(t, o.rounds, child.rounds)
+	o := new(options)
+	compareSchemes(o, 4)
+	assert.Equal(t, []string{"schemes"}, o.words)
+	assert.Equal(t, []string{"-rounds", "4"}, o.arguments)
+	assert.NotNil(t, o.measure)
 }

@@ -17,7 +17,7 @@ import (
 
 // runSimulated measures a job whose ranks are tasks of a simulator.
 func runSimulated(ctx context.Context, o *options, j launch, report func(result) error) error {
-	return inTime(ctx, o, func(ctx context.Context) error {
+	return inTime(ctx, o.timeout, func(ctx context.Context) error {
 		s, err := sim.New(*o.card, o.seed)
 		if err != nil {
 			return err
@@ -35,6 +35,9 @@ func runSimulated(ctx context.Context, o *options, j launch, report func(result)
 func simulate(ctx context.Context, s *sim.Simulator, ranks int, body func(ctx context.Context, w *world.World) error, options ...world.Option) error {
 	return world.Simulate(ctx, s, ranks, body, append(slices.Clone(options), world.WithStall(0))...)
 }
+
+// isVirtual reports whether time is virtual for the ranks of w.
+func isVirtual(w *world.World) bool { return job.Of(w).Device().Attributes().Virtual }
 
 // traced runs a job on a simulator with the trace that o requests.
 func traced(o *options, s *sim.Simulator, run func() error) error {

@@ -24,7 +24,7 @@ func everywhere() []string {
 		case c.limit > 0:
 			cells = append(cells, c.name+":64")
 		default:
-			cells = append(cells, spell(cell{c, c.sizes[0]}))
+			cells = append(cells, (cell{c, c.sizes[0]}).String())
 		}
 	}
 	return cells
@@ -87,7 +87,7 @@ func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
-	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+noProcessor+"\n")
+	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+caseNamed("put_target_cpu").real+"\n")
 }
 
 func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {

@@ -34,9 +34,15 @@ func newWire(ctx context.Context, socket int, cells []cell) *wire {
 	return &wire{ctx: ctx, socket: socket, memory: make([]byte, max(window, buffer))}
 }
 
+// touch writes to the memory, so that no page fault occurs in a timed loop.
+func (w *wire) touch() { clear(w.memory) }
+
 // A wireStep is one iteration of a raw case on one end. An iteration ends with a message to the end that talks, so
 // that both are in step.
 type wireStep func(w *wire, n int) error
+
+// socketSteps are the steps of a raw case. talk is that of rank 0, answer that of rank 1.
+type socketSteps struct{ talk, answer wireStep }
 
 func pingSocket(w *wire, n int) error {
 	if err := w.send(w.memory[:n]); err != nil {
@@ -110,11 +116,11 @@ func (w *wire) all(p []byte, name string, call func(socket int, p []byte) (int, 
 	return nil
 }
 
-// measure times the loops of one cell as rank 0, or answers them as rank 1.
-func (w *wire) measure(rank int, one cell, repeat, shorten int) (result, error) {
-	f := one.c.talk
+// measureSocket times the loops of one cell as rank 0, or answers them as rank 1.
+func measureSocket(w *wire, rank int, one cell, repeat, shorten int) (result, error) {
+	f := one.c.socket.talk
 	if rank == 1 {
-		f = one.c.answer
+		f = one.c.socket.answer
 	}
 	turns := shortened(one.c.iterations(one.size), shorten)
 	values := make([]float64, 0, repeat)
@@ -146,28 +152,27 @@ const socketVariable = "RMA_BENCH_SOCKET_RANK"
 // atSocket reports whether this process was started for the raw cases.
 func atSocket() bool { return os.Getenv(socketVariable) != "" }
 
-// runSocket measures what o requests as one end of the socket, which is descriptor firstFile.
-func runSocket(ctx context.Context, o *options, report func(result) error) error {
+// runSocket measures what r requests as one end of the socket, which is descriptor firstFile.
+func runSocket(ctx context.Context, o *options, r *request, report func(result) error) error {
 	rank, err := strconv.Atoi(os.Getenv(socketVariable))
 	if err != nil || rank < 0 || rank > 1 {
 		return fmt.Errorf("bench: %s=%q: allowed are 0 and 1, set by bench itself", socketVariable, os.Getenv(socketVariable))
 	}
-	jobs, err := plan(o, 0)
+	jobs, err := r.jobs(0)
 	if err != nil {
 		return err
 	}
 	if err := prepareSocket(firstFile); err != nil {
 		return fmt.Errorf("bench: %s=%d: descriptor %d: %w", socketVariable, rank, firstFile, err)
 	}
-	return inTime(ctx, o, func(ctx context.Context) error {
+	return inTime(ctx, o.timeout, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
 			w := newWire(ctx, firstFile, jobs[0].cells)
 			if o.shorten <= 1 {
-				// Writing to the memory avoids page faults in a timed loop.
-				clear(w.memory)
+				w.touch()
 			}
 			for _, one := range jobs[0].cells {
-				r, err := w.measure(rank, one, o.repeat, o.shorten)
+				r, err := measureSocket(w, rank, one, o.repeat, o.shorten)
 				if err != nil {
 					return fmt.Errorf("bench: %s of size %d: %w", one.c.name, one.size, err)
 				}

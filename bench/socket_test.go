@@ -17,19 +17,6 @@ func needSockets(t *testing.T) {
 	}
 }
 
-func TestSocketsAreMeasuredBetweenTwoProcesses(t *testing.T) {
-	needSockets(t)
-	// They use no device, so that each will do.
-	results := measured(t, "-device", "tcp", "-repeat", "2", "socket_lat:65536,65537", "socket_bw:65536")
-	assert.Len(t, results, 3)
-	for name, r := range results {
-		assert.Positive(t, r.Value, name)
-		assert.Equal(t, 2, r.Ranks, name)
-		assert.Equal(t, 2, r.Repeat, name)
-		assert.LessOrEqual(t, r.Min, r.Max, name)
-	}
-}
-
 // ends are the two ends of a connection, ready for the raw cases.
 func ends(t *testing.T, ctx context.Context) [2]*wire {
 	t.Helper()
@@ -39,7 +26,7 @@ func ends(t *testing.T, ctx context.Context) [2]*wire {
 	var wires [2]*wire
 	for i, file := range files {
 		t.Cleanup(func() { file.Close() })
-		wires[i] = newWire(ctx, int(file.Fd()), jobOf(t, "socket_lat:100000", "socket_bw:65536").cells)
+		wires[i] = newWire(ctx, int(file.Fd()), cellsOf(t, "socket_lat:100000", "socket_bw:65536"))
 		require.NoError(t, prepareSocket(wires[i].socket))
 	}
 	return wires
@@ -92,20 +79,4 @@ func TestAFailingSocketIsNamed(t *testing.T) {
 	err := w.send(w.memory)
 	assert.ErrorIs(t, err, syscall.EBADF)
 	assert.EqualError(t, err, "bench: socket: write: bad file descriptor")
-}
-
-func TestAnEndOfASocketIsStartedByBenchOnly(t *testing.T) {
-	for _, value := range []string{"2", "-1", "x"} {
-		t.Setenv(socketVariable, value)
-		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 1, run(t.Context(), []string{"socket_lat"}, &stdout, &stderr))
-		assert.Contains(t, stderr.String(), `RMA_BENCH_SOCKET_RANK="`+value+`": allowed are 0 and 1`)
-	}
-}
-
-func TestSocketsThatTakeTooLongEnd(t *testing.T) {
-	needSockets(t)
-	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 1, run(t.Context(), []string{"-timeout", "1ms", "socket_lat:8"}, &stdout, &stderr))
-	assert.Contains(t, stderr.String(), "not done in time: 1ms (-timeout)")
 }

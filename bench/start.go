@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/pprof"
 	"strings"
+	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/job"
@@ -40,16 +41,16 @@ func (o *options) checkCard() error {
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the environment says.
 func runLocal(ctx context.Context, o *options, j launch, report func(result) error) error {
 	fabric := shm.NewFabric()
-	return inTime(ctx, o, func(ctx context.Context) error {
+	return inTime(ctx, o.timeout, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
 		}, append(o.settings.ofJob(), world.WithDevice(deviceShm))...)
 	})
 }
 
-// runJoined measures what o requests as a rank that a launcher started.
-func runJoined(ctx context.Context, o *options, report func(result) error) error {
-	return inTime(ctx, o, func(ctx context.Context) error {
+// runJoined measures what r requests as a rank that a launcher started.
+func runJoined(ctx context.Context, o *options, r *request, report func(result) error) error {
+	return inTime(ctx, o.timeout, func(ctx context.Context) error {
 		joins := o.settings.ofJob()
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
@@ -58,10 +59,10 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 		if err != nil {
 			return err
 		}
-		err = checkLaunched(o, w.Size(), job.Of(w).Device().Attributes().Name)
+		err = checkLaunched(o, r.ranks, w.Size(), job.Of(w).Device().Attributes().Name)
 		if err == nil {
 			var jobs []launch
-			if jobs, err = plan(o, w.Size()); err == nil {
+			if jobs, err = r.jobs(w.Size()); err == nil {
 				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.tuning.NoSockets) }, report)
 			}
 		}
@@ -70,23 +71,25 @@ func runJoined(ctx context.Context, o *options, report func(result) error) error
 }
 
 // checkLaunched rejects flags that contradict the launcher, which started size ranks, and the environment, by which
-// the ranks chose their device.
-func checkLaunched(o *options, size int, card string) error {
+// the ranks chose their device. ranks is the requested number, or 0.
+func checkLaunched(o *options, ranks, size int, card string) error {
 	// For several cards it is the kind of the first.
 	device := card
 	if end := strings.IndexAny(card, ":+"); end >= 0 {
 		device = card[:end]
 	}
 	switch {
-	case o.ranks != 0 && o.ranks != size:
-		return cli.Usagef("-n %d: the launcher started %d ranks", o.ranks, size)
-	case o.peers:
-		return cli.Usagef("-peers starts ranks itself: run it without a launcher")
+	case ranks != 0 && ranks != size:
+		return cli.Usagef("-n %d: the launcher started %d ranks", ranks, size)
 	case o.card != nil:
 		return cli.Usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
-	case o.schemes && device != deviceTCP && device != deviceIBV:
-		return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
-	case o.deviceGiven && o.device != device:
+	}
+	if o.refuses != nil {
+		if err := o.refuses(device); err != nil {
+			return err
+		}
+	}
+	if o.deviceGiven && o.device != device {
 		return cli.Usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
 	}
 	return nil
@@ -94,10 +97,13 @@ func checkLaunched(o *options, size int, card string) error {
 
 // measureRank measures cells as one rank of w. open opens a device beside that of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
-	s := &stage{w: w, open: open, virtual: isVirtual(w), repeat: o.repeat, shorten: o.shorten, allocs: o.allocs, tails: o.percentiles, settings: o.settings, tempo: usualTempo.shortened(o.shorten), report: report}
+	s := &stage{
+		caseRank: caseRank{w: w, repeat: o.repeat, shorten: o.shorten, virtual: isVirtual(w), options: o.settings.options},
+		open:     open, allocs: o.allocs, tails: o.percentiles, settings: o.settings, report: report,
+	}
 	return profiled(o, w.Rank(), func() error {
-		if o.schemes {
-			return s.compareSchemes(ctx, cells, o.rounds)
+		if o.measure != nil {
+			return o.measure(ctx, s, cells)
 		}
 		return s.run(ctx, cells)
 	})
@@ -120,13 +126,13 @@ func profiled(o *options, rank int, run func() error) error {
 	return errors.Join(err, file.Close())
 }
 
-// inTime runs f with the time limit of one job.
-func inTime(ctx context.Context, o *options, f func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, o.timeout)
+// inTime runs f with the time limit of one job, which is that of the flag.
+func inTime(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := f(limited)
 	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return fmt.Errorf("%w: %v%s: %w", errTimeout, o.timeout, ofTimeout, err)
+		return fmt.Errorf("%w: %v%s: %w", errTimeout, limit, ofTimeout, err)
 	}
 	return err
 }

@@ -123,15 +123,16 @@ func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.values[0], t.name, strings.Join(allowed, ", "+t.name+"="))
 	}
 	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
+	var cells *request
 	for side, value := range s.values {
-		set, err := e.options(t.name+"="+value, fmt.Sprint(o.repeat))
+		set, requested, err := e.options(t.name+"="+value, fmt.Sprint(o.repeat))
 		if err != nil {
 			return nil, err
 		}
 		set.timeout = o.timeout
-		s.sides[side] = set
+		s.sides[side], cells = set, requested
 	}
-	jobs, err := plan(s.sides[0], 0)
+	jobs, err := cells.jobs(0)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 func (s *show) judge() {
 	for _, r := range s.rows {
 		c := r.cell.c
-		r.Ratio = stats.Ratios(c.cost(r.WithThrown.Series), c.cost(r.WithDefault.Series))
+		r.Ratio = stats.Ratios(stats.Cost(c.unit, r.WithThrown.Series), stats.Cost(c.unit, r.WithDefault.Series))
 	}
 }
 
@@ -220,7 +221,7 @@ func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr 
 		}
 		for _, r := range s.rows {
 			if r.WithDefault.Failed || r.WithThrown.Failed {
-				failed = append(failed, fmt.Sprintf("%s of %s", spell(r.cell), s.set))
+				failed = append(failed, fmt.Sprintf("%s of %s", r.cell.String(), s.set))
 			}
 		}
 	}
@@ -255,8 +256,8 @@ func (o *switchesOptions) write(w io.Writer, command string) error {
 				r.Switch + "=" + r.Thrown, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
 				table.Value(r.WithDefault.Median), table.Value(r.WithThrown.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
 			})
-			notes = addNote(notes, spell(r.cell)+" by default of "+r.Switch, r.WithDefault, o.rounds)
-			notes = addNote(notes, spell(r.cell)+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
+			notes = addNote(notes, r.cell.String()+" by default of "+r.Switch, r.WithDefault, o.rounds)
+			notes = addNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
 		}
 	}
 	table.Align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })

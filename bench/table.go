@@ -159,3 +159,19 @@ func (c *comparison) figure(s stats.Series) string {
 	}
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Min), write(s.Max))
 }
+
+// ourFailures returns an error if a cell of ours, or one measured beside it, lacks values for another reason than the
+// switches.
+func (c *comparison) ourFailures() error {
+	for _, r := range c.rows {
+		if column := r.Columns[ours]; column.Failed {
+			return fmt.Errorf("bench: %s %d failed here: %s", r.Case, r.Size, column.Reason)
+		}
+		for _, v := range r.Goals {
+			if v.Of != nil && v.Of.Failed {
+				return fmt.Errorf("bench: %s %d, measured for %s, failed here: %s", v.goal.of, r.Size, r.Case, v.Of.Reason)
+			}
+		}
+	}
+	return nil
+}

@@ -14,3 +14,15 @@ const (
 func MoreIsBetter(unit string) bool {
 	return unit == Megabytes || unit == Operations || unit == Megaflops
 }
+
+// Cost returns values of a unit as values that are proportional to time.
+func Cost(unit string, values Series) Series {
+	if !MoreIsBetter(unit) {
+		return values
+	}
+	ones := NewSeries(len(values.Values))
+	for round := range ones.Values {
+		ones.Set(round, 1)
+	}
+	return Ratios(ones, values)
+}

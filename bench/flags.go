@@ -1,0 +1,198 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/verbs/sim"
+)
+
+// mainOptions are a command line without the word of a command, or with schemes.
+type mainOptions struct {
+	options
+	request
+	format  string
+	list    bool
+	peers   bool
+	schemes bool
+	rounds  int
+}
+
+// parse reads the command line. It writes the help, if requested, to usage.
+func parse(args []string, usage io.Writer) (*mainOptions, error) {
+	o := new(mainOptions)
+	rounds, timeout, device := 3, usualTimeout, defaultDevice()
+	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
+		// The ranks of a launcher measure all patterns in one job.
+		args, rounds, timeout, device = args[1:], 21, 10*time.Minute, deviceTCP
+	}
+	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.request, device, timeout)
+	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
+	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
+	flags.BoolVar(&o.peers, "peers", false, "compare with Open MPI and MPICH, as far as they are installed")
+	flags.IntVar(&o.rounds, "rounds", rounds, "with -peers: rounds, in each of which all libraries measure a case before the next case; with schemes: rounds, in each of which every scheme has a loop; ratios are taken within a round, and their median counts")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		writeUsage(usage, flags.FlagSet, o.schemes)
+		return nil, err
+	case err != nil:
+		return nil, cli.Usagef("%v; -h tells the flags", err)
+	}
+	if err := flags.readSwitches(); err != nil {
+		return nil, err
+	}
+	named := flags.Args()
+	if o.schemes && len(named) == 0 {
+		if o.sizes != nil {
+			return nil, cli.Usagef("-size is for named cases; those of schemes without names have their own")
+		}
+		named = patterns()
+	}
+	if err := flags.readCases(named); err != nil {
+		return nil, err
+	}
+	given := flags.given()
+	if o.schemes {
+		if o.card != nil && !given["rounds"] {
+			o.rounds = simulatedRounds
+		}
+		if err := o.checkSchemes(given); err != nil {
+			return nil, err
+		}
+		compareSchemes(&o.options, o.rounds)
+	}
+	if o.peers {
+		o.refuses = func(string) error {
+			return cli.Usagef("-peers starts ranks itself: run it without a launcher")
+		}
+	}
+	return o, o.checkAll(given)
+}
+
+// writeUsage writes the help.
+func writeUsage(usage io.Writer, flags *flag.FlagSet, schemes bool) {
+	fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
+	fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
+	fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch[=value] …]")
+	fmt.Fprintln(usage, "       go run ./bench kernels [flags] [kernel …]")
+	fmt.Fprintln(usage, "       go run ./bench paper [flags] [figure …]")
+	fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
+	fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
+	fmt.Fprintln(usage, "       go run ./bench gate -against COMMIT [flags]")
+	fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list lists the cases, and the")
+	fmt.Fprintln(usage, "default sizes of each.")
+	fmt.Fprintln(usage, "schemes compares the schemes of arranging the operations of an epoch, over TCP unless -device says otherwise, and the")
+	fmt.Fprintln(usage, "adaptive mode that chooses among them, by cases; no case: these.")
+	for some := range slices.Chunk(patterns(), 5) {
+		fmt.Fprintln(usage, "  "+strings.Join(some, " "))
+	}
+	fmt.Fprintln(usage, "switches compares each switch's default with another value: bench switches -h tells more.")
+	fmt.Fprintln(usage, "kernels runs kernels of the examples in turns with their MPI versions: bench kernels -h tells more.")
+	fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
+	fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
+	fmt.Fprintln(usage, "report draws its measurements and writes a page: bench report -h tells more.")
+	fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: bench gate -h tells more.")
+	defaults := "The defaults without schemes (bench schemes -h tells those with it):"
+	if schemes {
+		defaults = "The defaults with schemes:"
+	}
+	fmt.Fprintln(usage, defaults)
+	flags.SetOutput(usage)
+	flags.PrintDefaults()
+	fmt.Fprint(usage, cli.ExitStatuses+"  As a rank of a launcher it ends with 3 if it failed because another rank did.\n")
+}
+
+// checkSchemes rejects options that a run of schemes cannot have.
+func (o *mainOptions) checkSchemes(given map[string]bool) error {
+	for _, name := range []string{"peers", "repeat", "allocs", "percentiles", "trace"} {
+		if given[name] {
+			return cli.Usagef("-%s is for runs without schemes", name)
+		}
+	}
+	switch {
+	case !o.linked():
+		return cli.Usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
+	case o.card != nil && o.card.Name == sim.Ideal().Name:
+		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
+	case o.settings.arranged != "":
+		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
+	}
+	for _, s := range o.cases {
+		if !s.c.arranges() {
+			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
+		}
+	}
+	return nil
+}
+
+// checkAll rejects values that no run can have. Its order decides which of several faults is told.
+func (o *mainOptions) checkAll(given map[string]bool) error {
+	for _, check := range []func(given map[string]bool) error{
+		func(given map[string]bool) error { return o.checkLoops(given, o.ranks) },
+		o.checkRounds,
+		func(map[string]bool) error { return o.checkTimeout() },
+		o.checkFormat,
+		func(map[string]bool) error { return o.checkSettings() },
+		o.checkPeers,
+		o.checkDevice,
+		o.checkPeersAlone,
+	} {
+		if err := check(given); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *mainOptions) checkRounds(map[string]bool) error {
+	switch {
+	case o.peers && o.shorten > 1:
+		return cli.Usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
+	case o.rounds < 1:
+		return cli.Usagef("-rounds %d: at least 1", o.rounds)
+	}
+	return nil
+}
+
+func (o *mainOptions) checkFormat(given map[string]bool) error {
+	switch {
+	case o.format != "text" && o.format != "json":
+		return cli.Usagef("-format %q: allowed are text and json", o.format)
+	case given["rounds"] && !o.peers && !o.schemes:
+		return cli.Usagef("-rounds is for -peers and schemes; -repeat is the number of loops")
+	}
+	return nil
+}
+
+// checkPeers rejects devices that the peers do not have.
+func (o *mainOptions) checkPeers(map[string]bool) error {
+	switch {
+	case o.peers && o.card != nil:
+		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
+	case o.peers && o.device == deviceIBV:
+		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
+	}
+	return nil
+}
+
+// checkPeersAlone rejects flags that a run of -peers cannot have.
+func (o *mainOptions) checkPeersAlone(map[string]bool) error {
+	switch {
+	case o.trace != "" && o.peers:
+		return cli.Usagef("-trace is for runs without -peers, which runs many jobs")
+	case o.allocs && (o.peers || o.format != "json"):
+		return cli.Usagef("-allocs is told by -format json only, without -peers")
+	case o.peers && o.percentiles:
+		return cli.Usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
+	case o.peers && o.profile != "":
+		return cli.Usagef("-cpuprofile is for runs without -peers, which runs many jobs")
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/onesided/rma/bench/internal/cli"
+)
+
+// A peersRun is a run of -peers.
+type peersRun struct {
+	*options
+	jobs   []launch
+	ranks  int // 0: the number for which each case is made
+	rounds int
+	format string
+}
+
+// run compares the peers with us.
+func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	found, missing := findPeers(ctx)
+	if len(found) == 0 {
+		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
+	}
+	dir, err := os.MkdirTemp("", "rma-bench-")
+	if err != nil {
+		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	say, done := cli.Progress(stderr)
+	defer done()
+	c := &comparison{
+		Command: cli.CommandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
+		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
+	}
+	contestants := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) }}}
+	for _, p := range found {
+		say("compiling with " + p.compiler)
+		if err := p.build(ctx, dir); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			c.Missing = append(c.Missing, leftOutPeer(p, err))
+			continue
+		}
+		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
+		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o.options) }})
+	}
+	if len(contestants) == 1 {
+		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
+	}
+	for _, one := range contestants {
+		c.columns = append(c.columns, one.name)
+	}
+	rows, err := compare(ctx, o.device, o.jobs, contestants, o.rounds, say)
+	c.rows = rows
+	c.end(err)
+	done()
+	write := c.writeText
+	if o.format == "json" {
+		write = c.writeJSON
+	}
+	if err := errors.Join(err, write(stdout)); err != nil {
+		return err
+	}
+	return c.ourFailures()
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
+	values := func(file string, args ...string) map[int]float64 {
+		found := make(map[int]float64)
+		for _, r := range parseResults(recorded(t, file), jobOf(t, args...)) {
+			found[r.Size] = r.Value
+		}
+		return found
+	}
+	assert.Equal(t, map[int]float64{8: 0.0223, 1024: 0.0266, 8192: 0.0900, 65536: 0.7118, 1048576: 16.5658}, values("openmpi_put_flush_lat.txt", "put_flush_lat"))
+	assert.Equal(t, map[int]float64{8: 0.2431}, values("mpich_put_flush_lat.txt", "put_flush_lat:8"))
+	assert.Empty(t, values("openmpi_put_flush_lat.txt", "get_flush_lat"), "of another case")
+	assert.Empty(t, values("openmpi_cas_lat_crash.txt", "cas_lat"))
+	assert.Equal(t, map[int]float64{8: 1.1278}, values("mpich_time_limit.txt", "get_flush_lat"), "what came before the end")
+}
+
+func TestTheBestLoopCounts(t *testing.T) {
+	least := newResult(cell{caseNamed("fop_lat"), 8}, 2, []float64{3, 2, 4})
+	assert.Equal(t, result{Case: "fop_lat", Size: 8, Value: 2, Unit: "us", Min: 2, Max: 4, Repeat: 3, Ranks: 2}, least)
+	most := newResult(cell{caseNamed("put_bw"), 8}, 2, []float64{3, 2, 4})
+	assert.Equal(t, 4.0, most.Value)
+}

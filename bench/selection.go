@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onesided/rma/bench/internal/cli"
+)
+
+// A request names what is measured.
+type request struct {
+	ranks int         // 0: the number for which each case is made
+	sizes []int       // nil: each case's own
+	cases []selection // nil: all
+}
+
+// A selection is a case that the command line names.
+type selection struct {
+	c     *benchCase
+	sizes []int // nil: those of -size, or the case's own; not both may be given
+}
+
+// parseSizes reads sizes with commas between them.
+func parseSizes(list string) ([]int, error) {
+	var sizes []int
+	for field := range strings.SplitSeq(list, ",") {
+		size, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || size < 1 {
+			return nil, cli.Usagef("size %q: sizes are whole numbers from 1, with commas between them", field)
+		}
+		if slices.Contains(sizes, size) {
+			return nil, cli.Usagef("size %d is given twice in %s", size, list)
+		}
+		sizes = append(sizes, size)
+	}
+	return sizes, nil
+}
+
+// String returns a case with sizes as the command line names it.
+func (s selection) String() string {
+	return s.c.name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
+}
+
+// parseCases reads cases, each with or without sizes, as put_bw:8,1024.
+func parseCases(args []string) ([]selection, error) {
+	var selected []selection
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			return nil, cli.Usagef("%s: flags come before the cases", arg)
+		}
+		if slices.Contains([]string{cli.Schemes, cli.Switches, cli.Kernels, cli.Paper, cli.Scale, cli.Report, cli.Gate}, arg) {
+			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
+		}
+		name, list, sized := strings.Cut(arg, ":")
+		s := selection{c: caseNamed(name)}
+		if s.c == nil {
+			return nil, cli.Usagef("there is no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+		}
+		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.name == name }) {
+			return nil, cli.Usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
+		}
+		if sized {
+			var err error
+			if s.sizes, err = parseSizes(list); err != nil {
+				return nil, err
+			}
+		}
+		selected = append(selected, s)
+	}
+	return selected, nil
+}
