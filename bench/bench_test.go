@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 // TestMain lets the ranks that tests start be this program.
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 func measured(t *testing.T, args ...string) map[string]result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), append([]string{"-format", "json", trial()}, args...), &stdout, &stderr)
+	status := run(t.Context(), append([]string{"-format", "json", benchtest.Trial()}, args...), &stdout, &stderr)
 	require.Equal(t, 0, status, stderr.String())
 	results := make(map[string]result)
 	for decoder := json.NewDecoder(&stdout); ; {
@@ -128,7 +129,7 @@ func TestSwitchesReachTheWindows(t *testing.T) {
 
 	var stdout, stderr bytes.Buffer
 	// With one operation for all, a sum and then a swap do not go together.
-	assert.Equal(t, 0, run(t.Context(), []string{trial(), "-device", "local", "-repeat", "1", "-set", "singleelement=on", "acc_flush_lat:16"}, &stdout, &stderr))
+	assert.Equal(t, 0, run(t.Context(), []string{benchtest.Trial(), "-device", "local", "-repeat", "1", "-set", "singleelement=on", "acc_flush_lat:16"}, &stdout, &stderr))
 	assert.Equal(t, "acc_flush_lat                16              - us\n", stdout.String())
 	assert.Equal(t, "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n", stderr.String())
 }
@@ -219,7 +220,7 @@ func TestWrongUsageIsOneLineAndStatusTwo(t *testing.T) {
 
 func Example() {
 	var out strings.Builder
-	run(context.Background(), []string{trial(), "-device", "local", "-repeat", "1", "put_flush_lat:8", "put_bw:1024"}, &out, os.Stderr)
+	run(context.Background(), []string{benchtest.Trial(), "-device", "local", "-repeat", "1", "put_flush_lat:8", "put_bw:1024"}, &out, os.Stderr)
 	for line := range strings.Lines(out.String()) {
 		fields := strings.Fields(line)
 		fmt.Println("case", fields[0], "size", fields[1], "unit", fields[3])

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -74,7 +75,7 @@ func TestTheTableShowsMediansRatiosAndGoals(t *testing.T) {
 	for file, c := range map[string]*comparison{"table.golden": sharedScript(t), "table_tcp.golden": tcpScript(t)} {
 		var text strings.Builder
 		require.NoError(t, c.writeText(&text))
-		golden(t, "testdata/"+file, text.String())
+		golden.Check(t, "testdata/"+file, text.String())
 	}
 }
 
@@ -82,7 +83,7 @@ func TestTheTableAsJSONHasTheSpread(t *testing.T) {
 	for file, c := range map[string]*comparison{"table.json.golden": sharedScript(t), "table_tcp.json.golden": tcpScript(t)} {
 		var text strings.Builder
 		require.NoError(t, c.writeJSON(&text))
-		golden(t, "testdata/"+file, text.String())
+		golden.Check(t, "testdata/"+file, text.String())
 	}
 }
 

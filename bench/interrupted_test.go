@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/internal/await"
 )
 
@@ -25,14 +26,14 @@ func peersOnPath(t *testing.T) (waiting string) {
 	sleep, err := exec.LookPath("sleep")
 	require.NoError(t, err)
 	waiting = filepath.Join(dir, "waiting")
-	script(t, filepath.Join(dir, "mpirun.openmpi"), `case "$*" in
+	benchtest.Script(t, filepath.Join(dir, "mpirun.openmpi"), `case "$*" in
 --version) echo "mpirun (Open MPI) 4.1.4" ;;
 *fop_lat) echo "fop_lat 8 2000 us" ;;
 *) : >'`+waiting+`'; exec '`+sleep+`' 3600 ;;
 esac`)
-	script(t, filepath.Join(dir, "mpicc.openmpi"), `: >"$4"`)
-	script(t, filepath.Join(dir, "mpirun.mpich"), `printf 'HYDRA build details:\n    Version:  4.0.2\n'`)
-	script(t, filepath.Join(dir, "mpicc.mpich"), `echo "no memory" >&2; exit 1`)
+	benchtest.Script(t, filepath.Join(dir, "mpicc.openmpi"), `: >"$4"`)
+	benchtest.Script(t, filepath.Join(dir, "mpirun.mpich"), `printf 'HYDRA build details:\n    Version:  4.0.2\n'`)
+	benchtest.Script(t, filepath.Join(dir, "mpicc.mpich"), `echo "no memory" >&2; exit 1`)
 	t.Setenv("PATH", dir)
 	return waiting
 }

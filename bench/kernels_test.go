@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 )
@@ -89,16 +91,16 @@ func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
 	text := new(strings.Builder)
 	text.WriteString(strings.Join(howKernels(c), "\n") + "\n\n")
 	c.writeTable(text)
-	golden(t, "testdata/kernels.golden", text.String())
+	golden.Check(t, "testdata/kernels.golden", text.String())
 }
 
 func TestKernelsRunBesideTheirPeers(t *testing.T) {
 	dir := t.TempDir()
 	found, missing := findPeers(t.Context())
 	for _, p := range knownPeers() {
-		script(t, filepath.Join(dir, "stencil."+p.name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
+		benchtest.Script(t, filepath.Join(dir, "stencil."+p.name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
 	}
-	names := someOf("gups", "stencil", "transpose")
+	names := benchtest.SomeOf("gups", "stencil", "transpose")
 	// A peer that stands still has the timeout of peers for it. Nothing of ours is held to that.
 	o := kernelsIn(t, append([]string{"-device", "tcp", "-rounds", "1", "-peer-timeout", "5s", "-prk", dir}, names...)...)
 	var stdout, stderr strings.Builder
@@ -130,10 +132,10 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 
 func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 	dir := t.TempDir()
-	script(t, filepath.Join(dir, "mpirun"), `shift 2; exec "$@"`)
+	benchtest.Script(t, filepath.Join(dir, "mpirun"), `shift 2; exec "$@"`)
 	// stencil runs a script as the peer's kernel.
 	stencil := func(lines string, timeout time.Duration) ([]result, error) {
-		script(t, filepath.Join(dir, "stencil.mpich"), lines)
+		benchtest.Script(t, filepath.Join(dir, "stencil.mpich"), lines)
 		o := kernelsIn(t, "-prk", dir)
 		o.peerTimeout = timeout
 		p := &peer{name: "mpich", runner: filepath.Join(dir, "mpirun"), programs: make(map[string]string)}
@@ -177,11 +179,11 @@ func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 func TestAPeerThatCannotCompileAKernelIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	// TestKernelsRunBesideTheirPeers builds our own kernels.
-	script(t, filepath.Join(dir, "go"), "echo "+dir)
+	benchtest.Script(t, filepath.Join(dir, "go"), "echo "+dir)
 	t.Setenv("PATH", dir)
 	able, unable := filepath.Join(dir, "able"), filepath.Join(dir, "unable")
-	script(t, able, "exit 0")
-	script(t, unable, "echo no compiler >&2; exit 1")
+	benchtest.Script(t, able, "exit 0")
+	benchtest.Script(t, unable, "echo no compiler >&2; exit 1")
 	openmpi := &peer{name: "openmpi", title: "Open MPI", compiler: able, programs: make(map[string]string)}
 	mpich := &peer{name: "mpich", title: "MPICH", compiler: unable, programs: make(map[string]string)}
 	built, missing, err := buildKernels(t.Context(), dir, []string{kernelNames[0]}, []*peer{mpich, openmpi})

@@ -10,10 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestPaperDrawsTheFiguresThatAreNamed(t *testing.T) {
-	onlyVirtual(t)
+	benchtest.OnlyVirtual(t)
 	dir := filepath.Join(t.TempDir(), "figures")
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), []string{"paper", "-part", "A", "-svg", dir, "A9a"}, &stdout, &stderr)

@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -57,13 +59,13 @@ func usualPlots(t *testing.T) []*plot {
 func TestPaperAsText(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writePaper(&b, usualPlots(t), true))
-	golden(t, "testdata/paper.golden", b.String())
+	golden.Check(t, "testdata/paper.golden", b.String())
 }
 
 func TestPaperAsJSON(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writePaperJSON(&b, usualPlots(t), false))
-	golden(t, "testdata/paper.json.golden", b.String())
+	golden.Check(t, "testdata/paper.json.golden", b.String())
 	for line := range strings.Lines(b.String()) {
 		var p plot
 		require.NoError(t, json.Unmarshal([]byte(line), &p))
@@ -183,7 +185,7 @@ func TestEachFigureIsWholeAndOfAProfile(t *testing.T) {
 // at is a figure at a few sizes only.
 func at(t *testing.T, id string, xs ...int) *plot {
 	t.Helper()
-	onlyVirtual(t)
+	benchtest.OnlyVirtual(t)
 	for _, f := range figures() {
 		if f.id() == id {
 			f.xs = xs
@@ -212,7 +214,7 @@ func TestChannelFigures(t *testing.T) {
 
 // Collectives gain by the RDMA channel about what their messages do.
 func TestCollectivesGainByTheChannel(t *testing.T) {
-	for _, id := range someOf("D16", "D15", "D17") {
+	for _, id := range benchtest.SomeOf("D16", "D15", "D17") {
 		xs := map[string][]int{"D15": {2, 8}, "D16": {8, 256}, "D17": {8, 256}}
 		var some []int
 		for _, i := range testsize.Turns(0, len(xs[id]), 1) {
@@ -243,7 +245,7 @@ func TestMechanismsBringWhatThePapersSay(t *testing.T) {
 // What is registered because it is used frequently saves a copy of what is long, and nothing where
 // the card takes it with the request.
 func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
-	for _, id := range someOf("B6a", "B7b", "B2", "B6b", "B7a") {
+	for _, id := range benchtest.SomeOf("B6a", "B7b", "B2", "B6b", "B7a") {
 		switch id {
 		case "B2":
 			least := at(t, id, 5<<10, 8<<10)
@@ -263,7 +265,7 @@ func TestFrequentBuffersAreWorthTheirRegistration(t *testing.T) {
 // The same of messages, whose receivers go on copying, one by one and down a tree.
 func TestMessagesOfFrequentBuffersAreNotCopied(t *testing.T) {
 	all := map[string]func(*testing.T){"one by one": checkFrequentMessages, "of many buffers": checkSpectrumOfMessages, "down a tree": checkFrequentCollectives}
-	for _, name := range someOf("one by one", "of many buffers", "down a tree") {
+	for _, name := range benchtest.SomeOf("one by one", "of many buffers", "down a tree") {
 		t.Run(name, all[name])
 	}
 }
@@ -318,7 +320,7 @@ func TestSuperpipelineIsAsGoodAsRegisteredBuffers(t *testing.T) {
 
 // Registering in pieces hides what registering a buffer as a whole shows, unless it is used again.
 func TestPipelinesAreForBuffersThatAreSeldomUsed(t *testing.T) {
-	for _, check := range someOf(checkOnce, checkReused) {
+	for _, check := range benchtest.SomeOf(checkOnce, checkReused) {
 		check(t)
 	}
 }
@@ -340,7 +342,7 @@ func checkReused(t *testing.T) {
 // What the library chooses is about as good as the best of the ways, whichever that is, once it has
 // learned.
 func TestTheLibraryChoosesWellInTraces(t *testing.T) {
-	for _, trace := range someOf("many", "sort", "one") {
+	for _, trace := range benchtest.SomeOf("many", "sort", "one") {
 		uses := map[string]int{"one": 5000, "many": 34_000, "sort": 40_000}
 		p := at(t, "trace"+trace, uses[trace])
 		assert.LessOrEqual(t, autoOfBest(p), 105.0, trace)
@@ -518,7 +520,7 @@ func TestRecordOfVirtualTime(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameFigure(t *testing.T) {
-	for _, id := range someOf("A8a", "E5") {
+	for _, id := range benchtest.SomeOf("A8a", "E5") {
 		xs := map[string][]int{"A8a": {8, 2048}, "E5": {1 << 20, 8 << 20}}[id]
 		assert.Equal(t, at(t, id, xs...).Curves, at(t, id, xs...).Curves)
 	}

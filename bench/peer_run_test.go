@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestAFailureIsToldInOneLine(t *testing.T) {
 	status := errors.New("exit status 139")
-	assert.Equal(t, "signal 11 (Segmentation fault)", reason(status, recorded(t, "openmpi_cas_lat_crash.txt")))
-	assert.Equal(t, "Alarm clock (signal 14)", reason(status, recorded(t, "mpich_time_limit.txt")))
+	assert.Equal(t, "signal 11 (Segmentation fault)", reason(status, benchtest.Recorded(t, "openmpi_cas_lat_crash.txt")))
+	assert.Equal(t, "Alarm clock (signal 14)", reason(status, benchtest.Recorded(t, "mpich_time_limit.txt")))
 	assert.Equal(t, "exit status 139: no such host", reason(status, "----\nno such host\n-----\n"))
 	assert.Equal(t, "exit status 139", reason(status, "\n\n"))
 	const ended = "rmarun: rank 1 failed: signal: killed\nrmarun: 1 further rank was ended\n"

@@ -7,13 +7,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestALibraryIsKnownByItsVersion(t *testing.T) {
 	for _, test := range []struct{ output, name, version string }{
-		{recorded(t, "openmpi_version.txt"), "openmpi", "4.1.4"},
+		{benchtest.Recorded(t, "openmpi_version.txt"), "openmpi", "4.1.4"},
 		{"mpirun (Open MPI) 5.0.7\n", "openmpi", "5.0.7"},
-		{recorded(t, "mpich_version.txt"), "mpich", "4.0.2"},
+		{benchtest.Recorded(t, "mpich_version.txt"), "mpich", "4.0.2"},
 		{"Intel(R) MPI Library for Linux* OS, Version 2021.12", "", ""},
 		{"", "", ""},
 	} {

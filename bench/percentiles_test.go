@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestPercentilesOfEveryLatency(t *testing.T) {
@@ -51,7 +53,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 
 func TestPercentilesAreLinesBelowTheResult(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{trial(), "-device", "sim:pcie-2005", "-percentiles", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t.Context(), []string{benchtest.Trial(), "-device", "sim:pcie-2005", "-percentiles", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
 	var names []string
 	for line := range strings.Lines(stdout.String()) {
 		fields := strings.Fields(line)

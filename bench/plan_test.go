@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
 	values := func(file string, args ...string) map[int]float64 {
 		found := make(map[int]float64)
-		for _, r := range parseResults(recorded(t, file), jobOf(t, args...)) {
+		for _, r := range parseResults(benchtest.Recorded(t, file), jobOf(t, args...)) {
 			found[r.Size] = r.Value
 		}
 		return found

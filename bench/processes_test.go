@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/testsize"
@@ -20,7 +21,7 @@ import (
 )
 
 func TestRanksAsProcesses(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	results := measured(t, "-device", "shm", "-repeat", "2", "-set", "sameop=on", "-allocs", "put_flush_lat:8,1024", "fop_lat", "fence_rate", "pscw_both_lat:8", "fence_scale:3,5")
 	assert.Len(t, results, 7)
 	for cell, ranks := range map[string]int{"put_flush_lat:8": 2, "put_flush_lat:1024": 2, "fop_lat:8": 2, "fence_rate:1000": 2, "pscw_both_lat:8": 2, "fence_scale:3": 3, "fence_scale:5": 5} {
@@ -31,7 +32,7 @@ func TestRanksAsProcesses(t *testing.T) {
 }
 
 func TestRanksOverTCP(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	results := measured(t, "-device", "tcp", "-repeat", "1", "put_flush_lat:65536", "passive_put_lat", "create_time:3")
 	for cell, ranks := range map[string]int{"put_flush_lat:65536": 2, "passive_put_lat:8": 2, "create_time:3": 3} {
 		assert.Equal(t, ranks, results[cell].Ranks, cell)
@@ -41,7 +42,7 @@ func TestRanksOverTCP(t *testing.T) {
 
 // Ranks over an RDMA card, or else why there are none.
 func TestRanksOverACard(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
 		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {cli.Schemes, "-device", "ibv", "put_flush_lat:8"}} {
@@ -61,7 +62,7 @@ func TestRanksOverACard(t *testing.T) {
 
 // Processes that make their certificates by themselves know one another.
 func TestRanksThatEncrypt(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	results := measured(t, "-device", "tcp", "-set", "tls=on", "-repeat", "1", "put_flush_lat:65536", "fence_scale:3")
 	for cell, ranks := range map[string]int{"put_flush_lat:65536": 2, "fence_scale:3": 3} {
 		assert.Equal(t, ranks, results[cell].Ranks, cell)
@@ -70,7 +71,7 @@ func TestRanksThatEncrypt(t *testing.T) {
 }
 
 func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	server := pmi.NewServer(1, pmi.Events{})
 	link, environment, err := server.Child(0, 3)
 	require.NoError(t, err)
@@ -90,7 +91,7 @@ func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
 }
 
 func TestAWaitingProcessIsMeasured(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	idle := measured(t, "-device", "shm", "idle_cpu")["idle_cpu:2"]
 	assert.Equal(t, "%", idle.Unit)
 	assert.Empty(t, idle.Skipped)
@@ -98,7 +99,7 @@ func TestAWaitingProcessIsMeasured(t *testing.T) {
 }
 
 func TestAProcessThatFailsIsNamed(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), []string{"-device", "shm", "-repeat", "1", "-cpuprofile", t.TempDir() + "/no/such/directory", "put_flush_lat:8"}, &stdout, &stderr)
 	assert.Equal(t, 1, status)
@@ -108,18 +109,18 @@ func TestAProcessThatFailsIsNamed(t *testing.T) {
 }
 
 func TestProcessesThatTakeTooLongEnd(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, 1, run(t.Context(), []string{"-device", "shm", "-timeout", "1ms", "put_flush_lat:8"}, &stdout, &stderr))
 	assert.Contains(t, stderr.String(), "not done in time: 1ms (-timeout)")
 }
 
 func TestRanksShowWhatTheyHaveDone(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	t.Setenv("RMA_STATS", "-")
 	for _, device := range []string{deviceShm, deviceTCP} {
 		var stdout, stderr bytes.Buffer
-		require.Zero(t, run(t.Context(), []string{trial(), "-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
+		require.Zero(t, run(t.Context(), []string{benchtest.Trial(), "-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
 		for _, rank := range []string{"rank 0 of 2", "rank 1 of 2"} {
 			assert.Contains(t, stderr.String(), rank, device)
 		}
@@ -133,7 +134,7 @@ func TestRanksOfALauncher(t *testing.T) {
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", trial(), "-repeat", "1", "put_flush_lat:8", "fence_scale")
+	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", benchtest.Trial(), "-repeat", "1", "put_flush_lat:8", "fence_scale")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	endGently(cmd)
@@ -159,7 +160,7 @@ func TestPeersAreComparedWithGoroutines(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	// A case of one of the peers' programs, or of each. They have loops of a fixed length, and most of these take long.
-	cells := someOf("put_flush_lat:8", "fence_scale:2")
+	cells := benchtest.SomeOf("put_flush_lat:8", "fence_scale:2")
 	if testsize.N(1) > 1 {
 		cells = append(cells, "passive_put_lat")
 	}

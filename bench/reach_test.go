@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
@@ -94,7 +95,7 @@ func TestACaseStaysWithinItsReach(t *testing.T) {
 		}
 	}
 	fabric := shm.NewFabric()
-	for _, one := range append(cells, someOf(random...)...) {
+	for _, one := range append(cells, benchtest.SomeOf(random...)...) {
 		require.NoError(t, world.Run(ctx, 2, func(ctx context.Context, w *world.World) error {
 			return withinReach(ctx, w, fabric, one)
 		}), one.String())

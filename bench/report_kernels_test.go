@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestTheReportHasTheKernels(t *testing.T) {
@@ -31,7 +33,7 @@ func TestTheReportHasTheKernels(t *testing.T) {
 	require.NoError(t, r.write(io.Discard))
 	page, err := os.ReadFile(filepath.Join(r.o.dir, "report.html"))
 	require.NoError(t, err)
-	wellFormed(t, string(page))
+	benchtest.CheckXML(t, string(page))
 	for _, part := range []string{">Kernels</h2>", "<td>56.00 (46.00-66.00)</td>", "<td>&gt;= 2.00</td><td>met</td>", "<p>stencil_fence 1000, openmpi: signal 11 (Segmentation fault).</p>"} {
 		assert.Contains(t, string(page), part)
 	}

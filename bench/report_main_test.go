@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cli"
 )
 
@@ -26,7 +27,7 @@ func TestReportOfARun(t *testing.T) {
 	assert.Len(t, regexp.MustCompile(`(?m)^BenchmarkPutBw/device=local/size=(8|1024)-\d+\t1000\t.* MB/s$`).FindAllString(string(text), -1), 4)
 	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
 	require.NoError(t, err)
-	wellFormed(t, string(page))
+	benchtest.CheckXML(t, string(page))
 }
 
 func TestReportRefuses(t *testing.T) {

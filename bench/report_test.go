@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -62,7 +64,7 @@ func TestReportPlots(t *testing.T) {
 		charttest.Check(t, f.name, f.text)
 	}
 	assert.Equal(t, []string{"put_flush_lat.svg", "put_flush_lat-percentiles.svg", "put_bw.svg"}, names)
-	golden(t, "testdata/report.svg.golden", all.String())
+	golden.Check(t, "testdata/report.svg.golden", all.String())
 }
 
 var (
@@ -82,7 +84,7 @@ func TestReportBenchmarks(t *testing.T) {
 	}
 	_, ofAnyMachine, found := strings.Cut(text, "pkg: ")
 	require.True(t, found)
-	golden(t, "testdata/report.results.golden", ofAnyMachine)
+	golden.Check(t, "testdata/report.results.golden", ofAnyMachine)
 }
 
 // What the units of cases become is more or less of the same.
@@ -103,7 +105,7 @@ func TestReportPage(t *testing.T) {
 	r := scriptedReport(t)
 	r.Ended = "context canceled"
 	text := r.html(r.plots())
-	wellFormed(t, text)
+	benchtest.CheckXML(t, text)
 	for _, part := range []string{
 		"A &lt;fast&gt; &amp; good one", "Open MPI 4.1", "put_flush_lat: one put and its flush", "ended early", "context canceled",
 		"go run ./bench -device tcp -repeat 2 -peers -rounds 2 put_flush_lat:8,1024,65536", "the last is too much", "<th>p99.9</th>",
@@ -125,7 +127,7 @@ func TestReportSummary(t *testing.T) {
 	r.load.add("round 2 of 2: put_bw, local", 0.2)
 	r.failed = []string{"schemes of fence_rate: no memory"}
 	text := r.html(r.plots())
-	wellFormed(t, text)
+	benchtest.CheckXML(t, text)
 	top, _, found := strings.Cut(text, "<figure>")
 	require.True(t, found)
 	for _, part := range []string{

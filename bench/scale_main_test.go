@@ -9,15 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/internal/testsize"
 )
 
 func TestScale(t *testing.T) {
-	onlyVirtual(t)
+	benchtest.OnlyVirtual(t)
 	var stdout, stderr bytes.Buffer
 	want := []string{"fence", "stencil", "hashtable"}
 	if testsize.N(1) == 1 {
-		want = append(want[:1], someOf(want[1:]...)...)
+		want = append(want[:1], benchtest.SomeOf(want[1:]...)...)
 	}
 	args := append([]string{"scale", "-format", "json", "-ranks", "16,4,8,16,2,32,64"}, want...)
 	require.Zero(t, run(t.Context(), args, &stdout, &stderr), stderr.String())

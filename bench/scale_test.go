@@ -9,6 +9,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/golden"
 )
 
 func TestScaleAsText(t *testing.T) {
@@ -19,7 +22,7 @@ func TestScaleAsText(t *testing.T) {
 	g.judge()
 	var b bytes.Buffer
 	require.NoError(t, writeGrowth(&b, "go run ./bench scale fence", []*growth{g}))
-	golden(t, "testdata/scale.golden", b.String())
+	golden.Check(t, "testdata/scale.golden", b.String())
 }
 
 func TestLaws(t *testing.T) {
@@ -53,7 +56,7 @@ func TestTorus(t *testing.T) {
 }
 
 func TestScaleThatEndsEarlyHasWhatCameBefore(t *testing.T) {
-	onlyVirtual(t)
+	benchtest.OnlyVirtual(t)
 	o, err := parseScale([]string{"-ranks", "4,8", "stencil"}, io.Discard)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

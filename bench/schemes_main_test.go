@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/benchtest"
 )
 
 func TestSchemesOverTCP(t *testing.T) {
-	needProcesses(t)
+	benchtest.NeedProcesses(t)
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-rounds", "2", "-set", "singleelement=on", "get_bw:8", "acc_flush_lat:16"}, &stdout, &stderr), stderr.String())
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", benchtest.Trial(), "-rounds", "2", "-set", "singleelement=on", "get_bw:8", "acc_flush_lat:16"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stderr.String(), "bench: acc_flush_lat 16 is left out: singleelement=on, and it accumulates 2 elements\n")
 	lines := strings.Split(stdout.String(), "\n")
 	for i, s := range schemes() {
@@ -24,7 +26,7 @@ func TestSchemesOverTCP(t *testing.T) {
 	assert.Contains(t, stdout.String(), "adaptive takes at worst ")
 
 	stdout.Reset()
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", benchtest.Trial(), "-device", "sim:pcie-2005", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
 	decoder := json.NewDecoder(&stdout)
 	for _, s := range schemes() {
 		var r result

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/testsize"
@@ -135,7 +137,7 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 	table.add(judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
 	var text strings.Builder
 	require.NoError(t, table.write(&text))
-	golden(t, "testdata/schemes.golden", lines.String()+text.String())
+	golden.Check(t, "testdata/schemes.golden", lines.String()+text.String())
 }
 
 // Every scene has a pattern. A plain run has two of them, in virtual time: to make a real window for each scheme takes seconds.
@@ -144,7 +146,7 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	if real {
 		names = append(names, "put_target_cpu") // there is none in virtual time
 	} else {
-		onlyVirtual(t)
+		benchtest.OnlyVirtual(t)
 	}
 	for _, i := range testsize.Turns(0, len(names), 2) {
 		name := names[i]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/internal/testsize"
 )
 
@@ -84,7 +85,7 @@ func TestSwitchesOfLinksReachSimulatedRanks(t *testing.T) {
 
 func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, 0, run(t.Context(), []string{"schemes", trial(), "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
+	require.Equal(t, 0, run(t.Context(), []string{"schemes", benchtest.Trial(), "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
 	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+caseNamed("put_target_cpu").real+"\n")
