@@ -15,11 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // TestMain lets the ranks that tests start be this program.
 func TestMain(m *testing.M) {
-	if launched() || atSocket() {
+	if device.Launched() || atSocket() {
 		main()
 	}
 	os.Exit(m.Run())
@@ -76,7 +77,7 @@ func TestEveryCaseRunsOnGoroutines(t *testing.T) {
 }
 
 func TestGoroutinesShareMemoryWhateverTheEnvironmentSays(t *testing.T) {
-	t.Setenv(deviceVariable, "no device")
+	t.Setenv(device.Variable, "no device")
 	assert.Positive(t, measured(t, "-device", "local", "-repeat", "1", "fop_lat")["fop_lat:8"].Value)
 }
 
@@ -150,7 +151,7 @@ func TestAJobThatTakesTooLongEnds(t *testing.T) {
 func TestWhoIsEndedSaysByWhat(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupt signal received"))
-	for _, device := range []string{deviceLocal, defaultDevice()} {
+	for _, device := range []string{device.Local, device.Default()} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, 1, run(ctx, []string{"-device", device, "fence_put_lat:8"}, &stdout, &stderr))
 		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
@@ -58,7 +59,7 @@ const firstSeed = 88172645463325252
 // buffer is not registered beforehand. It is collective.
 func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option, unregistered bool) (*board, error) {
 	b := &board{seed: firstSeed, state: 1, world: w}
-	if isVirtual(w) {
+	if device.IsVirtual(w) {
 		b.turn = virtualTurn
 	}
 	if cells[0].c.scene == tables {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -115,7 +116,7 @@ func idleCPU(ctx context.Context, r *caseRank) ([]float64, error) {
 	if _, err := r.steps(ctx, &board{views: views{bytes: win}}, fenceOnly, 1); err != nil {
 		return nil, err
 	}
-	start, before := r.w.Now(), processorTime()
+	start, before := r.w.Now(), machine.ProcessorTime()
 	if r.w.Rank() == 0 {
 		time.Sleep(shortened(time.Second, r.shorten))
 	}
@@ -124,7 +125,7 @@ func idleCPU(ctx context.Context, r *caseRank) ([]float64, error) {
 	}
 	share := []float64{0}
 	if r.w.Rank() != 0 {
-		share[0] = (processorTime() - before).Seconds() / (r.w.Now() - start).Seconds() * 100
+		share[0] = (machine.ProcessorTime() - before).Seconds() / (r.w.Now() - start).Seconds() * 100
 	}
 	most := []float64{0}
 	if err := world.Reduce(ctx, r.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/world"
 )
 
@@ -27,7 +28,7 @@ func onTables(t *testing.T, body func(ctx context.Context, b *board) error, ever
 			return err
 		}
 		return b.close()
-	}, world.WithDevice(deviceShm)))
+	}, world.WithDevice(device.Shm)))
 }
 
 func TestKeysOfTablesAreTheOtherRanks(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -23,8 +24,8 @@ func (c *benchCase) allows(size, world int) error {
 		if world != 0 && size != world {
 			return cli.Usagef("%s:%d: the size is the number of ranks, and the launcher started %d", c.name, size, world)
 		}
-		if size < c.fewest() || size > maxRanks {
-			return cli.Usagef("%s:%d: the size is the number of ranks, allowed are %d to %d", c.name, size, c.fewest(), maxRanks)
+		if size < c.fewest() || size > device.MaxRanks {
+			return cli.Usagef("%s:%d: the size is the number of ranks, allowed are %d to %d", c.name, size, c.fewest(), device.MaxRanks)
 		}
 	case c.limit == 0:
 		if !slices.Contains(c.sizes, size) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -45,7 +46,7 @@ func (t *turn) take(ctx context.Context, round int) error {
 		}
 		return context.Cause(ctx)
 	}
-	t.late = errors.Is(err, errTimeout)
+	t.late = errors.Is(err, program.ErrTimeout)
 	for i, one := range t.job.cells {
 		t.columns[i].enter(round, t.job, one, results, err)
 	}
@@ -89,16 +90,6 @@ func newBout(device string, j launch, all []contestant, rounds int) *bout {
 	return b
 }
 
-// inRound returns all in the order of a round. Every other round goes backward, so that a drift of the machine does
-// not always favor the same side.
-func inRound[T any](round int, all []T) []T {
-	turns := slices.Clone(all)
-	if round%2 == 1 {
-		slices.Reverse(turns)
-	}
-	return turns
-}
-
 // An endedError reports that a comparison ended before its last turn, with the cause and what is missing.
 type endedError struct {
 	cause error
@@ -122,7 +113,7 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 	done := 0
 	for round := range rounds {
 		for i, b := range bouts {
-			for _, t := range inRound(round, b.turns) {
+			for _, t := range stats.InRound(round, b.turns) {
 				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, rest.String()))
 				began := time.Now()
 				if err := t.take(ctx, round); err != nil {
@@ -150,7 +141,7 @@ func lacking(bouts []*bout, rounds, done int) []string {
 		var turns []string
 		whole := true
 		for _, b := range bouts {
-			for _, t := range inRound(round, b.turns) {
+			for _, t := range stats.InRound(round, b.turns) {
 				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return c.Values[round] != nil }))
 				switch {
 				case done > 0:

@@ -12,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -31,16 +34,16 @@ func sharedScript(t *testing.T) *comparison {
 		scripted("mpich", map[string][]float64{
 			"put_flush_lat:8": {0.25, 0.24, 0.26}, "put_flush_lat:1024": {0.3, 0.31, 0.3}, "cas_lat:8": {0.4, 0.41, 0.38},
 			"put_bw:65536": {24000, 24500, 24700}, "scatter_rate:1000": {7.5, 7.6, 7.7}, "idle_cpu:2": {98.5, 98.8, 98.9},
-		}, map[string]error{"create_time": errTimeout}),
+		}, map[string]error{"create_time": program.ErrTimeout}),
 	}
 	c := &comparison{
 		Command: cli.CommandLine([]string{"-peers", "-size", "8 16"}),
-		Machine: machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
+		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device shm", Peers: []string{"Open MPI 4.1.4", "MPICH 4.0.2"}, Rounds: 3, Repeat: 5,
 		columns: []string{ours, "openmpi", "mpich"},
 	}
 	var err error
-	c.rows, err = compare(t.Context(), deviceShm, jobs, all, 3, func(string) {})
+	c.rows, err = compare(t.Context(), device.Shm, jobs, all, 3, func(string) {})
 	require.NoError(t, err)
 	return c
 }
@@ -61,12 +64,12 @@ func tcpScript(t *testing.T) *comparison {
 	}
 	c := &comparison{
 		Command: cli.CommandLine([]string{"-device", "tcp", "-peers"}),
-		Machine: machine{CPU: "Some CPU", Cores: 1, System: "linux 6.1 amd64", Go: "go1.26"},
+		Machine: machine.Machine{CPU: "Some CPU", Cores: 1, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device tcp", Peers: []string{"Open MPI 4.1.4 over TCP"}, Rounds: 1, Repeat: 5,
 		columns: []string{ours, "openmpi"},
 	}
 	var err error
-	c.rows, err = compare(t.Context(), deviceTCP, jobs, all, 1, func(string) {})
+	c.rows, err = compare(t.Context(), device.TCP, jobs, all, 1, func(string) {})
 	require.NoError(t, err)
 	return c
 }
@@ -89,9 +92,9 @@ func TestTheTableAsJSONHasTheSpread(t *testing.T) {
 
 func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	turns := 0
-	slow := contestant{"mpich", func(context.Context, launch) ([]result, error) { turns++; return nil, errTimeout }}
+	slow := contestant{"mpich", func(context.Context, launch) ([]result, error) { turns++; return nil, program.ErrTimeout }}
 	quick := scripted(ours, map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)
-	rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
+	rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
 	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Known())
@@ -99,8 +102,8 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 }
 
 func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
-	slow := contestant{ours, func(context.Context, launch) ([]result, error) { return nil, errTimeout }}
-	_, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
+	slow := contestant{ours, func(context.Context, launch) ([]result, error) { return nil, program.ErrTimeout }}
+	_, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
 	require.NoError(t, err)
 }
 
@@ -119,7 +122,7 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 			}
 			return results, ctx.Err()
 		}}
-		_, err := compare(ctx, deviceShm, []launch{jobOf(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
+		_, err := compare(ctx, device.Shm, []launch{jobOf(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
 		var ended *endedError
 		require.ErrorAs(t, err, &ended)
 		assert.Equal(t, want, ended.lacks)
@@ -133,17 +136,17 @@ func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 		begun  string
 		reason string
 	}{
-		{fmt.Errorf("%w: 2m0s (-timeout): put_bw of size 64", errTimeout), "not done in time: 2m0s (-timeout): put_bw of size 64", "not begun: the time of its job was over"},
+		{fmt.Errorf("%w: 2m0s (-timeout): put_bw of size 64", program.ErrTimeout), "not done in time: 2m0s (-timeout): put_bw of size 64", "not begun: the time of its job was over"},
 		{errors.New("signal 11"), "signal 11", "not begun: its job failed at put_bw:64"},
 	} {
 		cut := contestant{ours, func(_ context.Context, j launch) ([]result, error) {
 			return []result{newResult(j.cells[0], 2, []float64{1})}, test.err
 		}}
-		rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
+		rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
 		require.NoError(t, err)
 		assert.Equal(t, test.begun, rows[1].Columns[ours].Reason)
 		assert.Equal(t, test.reason, rows[2].Columns[ours].Reason)
-		if errors.Is(test.err, errTimeout) {
+		if errors.Is(test.err, program.ErrTimeout) {
 			assert.Equal(t, []string{"put_bw:8: no further turn: its job was not done in time (in 2 of 3 rounds)"}, addNote(nil, "put_bw:8", rows[0].Columns[ours], 3))
 		}
 	}
@@ -159,7 +162,7 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 		{"put_flush_lat:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"openmpi", "mpich", "mpich"}, []float64{6. / 8, 6. / 10, 6. / 12}},
 		{"put_bw:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"mpich", "openmpi", "mpich"}, []float64{6. / 12, 6. / 12, 6. / 12}},
 	} {
-		rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, test.name)}, []contestant{
+		rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, test.name)}, []contestant{
 			scripted(ours, map[string][]float64{test.name: test.ours}, nil),
 			scripted("openmpi", map[string][]float64{test.name: test.openmpi}, nil),
 			scripted("mpich", map[string][]float64{test.name: test.mpich}, nil),
@@ -190,7 +193,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			turns = 0
 			mine := scripted(ours, map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)
-			rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
+			rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
 			require.NoError(t, err)
 			assert.Equal(t, test.ratio, rows[0].Ratio.Known())
 			assert.Equal(t, test.better, rows[0].Better)
@@ -213,7 +216,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 			return nil, nil
 		}}
 	}
-	_, err := compare(t.Context(), deviceTCP, []launch{jobOf(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
+	_, err := compare(t.Context(), device.TCP, []launch{jobOf(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
 	require.NoError(t, err)
 	forwards := []string{
 		"ours socket_bw:65536", "ours socket_bw:1048576", "ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576",
@@ -234,7 +237,7 @@ func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
 		return nil, nil
 	}}
 	quick := scripted(ours, map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)
-	rows, err := compare(t.Context(), deviceTCP, []launch{jobOf(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
+	rows, err := compare(t.Context(), device.TCP, []launch{jobOf(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
 	require.NoError(t, err)
 	for _, r := range rows {
 		assert.NotNil(t, r.Columns[ours].Median)
@@ -245,7 +248,7 @@ func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
 func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := contestant{ours, func(context.Context, launch) ([]result, error) { cancel(); return nil, ctx.Err() }}
-	_, err := compare(ctx, deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
+	_, err := compare(ctx, device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
@@ -256,7 +259,7 @@ func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 		cancel()
 		return []result{newResult(j.cells[0], 2, []float64{7})}, ctx.Err()
 	}}
-	rows, err := compare(ctx, deviceShm, []launch{jobOf(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
+	rows, err := compare(ctx, device.Shm, []launch{jobOf(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, []float64{7}, rows[0].Columns[ours].Known())
 	assert.Equal(t, &column{Series: stats.NewSeries(2)}, rows[1].Columns[ours], "no failure")
@@ -268,13 +271,13 @@ func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 
 func TestOurOwnFailureIsAnError(t *testing.T) {
 	failing := scripted(ours, nil, map[string]error{"fop_lat": errors.New("world: broken")})
-	rows, err := compare(t.Context(), deviceShm, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
 	require.NoError(t, err)
 	c := &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")
 
 	failing = scripted(ours, map[string][]float64{"fop_lat:8": {1}}, map[string]error{"socket_lat": errors.New("no ports")})
-	rows, err = compare(t.Context(), deviceTCP, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	rows, err = compare(t.Context(), device.TCP, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
 	require.NoError(t, err)
 	c = &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")

@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/onesided/rma/bench/internal/device"
+)
 
 // An exhibit is a measurement that shows the effect of a switch.
 type exhibit struct {
@@ -16,46 +20,46 @@ func exhibits() []exhibit {
 	of := func(set, device string, cases ...string) exhibit {
 		return exhibit{set: set, device: device, cases: cases}
 	}
-	untold := of("registered=off", simulatedCard, "put_flush_lat:2048,1048576")
-	transfers := of("transfer=copy", simulatedCard, "put_flush_lat:65536,1048576")
+	untold := of("registered=off", device.SimulatedCard, "put_flush_lat:2048,1048576")
+	transfers := of("transfer=copy", device.SimulatedCard, "put_flush_lat:65536,1048576")
 	transfers.by = []string{"-set", "registered=off"}
-	striped := of("striping=off", simulatedCard, "put_flush_lat:1048576")
+	striped := of("striping=off", device.SimulatedCard, "put_flush_lat:1048576")
 	striped.by = []string{"-rails", "2"}
 	return []exhibit{
-		of("copy=plain", deviceShm, "put_flush_lat:4096,65536"),
-		of("kernels=plain", deviceShm, "acc_flush_lat:65536"),
-		of("tls=on", deviceTCP, "put_flush_lat:8,65536"),
-		of("singleelement=on", deviceShm, "acc_flush_lat:8", "fop_lat"),
-		of("sameop=on", deviceTCP, "update_rate"),
-		of("cardatomics=on", simulatedCard, "fop_lat", "count_rate"),
-		of("immediate=on", deviceShm, "update_rate"),
-		of("unordered=on", deviceTCP, "update_rate"),
+		of("copy=plain", device.Shm, "put_flush_lat:4096,65536"),
+		of("kernels=plain", device.Shm, "acc_flush_lat:65536"),
+		of("tls=on", device.TCP, "put_flush_lat:8,65536"),
+		of("singleelement=on", device.Shm, "acc_flush_lat:8", "fop_lat"),
+		of("sameop=on", device.TCP, "update_rate"),
+		of("cardatomics=on", device.SimulatedCard, "fop_lat", "count_rate"),
+		of("immediate=on", device.Shm, "update_rate"),
+		of("unordered=on", device.TCP, "update_rate"),
 		untold, transfers,
-		of("rings=on", simulatedCard, "fop_lat"),
-		of("hugepages=off", deviceShm, "hashtable_insert_rate", "update_rate"),
-		of("pipes=off", deviceShm, "msg_lat:8,1024"),
-		of("notes=off", deviceShm, "allreduce_lat:8", "bcast_lat:8"),
-		of("staging=off", deviceShm, "allreduce_lat:1048576"),
-		of("algorithm=plain", deviceShm, "allreduce_lat:65536"),
-		of("defer=off", deviceTCP, "scatter_rate", "fence_rate"),
-		of("getsfirst=off", deviceTCP, "mixed_rate"),
-		of("interleave=off", deviceTCP, "pattern16_bw:65536"),
-		of("pack=off", deviceTCP, "scatter_rate"),
-		of("merge=off", deviceTCP, "row_rate", "count_rate"),
-		of("early=off", deviceTCP, "overlap_put_lat:1048576"),
-		of("adapt=off", deviceTCP, "pscw_put_lat:8"),
-		of("collect=off", simulatedCard, "fence_put_lat:8"),
-		of("inline=off", simulatedCard, "put_flush_lat:8"),
-		of("standback=off", deviceTCP, "halo_lat:16384"),
+		of("rings=on", device.SimulatedCard, "fop_lat"),
+		of("hugepages=off", device.Shm, "hashtable_insert_rate", "update_rate"),
+		of("pipes=off", device.Shm, "msg_lat:8,1024"),
+		of("notes=off", device.Shm, "allreduce_lat:8", "bcast_lat:8"),
+		of("staging=off", device.Shm, "allreduce_lat:1048576"),
+		of("algorithm=plain", device.Shm, "allreduce_lat:65536"),
+		of("defer=off", device.TCP, "scatter_rate", "fence_rate"),
+		of("getsfirst=off", device.TCP, "mixed_rate"),
+		of("interleave=off", device.TCP, "pattern16_bw:65536"),
+		of("pack=off", device.TCP, "scatter_rate"),
+		of("merge=off", device.TCP, "row_rate", "count_rate"),
+		of("early=off", device.TCP, "overlap_put_lat:1048576"),
+		of("adapt=off", device.TCP, "pscw_put_lat:8"),
+		of("collect=off", device.SimulatedCard, "fence_put_lat:8"),
+		of("inline=off", device.SimulatedCard, "put_flush_lat:8"),
+		of("standback=off", device.TCP, "halo_lat:16384"),
 		striped,
-		of("batches=off", deviceTCP, "pattern16_bw:1024"),
-		of("favour=off", deviceTCP, "put_flush_lat:8"),
-		of("dwelling=off", deviceTCP, "put_flush_lat:8"),
-		of("headerreads=off", deviceTCP, "put_bw:65536"),
-		of("fewsockets=off", deviceTCP, "put_flush_lat:8"),
-		of("copies=off", deviceTCP, "put_flush_lat:1024"),
-		of("reno=off", deviceTCP, "put_bw:65536"),
-		of("riding=off", deviceTCP, "msg_lat:8"),
+		of("batches=off", device.TCP, "pattern16_bw:1024"),
+		of("favour=off", device.TCP, "put_flush_lat:8"),
+		of("dwelling=off", device.TCP, "put_flush_lat:8"),
+		of("headerreads=off", device.TCP, "put_bw:65536"),
+		of("fewsockets=off", device.TCP, "put_flush_lat:8"),
+		of("copies=off", device.TCP, "put_flush_lat:1024"),
+		of("reno=off", device.TCP, "put_bw:65536"),
+		of("riding=off", device.TCP, "msg_lat:8"),
 	}
 }
 

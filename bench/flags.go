@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -27,12 +28,12 @@ type mainOptions struct {
 // parse reads the command line. It writes the help, if requested, to usage.
 func parse(args []string, usage io.Writer) (*mainOptions, error) {
 	o := new(mainOptions)
-	rounds, timeout, device := 3, usualTimeout, defaultDevice()
+	rounds, timeout, deviceName := 3, usualTimeout, device.Default()
 	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
-		args, rounds, timeout, device = args[1:], 21, 10*time.Minute, deviceTCP
+		args, rounds, timeout, deviceName = args[1:], 21, 10*time.Minute, device.TCP
 	}
-	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.request, device, timeout)
+	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.request, deviceName, timeout)
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.BoolVar(&o.peers, "peers", false, "compare with Open MPI and MPICH, as far as they are installed")
@@ -176,8 +177,8 @@ func (o *mainOptions) checkPeers(map[string]bool) error {
 	switch {
 	case o.peers && o.card != nil:
 		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
-	case o.peers && o.device == deviceIBV:
-		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", deviceLocal, deviceShm, deviceTCP, deviceIBV)
+	case o.peers && o.device == device.IBV:
+		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", device.Local, device.Shm, device.TCP, device.IBV)
 	}
 	return nil
 }

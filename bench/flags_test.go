@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // cells as text, job by job.
@@ -177,10 +178,10 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 
 // What the help says is the default is that, whatever the environment says.
 func TestTheCommandLineNamesTheDevice(t *testing.T) {
-	t.Setenv(deviceVariable, deviceTCP)
+	t.Setenv(device.Variable, device.TCP)
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, defaultDevice(), o.device)
+	assert.Equal(t, device.Default(), o.device)
 }
 
 func TestALauncherHasNoPeersAndNoSchemesOfMappedMemory(t *testing.T) {
@@ -210,7 +211,7 @@ func TestPatternsAreCasesOfSchemes(t *testing.T) {
 	o, err := parse([]string{"schemes"}, io.Discard)
 	require.NoError(t, err)
 	assert.True(t, o.schemes)
-	assert.Equal(t, deviceTCP, o.device)
+	assert.Equal(t, device.TCP, o.device)
 	jobs, err := o.jobs(0)
 	require.NoError(t, err)
 	cells := 0

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/gate"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -34,40 +36,40 @@ const gateSlice = 500 * time.Millisecond
 // gateCells returns the cells of the gate. Loops with many iterations are easily disturbed. So a latency over TCP has
 // a size for which few iterations are enough.
 func gateCells() []gateCell {
-	const ndr, pcie = deviceSim + "ndr-2024", deviceSim + "pcie-2005"
+	const ndr, pcie = device.Sim + "ndr-2024", device.Sim + "pcie-2005"
 	return []gateCell{
-		{deviceShm, "put_flush_lat", 8, 300},
-		{deviceShm, "get_flush_lat", 1024, 100},
-		{deviceShm, "pscw_put_lat", 8, 5},
-		{deviceShm, "msg_lat", 8, 5},
-		{deviceShm, "scatter_rate", 1000, 50},
-		{deviceShm, "update_rate", 1000, 30},
-		{deviceShm, "put_bw", 65536, 5},
-		{deviceShm, "msg_bw", 65536, 1},
-		{deviceShm, "barrier_lat", 2, 5},
-		{deviceShm, "allreduce_scale", 2, 5},
-		{deviceShm, "hashtable_insert_rate", 1000, 15},
-		{deviceShm, "hashtable_lookup_rate", 1000, 15},
+		{device.Shm, "put_flush_lat", 8, 300},
+		{device.Shm, "get_flush_lat", 1024, 100},
+		{device.Shm, "pscw_put_lat", 8, 5},
+		{device.Shm, "msg_lat", 8, 5},
+		{device.Shm, "scatter_rate", 1000, 50},
+		{device.Shm, "update_rate", 1000, 30},
+		{device.Shm, "put_bw", 65536, 5},
+		{device.Shm, "msg_bw", 65536, 1},
+		{device.Shm, "barrier_lat", 2, 5},
+		{device.Shm, "allreduce_scale", 2, 5},
+		{device.Shm, "hashtable_insert_rate", 1000, 15},
+		{device.Shm, "hashtable_lookup_rate", 1000, 15},
 
-		{deviceTCP, "put_flush_lat", 16384, 10},
-		{deviceTCP, "acc_flush_lat", 16384, 10},
-		{deviceTCP, "fence_put_lat", 16384, 10},
-		{deviceTCP, "msg_lat", 16384, 5},
-		{deviceTCP, "scatter_rate", 1000, 10},
-		{deviceTCP, "update_rate", 1000, 20},
-		{deviceTCP, "put_bw", 65536, 2},
-		{deviceTCP, "get_bw", 65536, 2},
-		{deviceTCP, "allreduce_scale", 2, 6},
-		{deviceTCP, "hashtable_insert_rate", 1000, 6},
-		{deviceTCP, "hashtable_lookup_rate", 1000, 5},
+		{device.TCP, "put_flush_lat", 16384, 10},
+		{device.TCP, "acc_flush_lat", 16384, 10},
+		{device.TCP, "fence_put_lat", 16384, 10},
+		{device.TCP, "msg_lat", 16384, 5},
+		{device.TCP, "scatter_rate", 1000, 10},
+		{device.TCP, "update_rate", 1000, 20},
+		{device.TCP, "put_bw", 65536, 2},
+		{device.TCP, "get_bw", 65536, 2},
+		{device.TCP, "allreduce_scale", 2, 6},
+		{device.TCP, "hashtable_insert_rate", 1000, 6},
+		{device.TCP, "hashtable_lookup_rate", 1000, 5},
 
-		{ndr, "put_flush_lat", 8, simulatedLoops},
-		{ndr, "scatter_rate", 1000, simulatedLoops},
-		{ndr, "put_bw", 65536, simulatedLoops},
-		{ndr, "fence_scale", 16, simulatedLoops},
-		{ndr, "hashtable_insert_rate", 1000, simulatedLoops},
-		{pcie, "pscw_put_lat", 8, simulatedLoops},
-		{pcie, "pattern16_bw", 65536, simulatedLoops},
+		{ndr, "put_flush_lat", 8, device.SimulatedLoops},
+		{ndr, "scatter_rate", 1000, device.SimulatedLoops},
+		{ndr, "put_bw", 65536, device.SimulatedLoops},
+		{ndr, "fence_scale", 16, device.SimulatedLoops},
+		{ndr, "hashtable_insert_rate", 1000, device.SimulatedLoops},
+		{pcie, "pscw_put_lat", 8, device.SimulatedLoops},
+		{pcie, "pattern16_bw", 65536, device.SimulatedLoops},
 	}
 }
 
@@ -76,7 +78,7 @@ func (c gateCell) cell() gate.Cell {
 	unit := caseNamed(c.name).unit
 	return gate.Cell{
 		Device: c.device, Case: c.name, Size: c.size,
-		Unit: unit, MoreIsBetter: stats.MoreIsBetter(unit), Exact: strings.HasPrefix(c.device, deviceSim), Loops: c.loops,
+		Unit: unit, MoreIsBetter: stats.MoreIsBetter(unit), Exact: strings.HasPrefix(c.device, device.Sim), Loops: c.loops,
 	}
 }
 
@@ -189,7 +191,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("gate starts ranks itself: run it without a launcher")
 	}
 	here, err := findTree(ctx, dir, o.against)
@@ -224,7 +226,7 @@ func runGate(ctx context.Context, dir string, args []string, stdout, stderr io.W
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", cli.CommandLine(append([]string{cli.Gate}, args...)), thisMachine(), here.old(), here.new())
+	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", cli.CommandLine(append([]string{cli.Gate}, args...)), machine.This(), here.old(), here.new())
 	if runner.same {
 		b.WriteString("The programs are the same, byte for byte.\n")
 	}

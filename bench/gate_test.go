@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/gate"
 	"github.com/onesided/rma/internal/await"
 )
@@ -36,19 +37,19 @@ func TestGateCells(t *testing.T) {
 		require.NotNil(t, caseNamed(c.name), c.name)
 		assert.NoError(t, caseNamed(c.name).allows(c.size, 0))
 		if simulated {
-			_, err := cardOf(c.device)
+			_, err := device.Card(c.device)
 			assert.NoError(t, err)
 			assert.Empty(t, caseNamed(c.name).real, "%v is left out in virtual time", c.cell())
 		}
 	}
-	assert.Equal(t, map[string]int{deviceShm: 12, deviceTCP: 11, "sim": 7}, devices)
+	assert.Equal(t, map[string]int{device.Shm: 12, device.TCP: 11, "sim": 7}, devices)
 }
 
 func TestGateOptions(t *testing.T) {
 	o, err := parseGate([]string{"-against", "HEAD", "-limit", "2.5%", "-minutes", "0.5", "-rounds", "30", "-cells", "^shm put_"}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, gate.Plan{Limit: 0.025, Rounds: 30, Time: 30 * time.Second, Slice: gateSlice, Alarm: 0.01, Miss: 0.05, Seed: 1}, o.plan)
-	assert.Equal(t, []gateCell{{deviceShm, "put_flush_lat", 8, 300}, {deviceShm, "put_bw", 65536, 5}}, o.cells)
+	assert.Equal(t, []gateCell{{device.Shm, "put_flush_lat", 8, 300}, {device.Shm, "put_bw", 65536, 5}}, o.cells)
 
 	for _, c := range []struct {
 		args []string

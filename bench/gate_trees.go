@@ -15,6 +15,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/gate"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -130,17 +131,17 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 }
 
 // output returns the output of a program, without the end of the last line. The error includes its standard error.
-func output(ctx context.Context, dir, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &stdout, &stderr, patience
-	endGently(cmd)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &stdout, &stderr, program.GracePeriod
+	program.TerminateFirst(cmd)
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return "", fmt.Errorf("bench: gate: %s %s: %w\n%s", program, strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+		return "", fmt.Errorf("bench: gate: %s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
@@ -166,27 +167,27 @@ func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell,
 }
 
 func (p *gatePrograms) measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout+patience)
+	ctx, cancel := context.WithTimeout(ctx, gateTimeout+program.GracePeriod)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path[side], "-device", c.Device, "-repeat", fmt.Sprint(loops), "-format", "json",
 		"-timeout", gateTimeout.String(), fmt.Sprintf("%s:%d", c.Case, c.Size))
 	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, patience
-	endGently(cmd)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, program.GracePeriod
+	program.TerminateFirst(cmd)
 	if err := cmd.Run(); err != nil {
 		// A panic has that status, too.
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 2 && strings.HasPrefix(stderr.String(), "bench: ") {
 			return 0, fmt.Errorf("%w: %s", gate.ErrLacks, strings.TrimSpace(stderr.String()))
 		}
-		return 0, errors.New(reason(err, stderr.String()))
+		return 0, errors.New(program.Reason(err, stderr.String()))
 	}
 	var r result
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-		return 0, fmt.Errorf("%w: %w", errNoResult, err)
+		return 0, fmt.Errorf("%w: %w", program.ErrNoResult, err)
 	}
 	switch {
 	case r.Case != c.Case || r.Size != c.Size:
-		return 0, errNoResult
+		return 0, program.ErrNoResult
 	case r.Skipped != "":
 		return 0, errors.New(r.Skipped)
 	case r.Unit != c.Unit:

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // A goal is what a cell must reach.
@@ -94,7 +96,7 @@ var (
 		}},
 	}
 	// goals are the goals by device. Goroutines share memory as processes of one machine do.
-	goals = map[string][]bounds{deviceLocal: sharedGoals, deviceShm: sharedGoals, deviceTCP: tcpGoals}
+	goals = map[string][]bounds{device.Local: sharedGoals, device.Shm: sharedGoals, device.TCP: tcpGoals}
 )
 
 // goalsOf returns the goals of a cell on a device.

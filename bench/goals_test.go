@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 func TestGoalsDependOnTheDevice(t *testing.T) {
@@ -14,15 +16,15 @@ func TestGoalsDependOnTheDevice(t *testing.T) {
 		size         int
 		want         []string
 	}{
-		{deviceShm, "put_flush_lat", 8, []string{"<= 0.60"}},
-		{deviceLocal, "put_flush_lat", 8, []string{"<= 0.60"}},
-		{deviceShm, "create_time", 64, []string{"ours <= 1000000"}},
-		{deviceShm, "passive_put_lat", 8, nil},
-		{deviceTCP, "put_flush_lat", 8, []string{"<= 0.95", "<= 1.20 of socket_lat"}},
-		{deviceTCP, "put_flush_lat", 1024, nil},
-		{deviceTCP, "get_flush_lat", 1024, []string{"<= 0.70"}},
-		{deviceTCP, "get_bw", 1048576, []string{">= 1.00", ">= 0.90 of socket_bw"}},
-		{deviceTCP, "passive_put_lat", 8, []string{"ours <= 200"}},
+		{device.Shm, "put_flush_lat", 8, []string{"<= 0.60"}},
+		{device.Local, "put_flush_lat", 8, []string{"<= 0.60"}},
+		{device.Shm, "create_time", 64, []string{"ours <= 1000000"}},
+		{device.Shm, "passive_put_lat", 8, nil},
+		{device.TCP, "put_flush_lat", 8, []string{"<= 0.95", "<= 1.20 of socket_lat"}},
+		{device.TCP, "put_flush_lat", 1024, nil},
+		{device.TCP, "get_flush_lat", 1024, []string{"<= 0.70"}},
+		{device.TCP, "get_bw", 1048576, []string{">= 1.00", ">= 0.90 of socket_bw"}},
+		{device.TCP, "passive_put_lat", 8, []string{"ours <= 200"}},
 	} {
 		var got []string
 		for _, g := range goalsOf(test.device, cell{caseNamed(test.name), test.size}) {
@@ -34,8 +36,8 @@ func TestGoalsDependOnTheDevice(t *testing.T) {
 
 func TestEveryGoalIsOfACell(t *testing.T) {
 	kernels := []string{"gups", "stencil_pscw", "stencil_fence", "transpose"} // which are no cases
-	for device, all := range goals {
-		assert.Contains(t, devices, device)
+	for deviceName, all := range goals {
+		assert.Contains(t, device.Names, deviceName)
 		for _, b := range all {
 			for name, limits := range b.limits {
 				for size := range limits {
@@ -65,9 +67,9 @@ func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
 		}
 		return names
 	}
-	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, beside(deviceTCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:8,65536", "put_flush_lat:1024")), "once each")
-	assert.Empty(t, beside(deviceTCP, jobOf(t, "socket_lat:8")))
-	assert.Empty(t, beside(deviceShm, jobOf(t, "fop_lat")))
+	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, beside(device.TCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:8,65536", "put_flush_lat:1024")), "once each")
+	assert.Empty(t, beside(device.TCP, jobOf(t, "socket_lat:8")))
+	assert.Empty(t, beside(device.Shm, jobOf(t, "fop_lat")))
 }
 
 func TestAGoalIsMetAtItsLimit(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // statusOfPeer is the exit status of a rank that failed because another did.
@@ -25,7 +27,7 @@ func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report 
 		return nil
 	case o.card != nil:
 		return runSimulated(ctx, o, j, report)
-	case j.cells[0].c.scene != raw && o.device == deviceLocal:
+	case j.cells[0].c.scene != raw && o.device == device.Local:
 		return runLocal(ctx, o, j, report)
 	}
 	return runProcesses(ctx, o, j, stderr, report)

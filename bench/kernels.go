@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -35,11 +37,11 @@ type benchKernel struct {
 type kernelSizes struct{ log, order, iterations int }
 
 // kernelDevices are the devices that jobs of kernels may use.
-var kernelDevices = []string{deviceShm, deviceTCP}
+var kernelDevices = []string{device.Shm, device.TCP}
 
-func usualSizes(device string) kernelSizes {
+func usualSizes(deviceName string) kernelSizes {
 	sizes := kernelSizes{log: 22, order: 1000, iterations: 300}
-	if device == deviceTCP {
+	if deviceName == device.TCP {
 		sizes.log = 20
 	}
 	return sizes
@@ -88,7 +90,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 	o := new(kernelOptions)
 	flags := flag.NewFlagSet("bench kernels", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.device, "device", deviceShm, "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
+	flags.StringVar(&o.device, "device", device.Shm, "shm: ranks are processes that share memory; tcp: processes over TCP on loopback, and the peers over TCP too")
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which all libraries run a kernel before the next")
 	flags.IntVar(&o.ranks, "n", 2, "number of ranks; the goals are for 2; gups of the peers needs a power of two")
 	flags.StringVar(&o.prk, "prk", "", prkUsage)
@@ -114,8 +116,8 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 		return nil, cli.Usagef("-device %q: kernels have %s", o.device, strings.Join(kernelDevices, " and "))
 	case o.rounds < 1:
 		return nil, cli.Usagef("-rounds %d: at least 1", o.rounds)
-	case o.ranks < 1 || o.ranks > maxRanks:
-		return nil, cli.Usagef("-n %d: allowed are 1 to %d ranks", o.ranks, maxRanks)
+	case o.ranks < 1 || o.ranks > device.MaxRanks:
+		return nil, cli.Usagef("-n %d: allowed are 1 to %d ranks", o.ranks, device.MaxRanks)
 	case o.timeout <= 0:
 		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	case o.peerTimeout <= 0:
@@ -171,7 +173,7 @@ func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("kernels starts ranks itself: run it without a launcher")
 	}
 	return o.run(ctx, cli.CommandLine(append([]string{cli.Kernels}, args...)), stdout, stderr)
@@ -212,7 +214,7 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 // comparison returns the comparison of the kernels before the first round.
 func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison {
 	c := &comparison{
-		Machine: thisMachine(), Ours: deviceAs(o.device, o.ranks),
+		Machine: machine.This(), Ours: device.Describe(o.device, o.ranks),
 		Rounds: o.rounds, Repeat: 1, Missing: missing, columns: []string{ours}, spreads: true,
 	}
 	for _, p := range peers {

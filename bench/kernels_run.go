@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -69,7 +71,7 @@ func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
 	all := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) {
 		k := o.kernel(j)
 		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.ranks), filepath.Join(dir, k.name)}, k.mine...)
-		return o.measure(ctx, j, o.timeout, argv, append(withoutLauncher(os.Environ()), deviceVariable+"="+o.device))
+		return o.measure(ctx, j, o.timeout, argv, append(device.WithoutLauncher(os.Environ()), device.Variable+"="+o.device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
@@ -101,13 +103,13 @@ func (o *kernelOptions) kernel(j launch) *benchKernel {
 
 // measure runs a kernel.
 func (o *kernelOptions) measure(ctx context.Context, j launch, timeout time.Duration, argv, env []string) ([]result, error) {
-	output, err := execute(ctx, argv, env, timeout, 0)
+	output, err := program.Run(ctx, argv, env, timeout, 0)
 	if err != nil {
 		return nil, err
 	}
 	rate, ok := parseRate(output, j.cells[0].c.unit)
 	if !ok {
-		return nil, errNoResult
+		return nil, program.ErrNoResult
 	}
 	return []result{newResult(j.cells[0], j.ranks, []float64{rate})}, nil
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 )
@@ -113,7 +115,7 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 		for _, cell := range []string{"gups 10", "stencil_pscw 40", "stencil_fence 40"} {
 			if _, why, lacks := strings.Cut(stdout.String(), cell+", "+p.name+": "); lacks {
 				// Now and then a peer stands still, or begins late. Anything else is a fault of ours.
-				assert.True(t, strings.HasPrefix(why, errTimeout.Error()), stdout.String())
+				assert.True(t, strings.HasPrefix(why, program.ErrTimeout.Error()), stdout.String())
 				stands = stands || cell != "gups 10"
 			}
 		}
@@ -147,14 +149,14 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 
 	results, err = stencil("echo Rate unknown", await.Limit)
 	assert.Empty(t, results)
-	assert.ErrorIs(t, err, errNoResult)
+	assert.ErrorIs(t, err, program.ErrNoResult)
 
 	// The time is long enough for the script to begin to wait.
 	for timeout := 50 * time.Millisecond; noted(dir) == 0; timeout *= 2 {
 		require.Less(t, timeout, await.Limit)
 		results, err = stencil(waitingScript(dir), timeout)
 		assert.Empty(t, results)
-		require.ErrorIs(t, err, errTimeout)
+		require.ErrorIs(t, err, program.ErrTimeout)
 		assert.ErrorContains(t, err, fmt.Sprint("not done in time: ", timeout))
 	}
 	process, err := os.FindProcess(noted(dir))
@@ -202,10 +204,10 @@ func TestKernelsNeedTheSource(t *testing.T) {
 }
 
 func TestKernelsShareMemoryUnlessAsked(t *testing.T) {
-	t.Setenv(deviceVariable, deviceTCP)
+	t.Setenv(device.Variable, device.TCP)
 	o, err := parseKernels(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, deviceShm, o.device)
+	assert.Equal(t, device.Shm, o.device)
 }
 
 // The goals of kernels are of their usual sizes.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
 )
@@ -84,7 +85,7 @@ func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.
 	switch {
 	case atSocket():
 		return runSocket(ctx, &o.options, &o.request, report)
-	case launched():
+	case device.Launched():
 		return runJoined(ctx, &o.options, &o.request, report)
 	}
 	jobs, err := o.jobs(0)

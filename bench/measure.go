@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -197,7 +198,7 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 	if err := s.w.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}
-	used := processorTime()
+	used := machine.ProcessorTime()
 	start := s.w.Now()
 	if err := loop(ctx, b, f, one.size, turns); err != nil {
 		return 0, 0, err
@@ -209,7 +210,7 @@ func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took 
 	allocs = s.heapObjects() - allocs
 	s.w.Span(one.String(), start, start+took)
 	if one.c.ofTarget {
-		took, err = s.ofTarget(ctx, processorTime()-used)
+		took, err = s.ofTarget(ctx, machine.ProcessorTime()-used)
 	}
 	return took, allocs, err
 }

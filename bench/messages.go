@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
@@ -168,12 +169,12 @@ func (m *messenger) close() error {
 func openBeside(w *world.World, without tcp.Optimization) (verbs.Device, error) {
 	kind, _, _ := strings.Cut(job.Of(w).Device().Attributes().Name, ":")
 	switch kind {
-	case deviceShm:
+	case device.Shm:
 		return shm.Open(shm.Options{})
-	case deviceTCP:
+	case device.TCP:
 		return tcp.Open(tcp.Options{Without: without})
-	case deviceIBV:
+	case device.IBV:
 		return ibv.Open(ibv.FromEnvironment())
 	}
-	return nil, fmt.Errorf("bench: messages go over %s, %s or %s, and the ranks use %s", deviceShm, deviceTCP, deviceIBV, kind)
+	return nil, fmt.Errorf("bench: messages go over %s, %s or %s, and the ranks use %s", device.Shm, device.TCP, device.IBV, kind)
 }

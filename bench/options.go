@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -46,14 +48,14 @@ type options struct {
 // machine returns what o's measurements depend on.
 func (o *options) machine() fmt.Stringer {
 	if o.card != nil {
-		return simulation{o.card, o.seed}
+		return device.Simulation{Card: o.card, Seed: o.seed}
 	}
-	return thisMachine()
+	return machine.This()
 }
 
 // linked reports whether ranks reach each other over links of a network, real or simulated.
 func (o *options) linked() bool {
-	return o.device == deviceTCP || o.device == deviceIBV || o.card != nil
+	return o.device == device.TCP || o.device == device.IBV || o.card != nil
 }
 
 // check rejects values that no run can have. given has the names of the flags on the command line. ranks is 0 if -n is
@@ -74,10 +76,10 @@ func (o *options) check(given map[string]bool, ranks int) error {
 // checkLoops rejects a device that does not exist, and numbers that no run can have.
 func (o *options) checkLoops(given map[string]bool, ranks int) error {
 	switch {
-	case given["n"] && (ranks < 1 || ranks > maxRanks):
-		return cli.Usagef("-n %d: allowed are 1 to %d ranks", ranks, maxRanks)
-	case o.card == nil && !slices.Contains(devices, o.device):
-		return cli.Usagef("-device %q: allowed are %s", o.device, strings.Join(devices, ", "))
+	case given["n"] && (ranks < 1 || ranks > device.MaxRanks):
+		return cli.Usagef("-n %d: allowed are 1 to %d ranks", ranks, device.MaxRanks)
+	case o.card == nil && !slices.Contains(device.Names, o.device):
+		return cli.Usagef("-device %q: allowed are %s", o.device, strings.Join(device.Names, ", "))
 	case o.repeat < 1:
 		return cli.Usagef("-repeat %d: at least 1", o.repeat)
 	case given["shorten"] && o.shorten < 1:
@@ -97,12 +99,12 @@ func (o *options) checkTimeout() error {
 // checkSettings rejects switches that the device does not have.
 func (o *options) checkSettings() error {
 	switch {
-	case o.settings.network != "" && o.device != deviceTCP:
-		return cli.Usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, deviceTCP)
-	case o.settings.shared != "" && o.device != deviceShm:
-		return cli.Usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, deviceShm)
+	case o.settings.network != "" && o.device != device.TCP:
+		return cli.Usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, device.TCP)
+	case o.settings.shared != "" && o.device != device.Shm:
+		return cli.Usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, device.Shm)
 	case o.settings.link != "" && !o.linked():
-		return cli.Usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, deviceTCP, deviceIBV, deviceSim)
+		return cli.Usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, device.TCP, device.IBV, device.Sim)
 	}
 	return nil
 }
@@ -111,13 +113,13 @@ func (o *options) checkSettings() error {
 func (o *options) checkDevice(given map[string]bool) error {
 	switch {
 	case given["seed"] && o.card == nil:
-		return cli.Usagef("-seed is for -device %sPROFILE", deviceSim)
+		return cli.Usagef("-seed is for -device %sPROFILE", device.Sim)
 	case given["rails"] && o.card == nil:
-		return cli.Usagef("-rails is for -device %sPROFILE; real ranks have as many as RMA_ADDRESS lists addresses, or RMA_IBV_DEVICE cards, with commas between them", deviceSim)
+		return cli.Usagef("-rails is for -device %sPROFILE; real ranks have as many as RMA_ADDRESS lists addresses, or RMA_IBV_DEVICE cards, with commas between them", device.Sim)
 	case o.rails < 1 || o.rails > maxRails:
 		return cli.Usagef("-rails %d: allowed are 1 to %d", o.rails, maxRails)
 	case o.trace != "" && !o.linked():
-		return cli.Usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", deviceTCP, deviceIBV, deviceSim)
+		return cli.Usagef("-trace is for -device %s, %s and %sPROFILE: loads and stores of mapped memory are not traced", device.TCP, device.IBV, device.Sim)
 	}
 	return nil
 }
@@ -138,11 +140,11 @@ type jobFlags struct {
 }
 
 // newJobFlags adds the flags of o and r to a set of flags.
-func newJobFlags(flags *flag.FlagSet, o *options, r *request, device string, timeout time.Duration) *jobFlags {
-	f := &jobFlags{FlagSet: flags, options: o, request: r, device: device}
+func newJobFlags(flags *flag.FlagSet, o *options, r *request, deviceName string, timeout time.Duration) *jobFlags {
+	f := &jobFlags{FlagSet: flags, options: o, request: r, device: deviceName}
 	flags.SetOutput(io.Discard) // the caller prints errors
 	flags.IntVar(&r.ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
-	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+device+"; "+deviceVariable+" counts only where a launcher starts the ranks)")
+	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+deviceName+"; "+device.Variable+" counts only where a launcher starts the ranks)")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: the seed of the order of simultaneous events")
 	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, all of which long transfers use")
 	flags.StringVar(&o.trace, "trace", "", "with -device tcp, ibv or sim:PROFILE: write a trace of the cards and the loops to this `file`, for ui.perfetto.dev or chrome://tracing")
@@ -197,16 +199,16 @@ func (f *jobFlags) readCases(named []string) error {
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
 		o.device = f.device
 	}
-	if !strings.HasPrefix(o.device, deviceSim) {
+	if !strings.HasPrefix(o.device, device.Sim) {
 		return nil
 	}
-	card, err := cardOf(o.device)
+	card, err := device.Card(o.device)
 	if err != nil {
 		return err
 	}
 	o.card = &card
 	if !f.given()["repeat"] {
-		o.repeat = simulatedLoops
+		o.repeat = device.SimulatedLoops
 	}
 	return nil
 }
@@ -214,7 +216,7 @@ func (f *jobFlags) readCases(named []string) error {
 // parseJob reads a command line that has only the flags and cases of a job.
 func parseJob(args []string) (*options, *request, error) {
 	o, r := new(options), new(request)
-	f := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), o, r, defaultDevice(), usualTimeout)
+	f := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), o, r, device.Default(), usualTimeout)
 	if err := f.Parse(args); err != nil {
 		return nil, nil, cli.Usagef("%v; -h tells the flags", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 )
 
 func TestALauncherDecidesTheRanks(t *testing.T) {
@@ -25,7 +27,7 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 	o, _, err := parseJob([]string{"-device", "tcp"})
 	require.NoError(t, err)
 	assert.NoError(t, checkLaunched(o, 0, 2, "tcp"))
-	t.Setenv(deviceVariable, "")
+	t.Setenv(device.Variable, "")
 	err = checkLaunched(o, 0, 2, "shm")
 	assert.EqualError(t, err, `bench: -device tcp: the ranks use shm: RMA_DEVICE="" in their environment, not "tcp"`)
 	assert.ErrorIs(t, err, cli.ErrUsage)
@@ -43,7 +45,7 @@ func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {
 func TestAJobThatIsNotInTimeSaysWhere(t *testing.T) {
 	o := &options{timeout: 2 * time.Minute}
 	err := o.notInTime(errors.New("bench: rank 0 of 2: not done in time: 2m0s (-timeout): bench: put_bw of size 8"))
-	assert.ErrorIs(t, err, errTimeout)
+	assert.ErrorIs(t, err, program.ErrTimeout)
 	assert.EqualError(t, err, "not done in time: 2m0s (-timeout): put_bw of size 8")
 	assert.EqualError(t, o.notInTime(errors.New("bench: rank 1 of 2: signal: killed")), "not done in time: 2m0s (-timeout): rank 1 of 2: signal: killed")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -100,7 +101,7 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("paper has its ranks in one process: run it without a launcher")
 	}
 	if o.svg != "" {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/world"
@@ -55,8 +57,8 @@ func amongRanks(ranks func(x int) int, of step) measurement {
 			if err != nil {
 				return nil, err
 			}
-			err = inTime(ctx, o.timeout, func(ctx context.Context) error {
-				return simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
+			err = program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
+				return device.Simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
 					b := collectiveBoard(w, x)
 					if err := loop(ctx, b, of, x, warm); err != nil {
 						return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
@@ -244,7 +245,7 @@ func caseAt(name string, n float64) measurement {
 			j.cells = append(j.cells, cell{caseNamed(name), size})
 		}
 		var values []float64
-		one := &options{card: &card, seed: o.seed, repeat: simulatedLoops, timeout: o.timeout, settings: settings{tuning: c.tuning}}
+		one := &options{card: &card, seed: o.seed, repeat: device.SimulatedLoops, timeout: o.timeout, settings: settings{tuning: c.tuning}}
 		err = runSimulated(ctx, one, j, func(r result) error {
 			values = append(values, n*r.Value)
 			return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	place "github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
@@ -67,8 +69,8 @@ func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *pap
 	if err != nil {
 		return nil, err
 	}
-	err = inTime(ctx, o.timeout, func(ctx context.Context) error {
-		return simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
+	err = program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
+		return device.Simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
 			stand := &transferStand{w: w, curve: c}
 			var err error
 			if stand.window, err = window.Allocate[byte](ctx, w, t.bytes); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // A peer is an MPI library that is measured beside ours.
@@ -91,14 +92,14 @@ func identify(output string) (name, version string) {
 }
 
 // command returns the command that starts n ranks of a program of this peer, over what device uses.
-func (p *peer) command(device, program string, n int, args ...string) []string {
+func (p *peer) command(deviceName, program string, n int, args ...string) []string {
 	argv := []string{p.runner}
 	if p.name == "openmpi" {
 		argv = append(argv, "--bind-to", "none")
 		if n > runtime.NumCPU() {
 			argv = append(argv, "--oversubscribe")
 		}
-		if device == deviceTCP {
+		if deviceName == device.TCP {
 			argv = append(argv, "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "osc", "pt2pt")
 		}
 	}
@@ -106,20 +107,20 @@ func (p *peer) command(device, program string, n int, args ...string) []string {
 }
 
 // environment returns the environment of the peer's commands, including ours.
-func (p *peer) environment(device string) []string {
-	env := withoutLauncher(os.Environ())
+func (p *peer) environment(deviceName string) []string {
+	env := device.WithoutLauncher(os.Environ())
 	if p.name == "openmpi" && os.Geteuid() == 0 {
 		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	}
-	if p.name == "mpich" && device == deviceTCP {
+	if p.name == "mpich" && deviceName == device.TCP {
 		env = append(env, "MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo")
 	}
 	return env
 }
 
 // over says what the peer's ranks use instead of shared memory.
-func (p *peer) over(device string) string {
-	if device == deviceTCP {
+func (p *peer) over(deviceName string) string {
+	if deviceName == device.TCP {
 		return " over TCP"
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 func TestALibraryIsKnownByItsVersion(t *testing.T) {
@@ -29,13 +30,13 @@ func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
 	o := &options{repeat: 3, timeout: 1500 * time.Millisecond}
 	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
 	program, args := open.arguments(jobOf(t, "put_bw:8,64"), o)
-	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(deviceShm, program, 1, args...))
-	assert.Contains(t, open.command(deviceLocal, program, 1<<20), "--oversubscribe")
+	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(device.Shm, program, 1, args...))
+	assert.Contains(t, open.command(device.Local, program, 1<<20), "--oversubscribe")
 
 	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
 	program, args = mpich.arguments(jobOf(t, "fence_scale:64"), o)
-	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.command(deviceShm, program, 64, args...))
-	assert.NotContains(t, mpich.environment(deviceShm), "UCX_TLS=tcp,self")
+	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.command(device.Shm, program, 64, args...))
+	assert.NotContains(t, mpich.environment(device.Shm), "UCX_TLS=tcp,self")
 	program, args = mpich.arguments(jobOf(t, "cas_lat"), o)
 	assert.Equal(t, "mpi_rma", program)
 	assert.Equal(t, []string{"-repeat", "3", "-limit", "2", "cas_lat"}, args, "its size is fixed")
@@ -43,14 +44,14 @@ func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
 
 func TestAPeerIsStartedOverTCP(t *testing.T) {
 	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma"}}
-	assert.Equal(t, strings.Fields("mpirun.openmpi --bind-to none --mca pml ob1 --mca btl self,tcp --mca osc pt2pt -n 1 rma fop_lat"), open.command(deviceTCP, "mpi_rma", 1, "fop_lat"))
-	assert.NotContains(t, open.environment(deviceTCP), "UCX_TLS=tcp,self")
-	assert.Equal(t, " over TCP", open.over(deviceTCP))
-	assert.Empty(t, open.over(deviceShm))
+	assert.Equal(t, strings.Fields("mpirun.openmpi --bind-to none --mca pml ob1 --mca btl self,tcp --mca osc pt2pt -n 1 rma fop_lat"), open.command(device.TCP, "mpi_rma", 1, "fop_lat"))
+	assert.NotContains(t, open.environment(device.TCP), "UCX_TLS=tcp,self")
+	assert.Equal(t, " over TCP", open.over(device.TCP))
+	assert.Empty(t, open.over(device.Shm))
 
 	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
-	assert.Equal(t, strings.Fields("mpirun.mpich -n 2 rma fop_lat"), mpich.command(deviceTCP, "mpi_rma", 2, "fop_lat"))
-	assert.Subset(t, mpich.environment(deviceTCP), []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"})
+	assert.Equal(t, strings.Fields("mpirun.mpich -n 2 rma fop_lat"), mpich.command(device.TCP, "mpi_rma", 2, "fop_lat"))
+	assert.Subset(t, mpich.environment(device.TCP), []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"})
 }
 
 func TestEveryCaseIsInTheCPrograms(t *testing.T) {

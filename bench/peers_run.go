@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
 )
 
 // A peersRun is a run of -peers.
@@ -35,7 +37,7 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 	say, done := cli.Progress(stderr)
 	defer done()
 	c := &comparison{
-		Command: cli.CommandLine(args), Machine: thisMachine(), Ours: deviceAs(o.device, cmp.Or(o.ranks, 2)),
+		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.device, cmp.Or(o.ranks, 2)),
 		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
 	}
 	contestants := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) }}}

@@ -6,34 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
-
-// percentiles describe the distribution of the times of a cell's iterations, in the cell's unit.
-type percentiles struct {
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	P999 float64 `json:"p99.9"`
-	Max  float64 `json:"max"`
-	// Batch is the number of iterations that were timed together, of which the mean counts. Count is the number of
-	// such times.
-	Batch int    `json:"batch"`
-	Count uint64 `json:"count"`
-}
-
-// A percentile has a name, and the share of the times that exceed it.
-type percentile struct {
-	name   string
-	beyond float64
-	value  float64
-}
-
-// each returns the percentiles in ascending order.
-func (p *percentiles) each() []percentile {
-	return []percentile{{"p50", 0.5, p.P50}, {"p90", 0.1, p.P90}, {"p99", 0.01, p.P99}, {"p99.9", 0.001, p.P999}, {"max", 0, p.Max}}
-}
 
 // percentileLines returns the percentiles as they are printed below the result.
 func (r result) percentileLines() []string {
@@ -41,8 +17,8 @@ func (r result) percentileLines() []string {
 		return nil
 	}
 	var lines []string
-	for _, p := range r.Percentiles.each() {
-		lines = append(lines, fmt.Sprintf("%-21s %9d %14.4f %s", r.Case+":"+p.name, r.Size, p.value, r.Unit))
+	for _, p := range r.Percentiles.All() {
+		lines = append(lines, fmt.Sprintf("%-21s %9d %14.4f %s", r.Case+":"+p.Name, r.Size, p.Value, r.Unit))
 	}
 	return lines
 }
@@ -56,7 +32,7 @@ const (
 
 // distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value. turn
 // is the time of one.
-func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.Duration) (*percentiles, error) {
+func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.Duration) (*stats.Percentiles, error) {
 	// The answering rank must have the same number of iterations.
 	batches := []int{s.turns(one), s.batch(turn)}
 	if err := world.Broadcast(ctx, s.w, 0, batches); err != nil {
@@ -79,7 +55,7 @@ func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.
 		return nil, err
 	}
 	at := func(d time.Duration) float64 { return one.c.value(d.Seconds()/float64(batch), one.size) }
-	p := &percentiles{Batch: batch, Count: h.Total(), Max: at(most)}
+	p := &stats.Percentiles{Batch: batch, Count: h.Total(), Max: at(most)}
 	for i, value := range []*float64{&p.P50, &p.P90, &p.P99, &p.P999} {
 		*value = min(at(h.Quantile([]float64{0.5, 0.9, 0.99, 0.999}[i])), p.Max)
 	}

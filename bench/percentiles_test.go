@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 func TestPercentilesOfEveryLatency(t *testing.T) {
-	for _, device := range []string{deviceLocal, "sim:pcie-2005"} {
-		args := []string{"-percentiles", "-repeat", "2", "-device", device, "put_bw:8"}
-		if device != deviceLocal {
+	for _, deviceName := range []string{device.Local, "sim:pcie-2005"} {
+		args := []string{"-percentiles", "-repeat", "2", "-device", deviceName, "put_bw:8"}
+		if deviceName != device.Local {
 			// Among many turns the first, in which a window still learns, do not count.
 			args = append([]string{"-shorten=2"}, args...)
 		}
@@ -37,7 +38,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 				assert.LessOrEqual(t, pair[0], pair[1], name)
 			}
 			assert.Positive(t, p.Count)
-			if device == deviceLocal {
+			if deviceName == device.Local {
 				continue
 			}
 			assert.Equal(t, 1, p.Batch)

@@ -13,14 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
-
-// launcherVariables are the variables by which world.Init finds the launcher.
-var launcherVariables = []string{"PMI_FD", "PMI_PORT", "RMA_ROOT"}
-
-// deviceVariable forces the device of a job.
-const deviceVariable = "RMA_DEVICE"
 
 // firstFile is the descriptor of a process's link.
 const firstFile = 3
@@ -34,7 +30,7 @@ type rankError struct {
 
 // Error returns one line.
 func (e *rankError) Error() string {
-	return fmt.Sprintf("bench: rank %d of %d: %s", e.rank, e.ranks, reason(e.cause, e.output))
+	return fmt.Sprintf("bench: rank %d of %d: %s", e.rank, e.ranks, program.Reason(e.cause, e.output))
 }
 
 func (e *rankError) Unwrap() error { return e.cause }
@@ -43,15 +39,15 @@ func (e *rankError) Unwrap() error { return e.cause }
 // report the results of rank 0 as JSON. The output of a failed rank goes to stderr. If none failed, that of all ranks
 // does, for example a table of RMA_STATS=-.
 func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, report func(result) error) error {
-	program, err := os.Executable()
+	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("bench: own program: %w", err)
 	}
-	// Ranks die with the thread that started them: see dieWithParent.
+	// Ranks die with the thread that started them: see program.DieWithParent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, o.timeout+patience)
+	limited, cancel := context.WithTimeout(ctx, o.timeout+program.GracePeriod)
 	defer cancel()
 	l, err := o.links(j)
 	if err != nil {
@@ -59,7 +55,7 @@ func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, r
 	}
 	c := &crew{ranks: j.ranks, links: l, cancel: cancel, ended: make(chan error, j.ranks)}
 	for rank := 0; rank < j.ranks && err == nil; rank++ {
-		err = c.start(exec.CommandContext(limited, program, childArguments(o, j)...), rank, report)
+		err = c.start(exec.CommandContext(limited, executable, childArguments(o, j)...), rank, report)
 	}
 	if err != nil {
 		cancel()
@@ -88,10 +84,10 @@ func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, r
 // it already, with its cell.
 func (o *options) notInTime(failure error) error {
 	told := failure.Error()
-	if _, at, found := strings.Cut(told, ofTimeout+": "); found {
+	if _, at, found := strings.Cut(told, program.TimeoutFlag+": "); found {
 		told = at
 	}
-	return fmt.Errorf("%w: %v%s: %s", errTimeout, o.timeout, ofTimeout, strings.TrimPrefix(told, "bench: "))
+	return fmt.Errorf("%w: %v%s: %s", program.ErrTimeout, o.timeout, program.TimeoutFlag, strings.TrimPrefix(told, "bench: "))
 }
 
 // links connect the processes of a job. of returns the file that a rank finds open as firstFile, and the variables
@@ -109,7 +105,7 @@ func (o *options) links(j launch) (*links, error) {
 	return &links{
 		of: func(rank int) (*os.File, []string, error) {
 			file, environment, err := server.Child(rank, firstFile)
-			return file, append(environment, deviceVariable+"="+o.device), err
+			return file, append(environment, device.Variable+"="+o.device), err
 		},
 		close: server.Close,
 	}, nil
@@ -121,8 +117,8 @@ type crew struct {
 	links   *links
 	cancel  func()
 	started int
-	outputs []*tail    // the standard error of each process that was started
-	ended   chan error // one error of each process that was started
+	outputs []*program.LastOutput // the standard error of each process that was started
+	ended   chan error            // one error of each process that was started
 }
 
 // start starts a rank. The results of rank 0 are reported as they arrive.
@@ -138,13 +134,13 @@ func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
 			return err
 		}
 	}
-	output := new(tail)
+	output := new(program.LastOutput)
 	cmd.ExtraFiles = []*os.File{link}
-	cmd.Env = append(withoutLauncher(os.Environ()), environment...)
+	cmd.Env = append(device.WithoutLauncher(os.Environ()), environment...)
 	cmd.Env = append(cmd.Env, pmi.Share(c.ranks)...)
 	cmd.Stderr = output
-	cmd.WaitDelay = patience
-	dieWithParent(cmd)
+	cmd.WaitDelay = program.GracePeriod
+	program.DieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("bench: rank %d of %d: %w", rank, c.ranks, err)
 	}
@@ -169,7 +165,7 @@ func (c *crew) wait() (first error) {
 	for range c.started {
 		err := <-c.ended
 		if err != nil && first == nil {
-			defer time.AfterFunc(patience, c.cancel).Stop()
+			defer time.AfterFunc(program.GracePeriod, c.cancel).Stop()
 		}
 		if err != nil && (first == nil || ofPeer(first) && !ofPeer(err)) {
 			first = err
@@ -239,29 +235,3 @@ func childArguments(o *options, j launch) []string {
 	}
 	return args
 }
-
-// withoutLauncher returns environment without the variables of a launcher and without a device.
-func withoutLauncher(environment []string) []string {
-	var kept []string
-	for _, variable := range environment {
-		if !strings.HasPrefix(variable, "PMI_") && !strings.HasPrefix(variable, deviceVariable+"=") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
-}
-
-// tail keeps the end of what is written to it.
-type tail struct{ text []byte }
-
-const tailBytes = 8 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - tailBytes; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string { return string(t.text) }

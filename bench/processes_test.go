@@ -15,6 +15,8 @@ import (
 
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs/ibv"
@@ -79,7 +81,7 @@ func TestARankRefusesADeviceThatItDoesNotUse(t *testing.T) {
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program, "-device", "tcp", "fence_scale")
 	cmd.ExtraFiles = []*os.File{link}
-	cmd.Env = append(withoutLauncher(os.Environ()), append(environment, deviceVariable+"="+deviceShm)...)
+	cmd.Env = append(device.WithoutLauncher(os.Environ()), append(environment, device.Variable+"="+device.Shm)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	var exit *exec.ExitError
@@ -118,7 +120,7 @@ func TestProcessesThatTakeTooLongEnd(t *testing.T) {
 func TestRanksShowWhatTheyHaveDone(t *testing.T) {
 	benchtest.NeedProcesses(t)
 	t.Setenv("RMA_STATS", "-")
-	for _, device := range []string{deviceShm, deviceTCP} {
+	for _, device := range []string{device.Shm, device.TCP} {
 		var stdout, stderr bytes.Buffer
 		require.Zero(t, run(t.Context(), []string{benchtest.Trial(), "-device", device, "-repeat", "1", "put_flush_lat:8"}, &stdout, &stderr))
 		for _, rank := range []string{"rank 0 of 2", "rank 1 of 2"} {
@@ -132,12 +134,12 @@ func TestRanksOfALauncher(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: no mpiexec.hydra: on Debian, apt-get install mpich")
 	}
-	program, err := os.Executable()
+	executable, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", program, "-format", "json", benchtest.Trial(), "-repeat", "1", "put_flush_lat:8", "fence_scale")
+	cmd := exec.CommandContext(t.Context(), launcher, "-n", "3", executable, "-format", "json", benchtest.Trial(), "-repeat", "1", "put_flush_lat:8", "fence_scale")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	endGently(cmd)
+	program.TerminateFirst(cmd)
 	output, err := cmd.Output()
 	require.NoError(t, err, stderr.String())
 	var names []string

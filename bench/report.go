@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -46,7 +48,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.dir, "o", "", "the `directory` of the report; it is made if it does not exist")
-	flags.StringVar(&devices, "devices", defaultDevice()+","+deviceTCP, "the devices, separated by commas: "+strings.Join(reportDevices, ", "))
+	flags.StringVar(&devices, "devices", device.Default()+","+device.TCP, "the devices, separated by commas: "+strings.Join(reportDevices, ", "))
 	flags.Func("set", "set a switch, by `switch=value`; may be repeated (bench -list lists the switches)", func(text string) error {
 		switches = append(switches, text)
 		return nil
@@ -109,7 +111,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 }
 
 // reportDevices are the real devices.
-var reportDevices = devices[:4]
+var reportDevices = device.Names[:4]
 
 // chosen returns the cases that are named, or the usual ones, with their sizes in a report.
 func (o *reportOptions) chosen(named []string) ([]selection, error) {
@@ -146,7 +148,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("report starts ranks itself: run it without a launcher")
 	}
 	for _, d := range o.devices {
@@ -168,7 +170,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err := r.plan(stderr); err != nil {
 		return err
 	}
-	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(loadAverage()))
+	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(machine.LoadAverage()))
 	say, done := cli.Progress(stderr)
 	measuring := r.measure(ctx, say)
 	done()

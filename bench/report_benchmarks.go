@@ -66,8 +66,8 @@ func (c *reportCell) tailsAs(round int) string {
 		return ""
 	}
 	var b strings.Builder
-	for _, p := range c.tails[round].each() {
-		b.WriteString("\t" + measuredAs(p.value, c.c.unit, p.name+"-"))
+	for _, p := range c.tails[round].All() {
+		b.WriteString("\t" + measuredAs(p.Value, c.c.unit, p.Name+"-"))
 	}
 	return b.String()
 }

@@ -129,12 +129,12 @@ func percentileChart(lines []*reportLine) *chart.Chart {
 		if p.Batch > 1 {
 			curve.Name += fmt.Sprintf(" (means of %d operations, timed together)", p.Batch)
 		}
-		for _, one := range p.each() {
+		for _, one := range p.All() {
 			x := float64(most)
-			if one.beyond > 0 {
-				x = 1 / one.beyond
+			if one.Beyond > 0 {
+				x = 1 / one.Beyond
 			}
-			curve.Points = append(curve.Points, chart.Point{X: x, Y: one.value, Hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.name, table.Value(&one.value), first.unit)})
+			curve.Points = append(curve.Points, chart.Point{X: x, Y: one.Value, Hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.Name, table.Value(&one.Value), first.unit)})
 		}
 		c.Curves = append(c.Curves, curve)
 	}
@@ -150,21 +150,21 @@ func percentileChart(lines []*reportLine) *chart.Chart {
 }
 
 // percentiles returns the medians of the rounds' percentiles. max is the highest of the rounds.
-func (c *reportCell) percentiles() *percentiles {
-	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *percentiles) bool { return p == nil })
+func (c *reportCell) percentiles() *stats.Percentiles {
+	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *stats.Percentiles) bool { return p == nil })
 	if len(all) == 0 {
 		return nil
 	}
-	of := func(pick func(p *percentiles) float64) float64 {
+	of := func(pick func(p *stats.Percentiles) float64) float64 {
 		var values []float64
 		for _, p := range all {
 			values = append(values, pick(p))
 		}
 		return stats.Median(values)
 	}
-	together := &percentiles{
-		P50: of(func(p *percentiles) float64 { return p.P50 }), P90: of(func(p *percentiles) float64 { return p.P90 }),
-		P99: of(func(p *percentiles) float64 { return p.P99 }), P999: of(func(p *percentiles) float64 { return p.P999 }),
+	together := &stats.Percentiles{
+		P50: of(func(p *stats.Percentiles) float64 { return p.P50 }), P90: of(func(p *stats.Percentiles) float64 { return p.P90 }),
+		P99: of(func(p *stats.Percentiles) float64 { return p.P99 }), P999: of(func(p *stats.Percentiles) float64 { return p.P999 }),
 	}
 	for _, p := range all {
 		together.Max, together.Batch = max(together.Max, p.Max), max(together.Batch, p.Batch)

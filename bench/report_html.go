@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/chart"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -134,7 +135,7 @@ func (r *report) writeSummary(p *page) {
 		text += fmt.Sprintf("; the run took %v", r.took.Round(time.Second))
 	}
 	p.element("p", text+".")
-	load, busy := r.load.says(r.Machine.Cores)
+	load, busy := r.load.Describe(r.Machine.Cores)
 	if busy {
 		fmt.Fprintf(p, "<p class=\"ended\">%s</p>\n", chart.XMLText(load))
 	} else {
@@ -215,7 +216,7 @@ func (r *report) writeCircumstances(p *page) {
 	}
 	for _, o := range r.o.devices {
 		if o.card == nil {
-			rows = append(rows, []string{"ours", deviceAs(o.device, 2)})
+			rows = append(rows, []string{"ours", device.Describe(o.device, 2)})
 		}
 	}
 	for _, peer := range append(r.Peers, r.Missing...) {
@@ -245,8 +246,8 @@ func caseTable(lines []*reportLine) [][]string {
 		for _, c := range l.cells {
 			row := []string{l.name(), fmt.Sprint(c.size), table.Value(c.Median), table.Value(c.Min), table.Value(c.Max), fmt.Sprint(len(c.Known()))}
 			if t := c.percentiles(); t != nil {
-				for _, one := range t.each() {
-					row = append(row, table.Value(&one.value))
+				for _, one := range t.All() {
+					row = append(row, table.Value(&one.Value))
 				}
 			}
 			for len(row) < len(head) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // A kernelReport is the report's comparison of kernels on one device.
@@ -50,7 +51,7 @@ func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.rounds {
 			for i, b := range k.bouts {
-				for _, t := range inRound(round, b.turns) {
+				for _, t := range stats.InRound(round, b.turns) {
 					key := t.spell() + ", " + k.o.device
 					r.steps = append(r.steps, reportStep{
 						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.rounds, key), key: key,

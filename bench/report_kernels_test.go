@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 func TestTheReportHasTheKernels(t *testing.T) {
 	r := scriptedReport(t)
-	o := &kernelOptions{device: deviceShm, rounds: 2, ranks: 2, prk: "DIR"}
+	o := &kernelOptions{device: device.Shm, rounds: 2, ranks: 2, prk: "DIR"}
 	o.choose(usualSizes(o.device), nil)
 	peers := []*peer{{name: "openmpi", title: "Open MPI", version: "4.1.4"}}
 	all := []contestant{

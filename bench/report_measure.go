@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/verbs/sim"
@@ -21,7 +24,7 @@ import (
 type report struct {
 	o       *reportOptions
 	Command string
-	Machine machine
+	Machine machine.Machine
 	Date    time.Time
 	Procs   int
 	// Peers have their versions. Missing are those that are not installed.
@@ -31,7 +34,7 @@ type report struct {
 	Ended string
 	// failed are the steps that failed and are in no table, each with its reason.
 	failed []string
-	load   machineLoad
+	load   machine.Load
 	took   time.Duration
 
 	lines   []*reportLine
@@ -57,7 +60,7 @@ type reportLine struct {
 type reportCell struct {
 	cell
 	column
-	tails []*percentiles // of each round, nil without percentiles
+	tails []*stats.Percentiles // of each round, nil without percentiles
 }
 
 // name returns the name of the line in a legend.
@@ -90,7 +93,7 @@ func (s *reportStep) failure(err error) string {
 }
 
 func newReport(o *reportOptions, command string) *report {
-	return &report{o: o, Command: command, Machine: thisMachine(), Date: time.Now(), Procs: runtime.GOMAXPROCS(0)}
+	return &report{o: o, Command: command, Machine: machine.This(), Date: time.Now(), Procs: runtime.GOMAXPROCS(0)}
 }
 
 // findPeers compiles the programs of the installed peers. clean removes them.
@@ -126,7 +129,7 @@ func (r *report) plan(stderr io.Writer) error {
 		for _, j := range byCase(jobs) {
 			r.addLine(o, ours, j, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) })
 			for _, p := range r.peers {
-				if !j.cells[0].c.own && o.device != deviceIBV {
+				if !j.cells[0].c.own && o.device != device.IBV {
 					r.addLine(o, p.name, j, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o) })
 				}
 			}
@@ -134,7 +137,7 @@ func (r *report) plan(stderr io.Writer) error {
 	}
 	r.sortLines()
 	for round := range r.o.rounds {
-		for _, l := range inRound(round, r.lines) {
+		for _, l := range stats.InRound(round, r.lines) {
 			r.steps = append(r.steps, reportStep{
 				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().name, l.name()),
 				key:     l.benchCase().name + ", " + l.name(),
@@ -156,7 +159,7 @@ func (r *report) plan(stderr io.Writer) error {
 func (r *report) addLine(o *options, by string, j launch, run func(context.Context, launch) ([]result, error)) {
 	l := &reportLine{device: o.device, by: by, run: run, job: j}
 	for _, one := range j.cells {
-		l.cells = append(l.cells, &reportCell{cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*percentiles, r.o.rounds)})
+		l.cells = append(l.cells, &reportCell{cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
 }
@@ -187,7 +190,7 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	if ended {
 		err = nil // a missing result is no failure after the end
 	}
-	l.late = errors.Is(err, errTimeout)
+	l.late = errors.Is(err, program.ErrTimeout)
 	for _, c := range l.cells {
 		c.enter(round, l.job, c.cell, results, err)
 		for _, r := range results {
@@ -206,7 +209,7 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 // warm-ups and the percentiles.
 func (l *reportLine) seconds() float64 {
 	start, turn, rate := 0.3, 0.5e-6, 8e9
-	if l.device == deviceTCP {
+	if l.device == device.TCP {
 		turn, rate = 12e-6, 2e9
 	}
 	sum := start
@@ -232,7 +235,7 @@ const reportRounds = 5
 
 // planSchemes compares schemes over TCP, if that is among the devices and no switch sets schemes.
 func (r *report) planSchemes(stderr io.Writer) {
-	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == deviceTCP })
+	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == device.TCP })
 	if i < 0 || r.o.devices[i].settings.arranged != "" {
 		return
 	}
@@ -266,7 +269,7 @@ const reportCard = "ndr-2024"
 
 func (r *report) planScale() {
 	for _, w := range workloads() {
-		g := &growth{Workload: w.name, Device: deviceSim + reportCard}
+		g := &growth{Workload: w.name, Device: device.Sim + reportCard}
 		r.scale = append(r.scale, g)
 		for _, n := range reportRanks {
 			about := fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank"))
@@ -313,11 +316,11 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 	for _, s := range r.steps {
 		rest.Add(s.key, s.seconds)
 	}
-	r.load.began = loadAverage()
-	defer func() { r.load.ended, r.took = loadAverage(), time.Since(began) }()
+	r.load.Began = machine.LoadAverage()
+	defer func() { r.load.Ended, r.took = machine.LoadAverage(), time.Since(began) }()
 	for _, s := range r.steps {
 		say(fmt.Sprintf("%s; about %v left", s.about, rest.Remaining().Round(time.Second)))
-		before := usageNow()
+		before := machine.Now()
 		err := s.run(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -325,14 +328,14 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 		if err != nil {
 			r.failed = append(r.failed, s.failure(err))
 		}
-		after := usageNow()
+		after := machine.Now()
 		if s.late != nil && *s.late {
 			rest.Drop(s.key)
 		} else {
-			rest.Done(s.key, s.seconds, after.at.Sub(before.at))
+			rest.Done(s.key, s.seconds, after.At.Sub(before.At))
 		}
-		if cores, known := after.othersSince(before); known {
-			r.load.add(s.about, cores)
+		if cores, known := after.OthersSince(before); known {
+			r.load.Add(s.about, cores)
 		}
 	}
 	return nil
@@ -349,9 +352,9 @@ func (r *report) ourFailures() error {
 			return
 		}
 		failed++
-		cause, _, late := strings.Cut(c.Reason, ofTimeout)
+		cause, _, late := strings.Cut(c.Reason, program.TimeoutFlag)
 		if late {
-			cause, slow = cause+ofTimeout, true
+			cause, slow = cause+program.TimeoutFlag, true
 		}
 		if !strings.HasPrefix(cause, errNotBegun.Error()) && !slices.Contains(causes, cause) {
 			causes = append(causes, cause)

@@ -17,7 +17,10 @@ import (
 
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -27,7 +30,7 @@ func scriptedReport(t *testing.T) *report {
 	o, err := parseReport([]string{"-o", "DIR", "-devices", "local,tcp", "-rounds", "2", "put_flush_lat:8,1024,65536", "put_bw:8,1024"}, io.Discard)
 	require.NoError(t, err)
 	r := newReport(o, "go run ./bench report -o DIR")
-	r.Machine = machine{CPU: "A <fast> & good one", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"}
+	r.Machine = machine.Machine{CPU: "A <fast> & good one", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"}
 	r.Date, r.Procs = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 2
 	r.Peers = []string{"Open MPI 4.1"}
 	r.peers = []*peer{{name: "openmpi"}}
@@ -39,7 +42,7 @@ func scriptedReport(t *testing.T) *report {
 				v := float64(i+1) * float64(10*k+1)
 				result := newResult(one, 2, []float64{v})
 				if l.by == ours && one.c.distributed() {
-					result.Percentiles = &percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
+					result.Percentiles = &stats.Percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
 				}
 				results = append(results, result)
 			}
@@ -121,10 +124,10 @@ func TestReportPage(t *testing.T) {
 func TestReportSummary(t *testing.T) {
 	r := scriptedReport(t)
 	r.took = 65*time.Second + 300*time.Millisecond
-	r.load = machineLoad{began: "0.50", ended: "2.75"}
-	r.load.add("round 1 of 2: put_bw, tcp", 0.1)
-	r.load.add("round 2 of 2: put_bw, tcp", 1.25)
-	r.load.add("round 2 of 2: put_bw, local", 0.2)
+	r.load = machine.Load{Began: "0.50", Ended: "2.75"}
+	r.load.Add("round 1 of 2: put_bw, tcp", 0.1)
+	r.load.Add("round 2 of 2: put_bw, tcp", 1.25)
+	r.load.Add("round 2 of 2: put_bw, local", 0.2)
 	r.failed = []string{"schemes of fence_rate: no memory"}
 	text := r.html(r.plots())
 	benchtest.CheckXML(t, text)
@@ -221,10 +224,10 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 	require.NoError(t, r.ourFailures())
 	for _, l := range r.lines {
 		l.run = func(_ context.Context, j launch) ([]result, error) {
-			if l.device == deviceTCP {
+			if l.device == device.TCP {
 				return nil, errors.New("no memory")
 			}
-			return nil, fmt.Errorf("%w: %v%s: %s", errTimeout, 2*time.Minute, ofTimeout, j.cells[0].String())
+			return nil, fmt.Errorf("%w: %v%s: %s", program.ErrTimeout, 2*time.Minute, program.TimeoutFlag, j.cells[0].String())
 		}
 		for _, c := range l.cells {
 			c.column = column{Series: stats.NewSeries(2)}

@@ -24,7 +24,7 @@ type result struct {
 	Allocs  *uint64 `json:"allocs,omitempty"` // heap objects of rank 0's process in all timed loops
 	Skipped string  `json:"skipped,omitempty"`
 	// Percentiles are those of the iterations of a further loop.
-	Percentiles *percentiles `json:"percentiles,omitempty"`
+	Percentiles *stats.Percentiles `json:"percentiles,omitempty"`
 
 	// For a scheme Value, Min and Max are over the rounds. Ratio is the ratio of the time to that of the best fixed
 	// scheme. Best marks that scheme.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -48,7 +49,7 @@ func (j launch) missing(one cell, results []result, err error) error {
 	switch {
 	case first == one:
 		return err
-	case errors.Is(err, errTimeout):
+	case errors.Is(err, program.ErrTimeout):
 		return fmt.Errorf("%w: the time of its job was over", errNotBegun)
 	}
 	return fmt.Errorf("%w: its job failed at %s", errNotBegun, first.String())

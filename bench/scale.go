@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs/sim"
@@ -36,10 +37,10 @@ type scaleOptions struct {
 // parseScale reads the command line. It writes the help, if requested, to usage.
 func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	o := new(scaleOptions)
-	var ranks, device string
+	var ranks, deviceName string
 	flags := flag.NewFlagSet("bench scale", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&device, "device", deviceSim+"ndr-2024", "the simulated cards: "+deviceSim+" and one of "+strings.Join(sim.Profiles(), ", "))
+	flags.StringVar(&deviceName, "device", device.Sim+"ndr-2024", "the simulated cards: "+device.Sim+" and one of "+strings.Join(sim.Profiles(), ", "))
 	flags.StringVar(&ranks, "ranks", "4,16,64,256,1024", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the order of simultaneous events")
@@ -64,10 +65,10 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	case o.timeout <= 0:
 		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
 	}
-	if !strings.HasPrefix(device, deviceSim) {
-		return nil, cli.Usagef("-device %q: scale is in virtual time, allowed are %s and a profile", device, deviceSim)
+	if !strings.HasPrefix(deviceName, device.Sim) {
+		return nil, cli.Usagef("-device %q: scale is in virtual time, allowed are %s and a profile", deviceName, device.Sim)
 	}
-	if o.card, err = cardOf(device); err != nil {
+	if o.card, err = device.Card(deviceName); err != nil {
 		return nil, err
 	}
 	for field := range strings.SplitSeq(ranks, ",") {
@@ -105,7 +106,7 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("scale has its ranks in one process: run it without a launcher")
 	}
 	say, done := cli.Progress(stderr)
@@ -128,7 +129,7 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 // measure returns the growth of each workload. With an error it returns those before it.
 func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents []*growth, err error) {
 	for _, w := range o.workloads {
-		g := &growth{Workload: w.name, Device: deviceSim + o.card.Name}
+		g := &growth{Workload: w.name, Device: device.Sim + o.card.Name}
 		for _, n := range o.ranks {
 			say(fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank")))
 			p, failure := w.at(ctx, o, n)
@@ -176,7 +177,7 @@ func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, 
 		return p, err
 	}
 	before := memoryNow()
-	err = simulate(ctx, s, n, func(ctx context.Context, w *world.World) error {
+	err = device.Simulate(ctx, s, n, func(ctx context.Context, w *world.World) error {
 		return k.measure(ctx, w, s, before, &p)
 	})
 	if err != nil && ctx.Err() != nil {

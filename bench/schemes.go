@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
@@ -78,9 +79,9 @@ func compareSchemes(o *options, rounds int) {
 	o.measure = func(ctx context.Context, s *stage, cells []cell) error {
 		return (&schemeRank{s, usualTempo.shortened(s.shorten)}).compare(ctx, cells, rounds)
 	}
-	o.refuses = func(device string) error {
-		if device != deviceTCP && device != deviceIBV {
-			return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", device, deviceVariable, deviceTCP, deviceIBV)
+	o.refuses = func(deviceName string) error {
+		if deviceName != device.TCP && deviceName != device.IBV {
+			return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", deviceName, device.Variable, device.TCP, device.IBV)
 		}
 		return nil
 	}
@@ -135,7 +136,7 @@ func (s *schemeRank) compareAt(ctx context.Context, one cell, rounds int) ([]res
 		}
 	}
 	for round := range rounds {
-		for _, e := range inRound(round, entrants) {
+		for _, e := range stats.InRound(round, entrants) {
 			took, _, err := s.timed(ctx, e.board, one, e.turns)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -42,7 +43,7 @@ func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.W
 }
 
 func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report func(result) error, say func(string)) error {
-	if launched() {
+	if device.Launched() {
 		return runJoined(ctx, o.options, o.request, report)
 	}
 	jobs, err := o.request.jobs(0)

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/testsize"
@@ -108,7 +110,7 @@ func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
 	one := jobOf(t, "put_target_cpu").cells[0]
 	entrants := entered(one, []float64{0, 0}, nil)
 	results := judgeSchemes(one, 2, entrants)
-	table := &schemeTable{Device: deviceTCP, Rounds: 2}
+	table := &schemeTable{Device: device.TCP, Rounds: 2}
 	for _, r := range results {
 		assert.Nil(t, r.Ratio.Median)
 		table.add(r)
@@ -119,8 +121,8 @@ func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
 
 func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 	table := &schemeTable{
-		Command: "go run ./bench schemes", Device: deviceTCP, Rounds: 3,
-		Machine: machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
+		Command: "go run ./bench schemes", Device: device.TCP, Rounds: 3,
+		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 	}
 	var lines strings.Builder
 	report := printer("text", &lines)
@@ -151,7 +153,7 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	for _, i := range testsize.Turns(0, len(names), 2) {
 		name := names[i]
 		t.Run(name, func(t *testing.T) {
-			o := &options{device: deviceLocal, shorten: 200, timeout: await.Limit}
+			o := &options{device: device.Local, shorten: 200, timeout: await.Limit}
 			if !real {
 				card, err := sim.ByName("pcie-2005")
 				require.NoError(t, err)

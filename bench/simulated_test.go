@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/testsize"
 )
 
@@ -39,7 +40,7 @@ func TestEveryCaseRunsInVirtualTimeOrSaysWhyNot(t *testing.T) {
 		assert.Equal(t, caseNamed(r.Case).real, r.Skipped, name)
 		if r.Skipped == "" {
 			assert.Positive(t, r.Value, name)
-			assert.Equal(t, simulatedLoops, r.Repeat, name)
+			assert.Equal(t, device.SimulatedLoops, r.Repeat, name)
 		}
 	}
 }
@@ -116,7 +117,7 @@ func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {
 			loops++
 		}
 	}
-	assert.Equal(t, 2*simulatedLoops, loops, "those of both ranks")
+	assert.Equal(t, 2*device.SimulatedLoops, loops, "those of both ranks")
 	assert.Greater(t, len(trace.TraceEvents), 10*32*65536/(16<<10), "each burst of each operation")
 
 	var stderr bytes.Buffer

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/loopback"
 )
 
@@ -165,7 +166,7 @@ func runSocket(ctx context.Context, o *options, r *request, report func(result) 
 	if err := prepareSocket(firstFile); err != nil {
 		return fmt.Errorf("bench: %s=%d: descriptor %d: %w", socketVariable, rank, firstFile, err)
 	}
-	return inTime(ctx, o.timeout, func(ctx context.Context) error {
+	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
 			w := newWire(ctx, firstFile, jobs[0].cells)
 			if o.shorten <= 1 {

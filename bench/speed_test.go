@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 // A moody machine takes 1.4 times as long for everything from one turn of a
@@ -52,7 +54,7 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 		for _, name := range []string{"fop_lat", "put_bw:65536"} {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				m := &moody{slow: test.slow, fast: test.fast}
-				rows, err := compare(t.Context(), deviceTCP, []launch{jobOf(t, name)}, []contestant{
+				rows, err := compare(t.Context(), device.TCP, []launch{jobOf(t, name)}, []contestant{
 					m.contestant(ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
 					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
 				}, test.rounds, func(string) {})

@@ -7,9 +7,10 @@ import (
 	"os"
 	"runtime/pprof"
 	"strings"
-	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/ibv"
@@ -17,19 +18,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// launched reports whether a launcher has started this process as a rank.
-func launched() bool {
-	for _, name := range launcherVariables {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // checkCard returns an error if ranks that this process starts will not have the requested card.
 func (o *options) checkCard() error {
-	if o.device != deviceIBV || launched() || atSocket() {
+	if o.device != device.IBV || device.Launched() || atSocket() {
 		return nil
 	}
 	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
@@ -41,16 +32,16 @@ func (o *options) checkCard() error {
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the environment says.
 func runLocal(ctx context.Context, o *options, j launch, report func(result) error) error {
 	fabric := shm.NewFabric()
-	return inTime(ctx, o.timeout, func(ctx context.Context) error {
+	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
 			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
-		}, append(o.settings.ofJob(), world.WithDevice(deviceShm))...)
+		}, append(o.settings.ofJob(), world.WithDevice(device.Shm))...)
 	})
 }
 
 // runJoined measures what r requests as a rank that a launcher started.
 func runJoined(ctx context.Context, o *options, r *request, report func(result) error) error {
-	return inTime(ctx, o.timeout, func(ctx context.Context) error {
+	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 		joins := o.settings.ofJob()
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
@@ -74,9 +65,9 @@ func runJoined(ctx context.Context, o *options, r *request, report func(result) 
 // the ranks chose their device. ranks is the requested number, or 0.
 func checkLaunched(o *options, ranks, size int, card string) error {
 	// For several cards it is the kind of the first.
-	device := card
+	deviceName := card
 	if end := strings.IndexAny(card, ":+"); end >= 0 {
-		device = card[:end]
+		deviceName = card[:end]
 	}
 	switch {
 	case ranks != 0 && ranks != size:
@@ -85,12 +76,12 @@ func checkLaunched(o *options, ranks, size int, card string) error {
 		return cli.Usagef("-device %s has its ranks in one process: run it without a launcher", o.device)
 	}
 	if o.refuses != nil {
-		if err := o.refuses(device); err != nil {
+		if err := o.refuses(deviceName); err != nil {
 			return err
 		}
 	}
-	if o.deviceGiven && o.device != device {
-		return cli.Usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, device, deviceVariable, os.Getenv(deviceVariable), o.device)
+	if o.deviceGiven && o.device != deviceName {
+		return cli.Usagef("-device %s: the ranks use %s: %s=%q in their environment, not %q", o.device, deviceName, device.Variable, os.Getenv(device.Variable), o.device)
 	}
 	return nil
 }
@@ -98,7 +89,7 @@ func checkLaunched(o *options, ranks, size int, card string) error {
 // measureRank measures cells as one rank of w. open opens a device beside that of w.
 func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
 	s := &stage{
-		caseRank: caseRank{w: w, repeat: o.repeat, shorten: o.shorten, virtual: isVirtual(w), options: o.settings.options},
+		caseRank: caseRank{w: w, repeat: o.repeat, shorten: o.shorten, virtual: device.IsVirtual(w), options: o.settings.options},
 		open:     open, allocs: o.allocs, tails: o.percentiles, settings: o.settings, report: report,
 	}
 	return profiled(o, w.Rank(), func() error {
@@ -124,15 +115,4 @@ func profiled(o *options, rank int, run func() error) error {
 	err = run()
 	pprof.StopCPUProfile()
 	return errors.Join(err, file.Close())
-}
-
-// inTime runs f with the time limit of one job, which is that of the flag.
-func inTime(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := f(limited)
-	if err != nil && ctx.Err() == nil && limited.Err() != nil {
-		return fmt.Errorf("%w: %v%s: %w", errTimeout, limit, ofTimeout, err)
-	}
-	return err
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -152,7 +154,7 @@ func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 // take measures both sides of the show in a round.
 func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 	for _, j := range s.jobs {
-		for _, side := range inRound(round, []int{0, 1}) {
+		for _, side := range stats.InRound(round, []int{0, 1}) {
 			results, err := s.sides[side].collect(ctx, j, stderr)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -181,7 +183,7 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	if launched() {
+	if device.Launched() {
 		return cli.Usagef("switches starts ranks itself: run it without a launcher")
 	}
 	say, done := cli.Progress(stderr)
@@ -245,7 +247,7 @@ func (o *switchesOptions) write(w io.Writer, command string) error {
 		return nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", command, thisMachine())
+	fmt.Fprintf(&b, "%s\n%s\n", command, machine.This())
 	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch as it is by default and thrown in turns; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
 	b.WriteString("ratio: the time with the switch thrown to that by default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
 	lines := [][]string{{"thrown", "default", "device", "case", "size", "unit", "by default", "thrown", "ratio", "rounds"}}

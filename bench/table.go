@@ -8,19 +8,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A comparison is the output of -peers.
 type comparison struct {
-	Command string   `json:"command"`
-	Machine machine  `json:"machine"`
-	Ours    string   `json:"ours"`
-	Peers   []string `json:"peers"` // with their versions
-	Rounds  int      `json:"rounds"`
-	Repeat  int      `json:"repeat"`
-	Missing []string `json:"missing,omitempty"` // peers, and where to get them
+	Command string          `json:"command"`
+	Machine machine.Machine `json:"machine"`
+	Ours    string          `json:"ours"`
+	Peers   []string        `json:"peers"` // with their versions
+	Rounds  int             `json:"rounds"`
+	Repeat  int             `json:"repeat"`
+	Missing []string        `json:"missing,omitempty"` // peers, and where to get them
 	// Ended is the reason why the run ended early, and Lacks lists the runs that are missing.
 	Ended string   `json:"ended,omitempty"`
 	Lacks []string `json:"lacks,omitempty"`

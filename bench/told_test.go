@@ -7,14 +7,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/device"
 )
 
 func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{device: deviceTCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
+	o := &options{device: device.TCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
 	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
 	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
 
-	o = &options{device: deviceTCP, timeout: 9e9, settings: settings{thrown: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
+	o = &options{device: device.TCP, timeout: 9e9, settings: settings{thrown: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
 	o.measure = func(context.Context, *stage, []cell) error { return nil }
 	got = childArguments(o, jobOf(t, "get_bw:8"))
 	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
@@ -22,8 +24,8 @@ func TestARankIsToldItsCells(t *testing.T) {
 
 func TestRanksAreToldTheirDevice(t *testing.T) {
 	job := jobOf(t, "fop_lat")
-	t.Setenv(deviceVariable, "of somebody else")
-	for _, device := range []string{deviceShm, deviceTCP} {
+	t.Setenv(device.Variable, "of somebody else")
+	for _, device := range []string{device.Shm, device.TCP} {
 		o := &options{device: device}
 		l, err := o.links(job)
 		require.NoError(t, err)

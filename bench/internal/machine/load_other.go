@@ -1,11 +1,11 @@
 //go:build !linux
 
-package main
+package machine
 
 import "time"
 
 // busyTime is unknown.
 func busyTime() (busy time.Duration, known bool) { return 0, false }
 
-// loadAverage is unknown.
-func loadAverage() string { return "" }
+// LoadAverage is unknown.
+func LoadAverage() string { return "" }

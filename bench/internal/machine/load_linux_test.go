@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"testing"
@@ -19,5 +19,5 @@ func TestBusyTimeIsAllButIdle(t *testing.T) {
 	after, _ := busyTime()
 	assert.True(t, known)
 	assert.GreaterOrEqual(t, after, before)
-	assert.NotEmpty(t, loadAverage())
+	assert.NotEmpty(t, LoadAverage())
 }

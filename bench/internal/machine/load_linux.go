@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"os"
@@ -36,8 +36,8 @@ func busyIn(stat string) (busy time.Duration, known bool) {
 	return busy, true
 }
 
-// loadAverage returns the load average of the last minute, or "" if it is unknown.
-func loadAverage() string {
+// LoadAverage returns the load average of the last minute, or "" if it is unknown.
+func LoadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	average, _, _ := strings.Cut(string(text), " ")
 	return average

@@ -1,14 +1,14 @@
 //go:build unix
 
-package main
+package machine
 
 import (
 	"syscall"
 	"time"
 )
 
-// processorTime returns the processor time that this process has used, or 0 if the system does not report it.
-func processorTime() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
+// ProcessorTime returns the processor time that this process has used, or 0 if the system does not report it.
+func ProcessorTime() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
 
 // childrenTime returns that of the children for which this process has waited.
 func childrenTime() time.Duration { return usedBy(syscall.RUSAGE_CHILDREN) }

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheTailOfOutputIsKept(t *testing.T) {
-	var output tail
+	var output LastOutput
 	for range 3 {
 		_, _ = output.Write(bytes.Repeat([]byte("a"), tailBytes/2))
 	}

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"fmt"
@@ -9,53 +9,53 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A usage is the work of the processors until a moment.
-type usage struct {
-	at time.Time
+// A Usage is the work of the processors until a moment.
+type Usage struct {
+	At time.Time
 	// all is the work of all processors. ours is the part of this process and of its children that have ended.
 	all, ours time.Duration
 	known     bool
 }
 
-func usageNow() usage {
+func Now() Usage {
 	all, known := busyTime()
-	return usage{time.Now(), all, processorTime() + childrenTime(), known}
+	return Usage{time.Now(), all, ProcessorTime() + childrenTime(), known}
 }
 
-// othersSince returns the number of cores that were busy with other work. It is known if the system reports it and
+// OthersSince returns the number of cores that were busy with other work. It is known if the system reports it and
 // the time is long enough for the system's ticks. Kernel threads, time taken by a hypervisor, and ranks that a killed
 // launcher left behind count as other work.
-func (u usage) othersSince(before usage) (cores float64, known bool) {
+func (u Usage) OthersSince(before Usage) (cores float64, known bool) {
 	const shortest = 200 * time.Millisecond
-	elapsed := u.at.Sub(before.at)
+	elapsed := u.At.Sub(before.At)
 	if !u.known || !before.known || elapsed < shortest {
 		return 0, false
 	}
 	return max(0, float64(u.all-before.all-(u.ours-before.ours))/float64(elapsed)), true
 }
 
-// A machineLoad is the other work of the machine during a run.
-type machineLoad struct {
-	// began and ended are the load averages of a minute at the begin and the end, or "".
-	began, ended string
+// A Load is the other work of the machine during a run.
+type Load struct {
+	// Began and ended are the load averages of a minute at the begin and the end, or "".
+	Began, Ended string
 	// others has the cores busy with other work in each step.
 	others []float64
 	// most is the step with the most other work.
 	most string
 }
 
-func (l *machineLoad) add(about string, cores float64) {
+func (l *Load) Add(about string, cores float64) {
 	if len(l.others) == 0 || cores > slices.Max(l.others) {
 		l.most = about
 	}
 	l.others = append(l.others, cores)
 }
 
-// says describes the load in sentences. busy reports whether values suffer from it.
-func (l *machineLoad) says(cores int) (text string, busy bool) {
+// Describe describes the load in sentences. busy reports whether values suffer from it.
+func (l *Load) Describe(cores int) (text string, busy bool) {
 	text = "The system does not tell its load."
-	if l.began != "" {
-		text = fmt.Sprintf("The load average was %s before the run and %s at its end, the run's own ranks included, on %s.", l.began, l.ended, table.Plural(cores, "core"))
+	if l.Began != "" {
+		text = fmt.Sprintf("The load average was %s before the run and %s at its end, the run's own ranks included, on %s.", l.Began, l.Ended, table.Plural(cores, "core"))
 	}
 	if len(l.others) == 0 {
 		return text, false
