@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -47,17 +48,17 @@ func measured(t *testing.T, args ...string) map[string]result {
 func TestEveryCaseRunsOnGoroutines(t *testing.T) {
 	args := []string{"-device", "local", "-repeat", "1"}
 	var want []string
-	for _, c := range cases() {
+	for _, c := range cases.All() {
 		switch {
-		case c.scene == raw:
+		case c.Kind == cases.Raw:
 			// It has no ranks.
-		case c.scene == alone && c.name != "idle_cpu":
-			args, want = append(args, c.name+":3"), append(want, c.name+":3")
-		case c.limit > 0:
-			args = append(args, c.name+":8,65536")
-			want = append(want, c.name+":8", c.name+":65536")
+		case c.Kind == cases.Alone && c.Name != "idle_cpu":
+			args, want = append(args, c.Name+":3"), append(want, c.Name+":3")
+		case c.Limit > 0:
+			args = append(args, c.Name+":8,65536")
+			want = append(want, c.Name+":8", c.Name+":65536")
 		default:
-			args, want = append(args, c.name), append(want, (cell{c, c.sizes[0]}).String())
+			args, want = append(args, c.Name), append(want, (cases.Cell{Case: c, Size: c.Sizes[0]}).String())
 		}
 	}
 	results := measured(t, args...)
@@ -65,14 +66,14 @@ func TestEveryCaseRunsOnGoroutines(t *testing.T) {
 	for _, cell := range want {
 		r, ok := results[cell]
 		require.True(t, ok, cell)
-		if caseNamed(r.Case).ofTarget {
+		if cases.ByName(r.Case).OfTarget {
 			// The system may count processor time by ticks that are longer than a short loop.
 			assert.GreaterOrEqual(t, r.Value, 0.0, cell)
 		} else {
 			assert.Positive(t, r.Value, cell)
 		}
 		assert.Equal(t, 1, r.Repeat, cell)
-		assert.Equal(t, caseNamed(r.Case).unit, r.Unit, cell)
+		assert.Equal(t, cases.ByName(r.Case).Unit, r.Unit, cell)
 	}
 }
 
@@ -111,7 +112,7 @@ func checkAllocs(t *testing.T, shorten int, cells []string) {
 		var many []string
 		for name, r := range measured(t, append([]string{"-device", "local", "-repeat", "1", "-allocs", fmt.Sprint("-shorten=", shorten)}, cells...)...) {
 			require.NotNil(t, r.Allocs)
-			if turns := caseNamed(r.Case).iterations(r.Size) / shorten; *r.Allocs >= uint64(turns/4) {
+			if turns := cases.ByName(r.Case).Iterations(r.Size) / shorten; *r.Allocs >= uint64(turns/4) {
 				many = append(many, name)
 				t.Logf("%s: %d objects in a loop of %d turns", name, *r.Allocs, turns)
 			}
@@ -174,7 +175,7 @@ func TestAProfileIsOfOneJob(t *testing.T) {
 func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, 0, run(t.Context(), []string{"-list"}, &stdout, &stderr))
-	for _, name := range caseNames() {
+	for _, name := range cases.Names() {
 		assert.Contains(t, stdout.String(), "  "+name+" ")
 	}
 	for _, s := range toggles() {

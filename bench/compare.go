@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -75,10 +76,10 @@ func newBout(device string, j launch, all []contestant, rounds int) *bout {
 		b.turns = append(b.turns, t)
 	}
 	for _, one := range j.cells {
-		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cell) *column { return beside[standard.String()] }))
+		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cases.Cell) *column { return beside[standard.String()] }))
 	}
 	for _, c := range all {
-		if c.name != ours && j.cells[0].c.own {
+		if c.name != ours && j.cells[0].Case.Ours {
 			continue
 		}
 		t := &turn{contestant: c, job: j}
@@ -114,7 +115,7 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 	for round := range rounds {
 		for i, b := range bouts {
 			for _, t := range stats.InRound(round, b.turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].c.name, t.job.ranks, t.name, rest.String()))
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].Case.Name, t.job.ranks, t.name, rest.String()))
 				began := time.Now()
 				if err := t.take(ctx, round); err != nil {
 					return judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
@@ -132,7 +133,7 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 }
 
 // spell returns the name of the turn for messages.
-func (t *turn) spell() string { return t.job.cells[0].c.name + " by " + t.name }
+func (t *turn) spell() string { return t.job.cells[0].Case.Name + " by " + t.name }
 
 // lacking lists the turns of bouts after the first done ones, by round.
 func lacking(bouts []*bout, rounds, done int) []string {
@@ -191,7 +192,7 @@ func byCase(jobs []launch) []launch {
 	var split []launch
 	for _, j := range jobs {
 		for _, one := range j.cells {
-			i := slices.IndexFunc(split, func(other launch) bool { return other.ranks == j.ranks && other.cells[0].c.name == one.c.name })
+			i := slices.IndexFunc(split, func(other launch) bool { return other.ranks == j.ranks && other.cells[0].Case.Name == one.Case.Name })
 			if i < 0 {
 				i = len(split)
 				split = append(split, launch{ranks: j.ranks})

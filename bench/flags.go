@@ -126,8 +126,8 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
 	}
 	for _, s := range o.cases {
-		if !s.c.arranges() {
-			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.name)
+		if !s.c.HasEpochs() {
+			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.Name)
 		}
 	}
 	return nil

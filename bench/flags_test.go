@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 )
@@ -76,9 +77,9 @@ func TestEveryCaseIsMeasuredWithoutArguments(t *testing.T) {
 			cells[one] = true
 		}
 	}
-	for _, c := range cases() {
-		for _, size := range c.sizes {
-			assert.Contains(t, cells, (cell{c, size}).String())
+	for _, c := range cases.All() {
+		for _, size := range c.Sizes {
+			assert.Contains(t, cells, (cases.Cell{Case: c, Size: size}).String())
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/gate"
@@ -75,7 +76,7 @@ func gateCells() []gateCell {
 
 // cell returns the cell in the form of package gate.
 func (c gateCell) cell() gate.Cell {
-	unit := caseNamed(c.name).unit
+	unit := cases.ByName(c.name).Unit
 	return gate.Cell{
 		Device: c.device, Case: c.name, Size: c.size,
 		Unit: unit, MoreIsBetter: stats.MoreIsBetter(unit), Exact: strings.HasPrefix(c.device, device.Sim), Loops: c.loops,

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/gate"
@@ -34,12 +35,12 @@ func TestGateCells(t *testing.T) {
 		assert.Equal(t, simulated, c.cell().Exact, c.cell())
 		assert.False(t, names[c.cell().String()], "%v is there twice", c.cell())
 		names[c.cell().String()] = true
-		require.NotNil(t, caseNamed(c.name), c.name)
-		assert.NoError(t, caseNamed(c.name).allows(c.size, 0))
+		require.NotNil(t, cases.ByName(c.name), c.name)
+		assert.NoError(t, cases.ByName(c.name).CheckSize(c.size, 0))
 		if simulated {
 			_, err := device.Card(c.device)
 			assert.NoError(t, err)
-			assert.Empty(t, caseNamed(c.name).real, "%v is left out in virtual time", c.cell())
+			assert.Empty(t, cases.ByName(c.name).NotVirtual, "%v is left out in virtual time", c.cell())
 		}
 	}
 	assert.Equal(t, map[string]int{device.Shm: 12, device.TCP: 11, "sim": 7}, devices)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -100,11 +101,11 @@ var (
 )
 
 // goalsOf returns the goals of a cell on a device.
-func goalsOf(device string, one cell) []goal {
+func goalsOf(device string, one cases.Cell) []goal {
 	var found []goal
 	for _, b := range goals[device] {
-		if limit, ok := b.limits[one.c.name][one.size]; ok {
-			found = append(found, goal{of: b.of, limit: limit, atLeast: one.c.moreIsBetter()})
+		if limit, ok := b.limits[one.Case.Name][one.Size]; ok {
+			found = append(found, goal{of: b.of, limit: limit, atLeast: one.Case.MoreIsBetter()})
 		}
 	}
 	return found
@@ -119,7 +120,7 @@ func standardsOf(device string, j launch) launch {
 				continue
 			}
 			standard := g.standard(one)
-			if !slices.ContainsFunc(standards.cells, func(other cell) bool { return other.String() == standard.String() }) {
+			if !slices.ContainsFunc(standards.cells, func(other cases.Cell) bool { return other.String() == standard.String() }) {
 				standards.cells = append(standards.cells, standard)
 			}
 		}
@@ -131,7 +132,9 @@ func standardsOf(device string, j launch) launch {
 func (g goal) ofCase() bool { return g.of != thePeers && g.of != itself }
 
 // standard returns the cell to which a goal is a ratio.
-func (g goal) standard(one cell) cell { return cell{caseNamed(g.of), one.size} }
+func (g goal) standard(one cases.Cell) cases.Cell {
+	return cases.Cell{Case: cases.ByName(g.of), Size: one.Size}
+}
 
 func (g goal) met(value float64) bool {
 	if g.atLeast {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -27,7 +28,7 @@ func TestGoalsDependOnTheDevice(t *testing.T) {
 		{device.TCP, "passive_put_lat", 8, []string{"ours <= 200"}},
 	} {
 		var got []string
-		for _, g := range goalsOf(test.device, cell{caseNamed(test.name), test.size}) {
+		for _, g := range goalsOf(test.device, cases.Cell{Case: cases.ByName(test.name), Size: test.size}) {
 			got = append(got, g.String())
 		}
 		assert.Equal(t, test.want, got, "%s:%d with %s", test.name, test.size, test.device)
@@ -44,12 +45,12 @@ func TestEveryGoalIsOfACell(t *testing.T) {
 					if slices.Contains(kernels, name) {
 						continue
 					}
-					require.NotNil(t, caseNamed(name), name)
-					assert.Contains(t, caseNamed(name).sizes, size, name)
-					if standard := caseNamed(b.of); (goal{of: b.of}).ofCase() {
+					require.NotNil(t, cases.ByName(name), name)
+					assert.Contains(t, cases.ByName(name).Sizes, size, name)
+					if standard := cases.ByName(b.of); (goal{of: b.of}).ofCase() {
 						require.NotNil(t, standard, b.of)
-						assert.Contains(t, standard.sizes, size, "%s is measured for %s", b.of, name)
-						assert.Equal(t, standard.unit, caseNamed(name).unit, "%s of %s is a ratio", name, b.of)
+						assert.Contains(t, standard.Sizes, size, "%s is measured for %s", b.of, name)
+						assert.Equal(t, standard.Unit, cases.ByName(name).Unit, "%s of %s is a ratio", name, b.of)
 					}
 				}
 			}

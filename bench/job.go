@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -13,12 +14,12 @@ const statusOfPeer = 3
 
 // start measures a job on separate ranks.
 func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report func(result) error) error {
-	unable := rawUnable
+	unable := cases.SocketsUnable
 	if o.card != nil {
-		unable = j.cells[0].c.real
+		unable = j.cells[0].Case.NotVirtual
 	}
 	switch {
-	case j.cells[0].c.scene == raw && unable != "":
+	case j.cells[0].Case.Kind == cases.Raw && unable != "":
 		for _, one := range j.cells {
 			if err := report(left(one, j.ranks, unable)); err != nil {
 				return err
@@ -27,7 +28,7 @@ func (o *options) start(ctx context.Context, j launch, stderr io.Writer, report 
 		return nil
 	case o.card != nil:
 		return runSimulated(ctx, o, j, report)
-	case j.cells[0].c.scene != raw && o.device == device.Local:
+	case j.cells[0].Case.Kind != cases.Raw && o.device == device.Local:
 		return runLocal(ctx, o, j, report)
 	}
 	return runProcesses(ctx, o, j, stderr, report)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -26,7 +27,7 @@ var kernelNames = []string{"gups", "stencil", "transpose"}
 // A benchKernel is a line of the table: a command of examples that is measured as a whole job.
 type benchKernel struct {
 	name string
-	cell
+	cases.Cell
 	// mine and theirs are the arguments of our command and of the peers'.
 	mine, theirs []string
 	// seconds is about the time of one run.
@@ -51,18 +52,18 @@ func usualSizes(deviceName string) kernelSizes {
 func kernelsOf(sizes kernelSizes, names []string) []*benchKernel {
 	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
 	stencil := func(sync, about string) *benchKernel {
-		c := &benchCase{name: "stencil_" + sync, unit: stats.Megaflops, about: about}
-		return &benchKernel{"stencil", cell{c, sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
+		c := &cases.Case{Name: "stencil_" + sync, Unit: stats.Megaflops, About: about}
+		return &benchKernel{"stencil", cases.Cell{Case: c, Size: sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
 	}
 	all := []*benchKernel{
 		{
-			"gups", cell{&benchCase{name: "gups", unit: stats.Operations, about: "RandomAccess: updates of random words of 2^size"}, sizes.log},
+			"gups", cases.Cell{Case: &cases.Case{Name: "gups", Unit: stats.Operations, About: "RandomAccess: updates of random words of 2^size"}, Size: sizes.log},
 			[]string{"-log", log}, []string{log}, 7,
 		},
 		stencil("pscw", "Stencil of that order, synchronized by post, start, complete and wait"),
 		stencil("fence", "the same, synchronized by fences"),
 		{
-			"transpose", cell{&benchCase{name: "transpose", unit: stats.Megabytes, about: "Transpose of that order, in tiles of 32"}, sizes.order},
+			"transpose", cases.Cell{Case: &cases.Case{Name: "transpose", Unit: stats.Megabytes, About: "Transpose of that order, in tiles of 32"}, Size: sizes.order},
 			[]string{"-order", order, "-iterations", iterations}, []string{iterations, order, "32"}, 1,
 		},
 	}
@@ -104,7 +105,7 @@ func parseKernels(args []string, usage io.Writer) (*kernelOptions, error) {
 		fmt.Fprintln(usage, "them, so it runs inside this module only. The MPI versions are those of the Parallel Research Kernels (MPIRMA), which")
 		fmt.Fprintln(usage, "-prk names as built with each peer, and of gups examples/gups/peer/gups.c, which it builds. Kernels and sizes:")
 		for _, k := range kernelsOf(usualSizes(o.device), nil) {
-			fmt.Fprintf(usage, "  %-10s %-48s %s\n", k.name, strings.Join(k.mine, " "), k.c.about)
+			fmt.Fprintf(usage, "  %-10s %-48s %s\n", k.name, strings.Join(k.mine, " "), k.Case.About)
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
@@ -145,7 +146,7 @@ func (o *kernelOptions) names() (names []string) {
 func (o *kernelOptions) choose(sizes kernelSizes, names []string) {
 	o.kernels = kernelsOf(sizes, names)
 	for _, k := range o.kernels {
-		k.c.own = o.prk == "" && k.name != kernelNames[0]
+		k.Case.Ours = o.prk == "" && k.name != kernelNames[0]
 	}
 }
 
@@ -220,7 +221,7 @@ func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison 
 	for _, p := range peers {
 		c.Peers, c.columns = append(c.Peers, p.title+" "+p.version+p.over(o.device)), append(c.columns, p.name)
 	}
-	if slices.ContainsFunc(o.kernels, func(k *benchKernel) bool { return k.c.own }) {
+	if slices.ContainsFunc(o.kernels, func(k *benchKernel) bool { return k.Case.Ours }) {
 		c.Missing = append(slices.Clone(missing), "stencil and transpose are ours alone: -prk DIR has the Parallel Research Kernels beside them, built by you as DIR/stencil.openmpi and so on (-h)")
 	}
 	return c

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -61,7 +62,7 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 func (o *kernelOptions) jobs() []launch {
 	var jobs []launch
 	for _, k := range o.kernels {
-		jobs = append(jobs, launch{ranks: o.ranks, cells: []cell{k.cell}})
+		jobs = append(jobs, launch{ranks: o.ranks, cells: []cases.Cell{k.Cell}})
 	}
 	return jobs
 }
@@ -78,7 +79,7 @@ func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
 		all = append(all, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) {
 			k := o.kernel(j)
 			if p.programs[k.name] == "" {
-				return []result{left(k.cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
+				return []result{left(k.Cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
 			}
 			return o.measure(ctx, j, o.peerTimeout, p.command(o.device, k.name, j.ranks, k.theirs...), p.environment(o.device))
 		}})
@@ -98,7 +99,7 @@ func (o *kernelOptions) find(p *peer) {
 
 // kernel returns the kernel of a job.
 func (o *kernelOptions) kernel(j launch) *benchKernel {
-	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.cell == j.cells[0] })]
+	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.Cell == j.cells[0] })]
 }
 
 // measure runs a kernel.
@@ -107,7 +108,7 @@ func (o *kernelOptions) measure(ctx context.Context, j launch, timeout time.Dura
 	if err != nil {
 		return nil, err
 	}
-	rate, ok := parseRate(output, j.cells[0].c.unit)
+	rate, ok := parseRate(output, j.cells[0].Case.Unit)
 	if !ok {
 		return nil, program.ErrNoResult
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -13,8 +14,8 @@ func writeList(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("cases (case, unit, sizes):\n")
 	var lines [][]string
-	for _, c := range cases() {
-		lines = append(lines, []string{"  " + c.name, c.unit, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.sizes), "[]")), ","), c.about})
+	for _, c := range cases.All() {
+		lines = append(lines, []string{"  " + c.Name, c.Unit, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Sizes), "[]")), ","), c.About})
 	}
 	table.Align(&b, lines, func(int) bool { return false })
 	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (barrier_lat, allreduce_scale, bcast_scale, fence_scale, create_time, idle_cpu).\n")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/interrupt"
@@ -38,7 +39,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	fmt.Fprintln(stderr, err)
-	if other := (*world.PeerError)(nil); errors.As(err, &other) || errors.Is(err, errOtherEnd) {
+	if other := (*world.PeerError)(nil); errors.As(err, &other) || errors.Is(err, cases.ErrSocketClosed) {
 		return statusOfPeer
 	}
 	return 1

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
@@ -16,7 +17,7 @@ import (
 
 // A stage is what one rank of a job needs to measure.
 type stage struct {
-	caseRank
+	cases.Rank
 	// open opens another device like that of w.
 	open   func() (verbs.Device, error)
 	allocs bool
@@ -29,58 +30,58 @@ type stage struct {
 
 // run measures cells. It is collective. First come the cells under LockAll, then those between fences, then the rest,
 // as in peers/mpi_rma.c.
-func (s *stage) run(ctx context.Context, cells []cell) error {
-	scenes := make(map[scene][]cell)
+func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
+	scenes := make(map[cases.Kind][]cases.Cell)
 	for _, one := range cells {
-		scenes[one.c.scene] = append(scenes[one.c.scene], one)
+		scenes[one.Case.Kind] = append(scenes[one.Case.Kind], one)
 	}
-	for _, together := range [][]scene{{passive, fence, pscw}, {tables}, {collective}, {messages}} {
+	for _, together := range [][]cases.Kind{{cases.Passive, cases.Fence, cases.PSCW}, {cases.Tables}, {cases.Collective}, {cases.Messages}} {
 		if err := s.runScenes(ctx, scenes, together); err != nil {
 			return err
 		}
 	}
-	for _, one := range scenes[alone] {
+	for _, one := range scenes[cases.Alone] {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
+			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
 		}
-		values, err := one.c.measure(ctx, &s.caseRank)
+		values, err := one.Case.Measure(ctx, &s.Rank)
 		if err != nil {
-			return fmt.Errorf("bench: %s with %d ranks: %w", one.c.name, one.size, err)
+			return fmt.Errorf("bench: %s with %d ranks: %w", one.Case.Name, one.Size, err)
 		}
-		if err := s.publish(newResult(one, s.w.Size(), values)); err != nil {
+		if err := s.publish(newResult(one, s.World.Size(), values)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// newBoard makes the windows and buffers for cells.
-func (s *stage) newBoard(ctx context.Context, cells []cell, options []window.Option) (*board, error) {
-	b, err := newBoard(ctx, s.w, cells, options, s.settings.unregistered)
-	if err == nil && !s.virtual && s.shorten <= 1 {
-		b.touch()
+// cases.New makes the windows and buffers for cells.
+func (s *stage) newBoard(ctx context.Context, cells []cases.Cell, options []window.Option) (*cases.Buffers, error) {
+	b, err := cases.New(ctx, s.World, cells, options, s.settings.unregistered)
+	if err == nil && !s.Virtual && s.Shorten <= 1 {
+		b.Touch()
 	}
 	return b, err
 }
 
 // runScenes measures the cells of scenes that share a board.
-func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together []scene) error {
-	var cells []cell
+func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cell, together []cases.Kind) error {
+	var cells []cases.Cell
 	for _, each := range together {
 		cells = append(cells, scenes[each]...)
 	}
 	if len(cells) == 0 {
 		return nil
 	}
-	b, err := s.newBoard(ctx, cells, s.options)
+	b, err := s.newBoard(ctx, cells, s.WindowOptions)
 	if err != nil {
 		return err
 	}
-	if together[0] == messages {
-		if err := b.connect(ctx, cells, s.open, s.settings.tuning.NoPipes); err != nil {
+	if together[0] == cases.Messages {
+		if err := b.Connect(ctx, cells, s.open, s.settings.tuning.NoPipes); err != nil {
 			return err
 		}
 	}
@@ -88,30 +89,30 @@ func (s *stage) runScenes(ctx context.Context, scenes map[scene][]cell, together
 		if len(scenes[each]) == 0 {
 			continue
 		}
-		if err := b.enter(ctx, each); err != nil {
+		if err := b.Begin(ctx, each); err != nil {
 			return err
 		}
 		if err := s.measureAll(ctx, b, scenes[each]); err != nil {
 			return err
 		}
-		if err := b.leave(ctx, each); err != nil {
+		if err := b.End(ctx, each); err != nil {
 			return err
 		}
 	}
-	return b.close()
+	return b.Close()
 }
 
-func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
+func (s *stage) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.Cell) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
+			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
 		}
 		r, err := s.measure(ctx, b, one)
 		if err != nil {
-			return fmt.Errorf("bench: %s of size %d: %w", one.c.name, one.size, err)
+			return fmt.Errorf("bench: %s of size %d: %w", one.Case.Name, one.Size, err)
 		}
 		if err := s.publish(r); err != nil {
 			return err
@@ -121,37 +122,37 @@ func (s *stage) measureAll(ctx context.Context, b *board, cells []cell) error {
 }
 
 // forbids says why a cell cannot be measured. It returns "" if it can.
-func (s *stage) forbids(one cell) string {
+func (s *stage) forbids(one cases.Cell) string {
 	why := s.settings.forbids(one)
-	if s.virtual {
-		why = cmp.Or(one.c.real, why)
+	if s.Virtual {
+		why = cmp.Or(one.Case.NotVirtual, why)
 	}
 	return why
 }
 
 // turns returns the iterations of a loop.
-func (s *stage) turns(one cell) int {
-	turns := one.c.iterations(one.size)
-	if s.virtual {
-		turns /= virtualTurns
+func (s *stage) turns(one cases.Cell) int {
+	turns := one.Case.Iterations(one.Size)
+	if s.Virtual {
+		turns /= cases.VirtualTurns
 	}
-	return shortened(turns, s.shorten)
+	return cases.Shortened(turns, s.Shorten)
 }
 
 // measure times the loops of one cell.
-func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error) {
-	if one.c.sample != nil {
-		values, err := one.c.sample(ctx, &s.caseRank, b, one.size)
+func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (result, error) {
+	if one.Case.Sample != nil {
+		values, err := one.Case.Sample(ctx, &s.Rank, b, one.Size)
 		if err != nil {
 			return result{}, err
 		}
-		return newResult(one, s.w.Size(), values), nil
+		return newResult(one, s.World.Size(), values), nil
 	}
 	turns := s.turns(one)
-	values := make([]float64, 0, s.repeat)
+	values := make([]float64, 0, s.Repeat)
 	var allocs uint64
 	var best time.Duration
-	for range s.repeat {
+	for range s.Repeat {
 		took, allocated, err := s.timed(ctx, b, one, turns)
 		if err != nil {
 			return result{}, err
@@ -160,16 +161,16 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 		if best == 0 || took < best {
 			best = took
 		}
-		values = append(values, one.c.value(took.Seconds()/float64(turns), one.size))
+		values = append(values, one.Case.Value(took.Seconds()/float64(turns), one.Size))
 	}
-	r := newResult(one, s.w.Size(), values)
+	r := newResult(one, s.World.Size(), values)
 	if math.IsInf(r.Value, 0) {
-		r = left(one, s.w.Size(), "it takes no time")
+		r = left(one, s.World.Size(), "it takes no time")
 	}
 	if s.allocs {
 		r.Allocs = &allocs
 	}
-	if s.tails && one.c.distributed() {
+	if s.tails && one.Case.HasPercentiles() {
 		var err error
 		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(turns)); err != nil {
 			return result{}, err
@@ -180,51 +181,51 @@ func (s *stage) measure(ctx context.Context, b *board, one cell) (result, error)
 
 // timed returns the time of one loop of a cell, and the number of objects that it allocated. A warm-up of a tenth of
 // its iterations precedes it.
-func (s *stage) timed(ctx context.Context, b *board, one cell, turns int) (took time.Duration, allocs uint64, err error) {
+func (s *stage) timed(ctx context.Context, b *cases.Buffers, one cases.Cell, turns int) (took time.Duration, allocs uint64, err error) {
 	// Calls that never wait never look at ctx.
 	if ctx.Err() != nil {
 		return 0, 0, context.Cause(ctx)
 	}
-	f, warmUp := s.part(one.c), turns/10+1
-	if one.c.prepare != nil {
-		if err := one.c.prepare(ctx, b, warmUp+turns, one.size); err != nil {
+	f, warmUp := s.Step(one.Case), turns/10+1
+	if one.Case.Prepare != nil {
+		if err := one.Case.Prepare(ctx, b, warmUp+turns, one.Size); err != nil {
 			return 0, 0, err
 		}
 	}
-	if err := loop(ctx, b, f, one.size, warmUp); err != nil {
+	if err := cases.Loop(ctx, b, f, one.Size, warmUp); err != nil {
 		return 0, 0, err
 	}
 	allocs = s.heapObjects()
-	if err := s.w.Barrier(ctx); err != nil {
+	if err := s.World.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}
 	used := machine.ProcessorTime()
-	start := s.w.Now()
-	if err := loop(ctx, b, f, one.size, turns); err != nil {
+	start := s.World.Now()
+	if err := cases.Loop(ctx, b, f, one.Size, turns); err != nil {
 		return 0, 0, err
 	}
-	took = s.w.Now() - start
-	if err := s.w.Barrier(ctx); err != nil {
+	took = s.World.Now() - start
+	if err := s.World.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}
 	allocs = s.heapObjects() - allocs
-	s.w.Span(one.String(), start, start+took)
-	if one.c.ofTarget {
+	s.World.Span(one.String(), start, start+took)
+	if one.Case.OfTarget {
 		took, err = s.ofTarget(ctx, machine.ProcessorTime()-used)
 	}
 	return took, allocs, err
 }
 
-// ofTarget returns rank 1's value.
+// OfTarget returns rank 1's value.
 func (s *stage) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
 	values := []time.Duration{value}
-	err := world.Broadcast(ctx, s.w, 1, values)
+	err := world.Broadcast(ctx, s.World, 1, values)
 	return values[0], err
 }
 
 // heapObjects returns the number of objects that this process has allocated, or 0 without -allocs.
 func (s *stage) heapObjects() uint64 {
-	if !s.allocs || s.w.Rank() != 0 {
+	if !s.allocs || s.World.Rank() != 0 {
 		return 0
 	}
 	var m runtime.MemStats
@@ -234,7 +235,7 @@ func (s *stage) heapObjects() uint64 {
 
 // publish reports a result on rank 0, whose clock counts.
 func (s *stage) publish(r result) error {
-	if s.w.Rank() != 0 {
+	if s.World.Rank() != 0 {
 		return nil
 	}
 	return s.report(r)

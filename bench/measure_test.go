@@ -8,19 +8,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/world"
 )
 
 func TestAShortRunHasFewTurns(t *testing.T) {
-	one := cell{caseNamed("put_flush_lat"), 8}
+	one := cases.Cell{Case: cases.ByName("put_flush_lat"), Size: 8}
 	assert.Equal(t, 20000, (&stage{}).turns(one))
-	assert.Equal(t, 20, (&stage{caseRank: caseRank{shorten: 1000}}).turns(one))
-	assert.Equal(t, 1, (&stage{caseRank: caseRank{shorten: 1000, virtual: true}}).turns(cell{one.c, 1 << 20}))
+	assert.Equal(t, 20, (&stage{Rank: cases.Rank{Shorten: 1000}}).turns(one))
+	assert.Equal(t, 1, (&stage{Rank: cases.Rank{Shorten: 1000, Virtual: true}}).turns(cases.Cell{Case: one.Case, Size: 1 << 20}))
 }
 
 func TestTheTargetsProcessorTimeIsRankOnes(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
-		took, err := (&stage{caseRank: caseRank{w: w}}).ofTarget(ctx, time.Duration(w.Rank()*10))
+		took, err := (&stage{Rank: cases.Rank{World: w}}).ofTarget(ctx, time.Duration(w.Rank()*10))
 		assert.Equal(t, time.Duration(10), took)
 		return err
 	}))

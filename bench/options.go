@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -39,7 +40,7 @@ type options struct {
 
 	// measure measures cells on a rank, in place of repeat loops of each. It is nil for those. Ranks that are processes
 	// have it by their command line: words are its first, and arguments take the place of -repeat.
-	measure          func(ctx context.Context, s *stage, cells []cell) error
+	measure          func(ctx context.Context, s *stage, cells []cases.Cell) error
 	words, arguments []string
 	// refuses returns an error if ranks of a launcher that use a device cannot measure. It may be nil.
 	refuses func(device string) error
@@ -193,7 +194,7 @@ func (f *jobFlags) readCases(named []string) error {
 	}
 	for _, c := range r.cases {
 		if r.sizes != nil && c.sizes != nil {
-			return cli.Usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", f.sizes, c.String(), c.c.name)
+			return cli.Usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", f.sizes, c.String(), c.c.Name)
 		}
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -24,15 +25,15 @@ func collectiveFigures() []*figure {
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
 	barriers := figure{
 		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, counted: true, curves: curves,
-		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, barrier),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, cases.Barrier),
 	}
 	all := func(int) int { return collectiveRanks }
 	sums := figure{
 		name: "16", title: "a sum over 8 ranks that all get", xs: sizes, curves: curves,
-		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(all, allReduce),
+		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(all, cases.AllReduce),
 	}
 	broadcasts := sums
-	broadcasts.name, broadcasts.title, broadcasts.measure = "17", "a broadcast to 8 ranks", amongRanks(all, broadcast)
+	broadcasts.name, broadcasts.title, broadcasts.measure = "17", "a broadcast to 8 ranks", amongRanks(all, cases.Broadcast)
 	// The paper prints only that these gain.
 	ahead := func(source string) []claim {
 		return []claim{
@@ -49,7 +50,7 @@ func collectiveFigures() []*figure {
 
 // amongRanks measures steps on ranks(x) ranks at each x. The steps before that are enough for rings to be used
 // everywhere.
-func amongRanks(ranks func(x int) int, of step) measurement {
+func amongRanks(ranks func(x int) int, of cases.Step) measurement {
 	const warm, steps = 600, 200
 	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
 		for _, x := range f.xs {
@@ -59,12 +60,12 @@ func amongRanks(ranks func(x int) int, of step) measurement {
 			}
 			err = program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 				return device.Simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
-					b := collectiveBoard(w, x)
-					if err := loop(ctx, b, of, x, warm); err != nil {
+					b := cases.ForCollectives(w, x)
+					if err := cases.Loop(ctx, b, of, x, warm); err != nil {
 						return err
 					}
 					begun := w.Now()
-					err := loop(ctx, b, of, x, steps)
+					err := cases.Loop(ctx, b, of, x, steps)
 					if w.Rank() == 0 {
 						values = append(values, inMicroseconds(w.Now()-begun)/steps)
 					}

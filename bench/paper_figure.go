@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/job"
@@ -242,7 +243,7 @@ func caseAt(name string, n float64) measurement {
 		}
 		j := launch{ranks: 2}
 		for _, size := range f.xs {
-			j.cells = append(j.cells, cell{caseNamed(name), size})
+			j.cells = append(j.cells, cases.Cell{Case: cases.ByName(name), Size: size})
 		}
 		var values []float64
 		one := &options{card: &card, seed: o.seed, repeat: device.SimulatedLoops, timeout: o.timeout, settings: settings{tuning: c.tuning}}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 )
@@ -131,16 +132,16 @@ func (p *peer) arguments(j launch, o *options) (program string, args []string) {
 	program = "mpi_rma"
 	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}
 	first := j.cells[0]
-	if first.c.scene == alone {
+	if first.Case.Kind == cases.Alone {
 		program = "mpi_job"
-	} else if first.c.limit != 0 {
+	} else if first.Case.Limit != 0 {
 		var sizes []string
 		for _, one := range j.cells {
-			sizes = append(sizes, fmt.Sprint(one.size))
+			sizes = append(sizes, fmt.Sprint(one.Size))
 		}
 		args = append(args, "-size", strings.Join(sizes, ","))
 	}
-	return program, append(args, first.c.name)
+	return program, append(args, first.Case.Name)
 }
 
 func seconds(d time.Duration) int { return int(cmp.Or((d+time.Second-1)/time.Second, 1)) }

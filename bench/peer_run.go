@@ -34,7 +34,7 @@ func parseResults(output string, j launch) []result {
 			continue
 		}
 		for _, one := range j.cells {
-			if one.c.name == fields[0] && one.size == size && one.c.unit == fields[3] {
+			if one.Case.Name == fields[0] && one.Size == size && one.Case.Unit == fields[3] {
 				results = append(results, result{Case: fields[0], Size: size, Value: value, Unit: fields[3], Ranks: j.ranks})
 			}
 		}

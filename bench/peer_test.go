@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -55,17 +56,17 @@ func TestAPeerIsStartedOverTCP(t *testing.T) {
 }
 
 func TestEveryCaseIsInTheCPrograms(t *testing.T) {
-	for _, c := range cases() {
-		if c.own {
+	for _, c := range cases.All() {
+		if c.Ours {
 			continue
 		}
 		file := "peers/mpi_rma.c"
-		if c.scene == alone {
+		if c.Kind == cases.Alone {
 			file = "peers/mpi_job.c"
 		}
 		text, err := sources.ReadFile(file)
 		require.NoError(t, err)
-		assert.Contains(t, string(text), `"`+c.name+`"`)
+		assert.Contains(t, string(text), `"`+c.Name+`"`)
 	}
 }
 

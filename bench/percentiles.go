@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
@@ -32,29 +33,29 @@ const (
 
 // distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value. turn
 // is the time of one.
-func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.Duration) (*stats.Percentiles, error) {
+func (s *stage) distribution(ctx context.Context, b *cases.Buffers, one cases.Cell, turn time.Duration) (*stats.Percentiles, error) {
 	// The answering rank must have the same number of iterations.
 	batches := []int{s.turns(one), s.batch(turn)}
-	if err := world.Broadcast(ctx, s.w, 0, batches); err != nil {
+	if err := world.Broadcast(ctx, s.World, 0, batches); err != nil {
 		return nil, err
 	}
 	count, batch := batches[0], batches[1]
-	f := s.part(one.c)
-	if err := loop(ctx, b, f, one.size, count/10+1); err != nil {
+	f := s.Step(one.Case)
+	if err := cases.Loop(ctx, b, f, one.Size, count/10+1); err != nil {
 		return nil, err
 	}
 	h := new(histogram.Histogram)
-	if err := s.w.Barrier(ctx); err != nil {
+	if err := s.World.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	most, err := s.batches(ctx, b, f, one.size, count, batch, h)
+	most, err := s.batches(ctx, b, f, one.Size, count, batch, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.w.Barrier(ctx); err != nil {
+	if err := s.World.Barrier(ctx); err != nil {
 		return nil, err
 	}
-	at := func(d time.Duration) float64 { return one.c.value(d.Seconds()/float64(batch), one.size) }
+	at := func(d time.Duration) float64 { return one.Case.Value(d.Seconds()/float64(batch), one.Size) }
 	p := &stats.Percentiles{Batch: batch, Count: h.Total(), Max: at(most)}
 	for i, value := range []*float64{&p.P50, &p.P90, &p.P99, &p.P999} {
 		*value = min(at(h.Quantile([]float64{0.5, 0.9, 0.99, 0.999}[i])), p.Max)
@@ -63,16 +64,16 @@ func (s *stage) distribution(ctx context.Context, b *board, one cell, turn time.
 }
 
 // batches runs count batches of iterations, and adds the time of each to h. It returns the longest.
-func (s *stage) batches(ctx context.Context, b *board, f step, n, count, batch int, h *histogram.Histogram) (most time.Duration, err error) {
-	if s.w.Rank() != 0 {
-		return 0, loop(ctx, b, f, n, count*batch)
+func (s *stage) batches(ctx context.Context, b *cases.Buffers, f cases.Step, n, count, batch int, h *histogram.Histogram) (most time.Duration, err error) {
+	if s.World.Rank() != 0 {
+		return 0, cases.Loop(ctx, b, f, n, count*batch)
 	}
-	last := s.w.Now()
+	last := s.World.Now()
 	for range count {
-		if err := loop(ctx, b, f, n, batch); err != nil {
+		if err := cases.Loop(ctx, b, f, n, batch); err != nil {
 			return 0, err
 		}
-		now := s.w.Now()
+		now := s.World.Now()
 		took := now - last
 		h.Add(took, 1)
 		most, last = max(most, took), now
@@ -82,17 +83,17 @@ func (s *stage) batches(ctx context.Context, b *board, f step, n, count, batch i
 
 // batch returns the number of iterations that are timed together if one takes turn.
 func (s *stage) batch(turn time.Duration) int {
-	if s.virtual {
+	if s.Virtual {
 		return 1 // reading the clock takes no time
 	}
 	const readings = 64
 	costs := make([]time.Duration, 5)
 	for i := range costs {
-		start := s.w.Now()
+		start := s.World.Now()
 		for range readings {
-			_ = s.w.Now()
+			_ = s.World.Now()
 		}
-		costs[i] = (s.w.Now() - start) / readings
+		costs[i] = (s.World.Now() - start) / readings
 	}
 	return batchOf(turn, slices.Min(costs))
 }

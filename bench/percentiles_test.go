@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -19,9 +20,9 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 			// Among many turns the first, in which a window still learns, do not count.
 			args = append([]string{"-shorten=2"}, args...)
 		}
-		for _, c := range cases() {
-			if c.distributed() && c.scene != raw {
-				args = append(args, (cell{c, c.sizes[0]}).String())
+		for _, c := range cases.All() {
+			if c.HasPercentiles() && c.Kind != cases.Raw {
+				args = append(args, (cases.Cell{Case: c, Size: c.Sizes[0]}).String())
 			}
 		}
 		require.Contains(t, args, "pscw_both_lat:8")
@@ -45,7 +46,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 			assert.LessOrEqual(t, r.Value, 1.1*p.Max, name)
 			// One turn is as long as another there, but for what the histogram rounds up, and but for
 			// collectives, of which this rank waits in one for what it has sent early in the next.
-			if caseNamed(r.Case).scene != collective {
+			if cases.ByName(r.Case).Kind != cases.Collective {
 				assert.InEpsilon(t, r.Value, p.P50, 0.1, name)
 			}
 		}

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 )
 
 // A launch is what one set of ranks measures.
 type launch struct {
 	ranks int
-	cells []cell
+	cells []cases.Cell
 }
 
 // jobs arranges the requested cells as jobs. There is one job for all cases between two ranks, one for those without
@@ -24,17 +25,17 @@ func (r *request) jobs(world int) ([]launch, error) {
 	var jobs []launch
 	for _, one := range cells {
 		ranks := cmp.Or(world, r.ranks, 2)
-		switch one.c.scene {
-		case alone:
-			ranks = one.size
-		case raw:
+		switch one.Case.Kind {
+		case cases.Alone:
+			ranks = one.Size
+		case cases.Raw:
 			ranks = 2
 		}
-		if ranks < one.c.fewest() {
-			return nil, cli.Usagef("%s needs at least %d ranks, there is %d", one.c.name, one.c.fewest(), ranks)
+		if ranks < one.Case.FewestRanks() {
+			return nil, cli.Usagef("%s needs at least %d ranks, there is %d", one.Case.Name, one.Case.FewestRanks(), ranks)
 		}
 		i := slices.IndexFunc(jobs, func(j launch) bool {
-			return j.ranks == ranks && (world != 0 || one.c.company() == j.cells[0].c.company())
+			return j.ranks == ranks && (world != 0 || one.Case.JobKind() == j.cells[0].Case.JobKind())
 		})
 		if i < 0 {
 			i = len(jobs)
@@ -46,48 +47,48 @@ func (r *request) jobs(world int) ([]launch, error) {
 }
 
 // cells returns the requested cells.
-func (r *request) cells(world int) ([]cell, error) {
-	var cells []cell
+func (r *request) cells(world int) ([]cases.Cell, error) {
+	var cells []cases.Cell
 	if len(r.cases) == 0 {
-		for _, c := range cases() {
+		for _, c := range cases.All() {
 			for _, size := range r.usual(c, world) {
-				if c.allows(size, world) == nil {
-					cells = append(cells, cell{c, size})
+				if c.CheckSize(size, world) == nil {
+					cells = append(cells, cases.Cell{Case: c, Size: size})
 				}
 			}
 		}
 	}
 	for _, s := range r.cases {
-		if s.c.scene == alone && s.sizes == nil && r.sizes != nil {
-			return nil, cli.Usagef("the size of %s is the number of ranks: instead of -size use -n, or name it as %s:4,16", s.c.name, s.c.name)
+		if s.c.Kind == cases.Alone && s.sizes == nil && r.sizes != nil {
+			return nil, cli.Usagef("the size of %s is the number of ranks: instead of -size use -n, or name it as %s:4,16", s.c.Name, s.c.Name)
 		}
 		sizes := s.sizes
 		if sizes == nil {
 			sizes = r.usual(s.c, world)
 		}
 		for _, size := range sizes {
-			if err := s.c.allows(size, world); err != nil {
+			if err := s.c.CheckSize(size, world); err != nil {
 				return nil, err
 			}
-			cells = append(cells, cell{s.c, size})
+			cells = append(cells, cases.Cell{Case: s.c, Size: size})
 		}
 	}
 	return cells, nil
 }
 
 // usual returns the sizes of a case that is named without sizes.
-func (r *request) usual(c *benchCase, world int) []int {
-	if ranks := cmp.Or(world, r.ranks); c.scene == alone {
+func (r *request) usual(c *cases.Case, world int) []int {
+	if ranks := cmp.Or(world, r.ranks); c.Kind == cases.Alone {
 		switch {
 		case r.sizes != nil:
 			return nil
 		case ranks != 0:
 			return []int{ranks}
 		}
-		return c.sizes
+		return c.Sizes
 	}
-	if r.sizes != nil && c.limit != 0 {
+	if r.sizes != nil && c.Limit != 0 {
 		return r.sizes
 	}
-	return c.sizes
+	return c.Sizes
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 )
 
 func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
@@ -24,8 +25,8 @@ func TestResultsArePickedOutOfAPeersOutput(t *testing.T) {
 }
 
 func TestTheBestLoopCounts(t *testing.T) {
-	least := newResult(cell{caseNamed("fop_lat"), 8}, 2, []float64{3, 2, 4})
+	least := newResult(cases.Cell{Case: cases.ByName("fop_lat"), Size: 8}, 2, []float64{3, 2, 4})
 	assert.Equal(t, result{Case: "fop_lat", Size: 8, Value: 2, Unit: "us", Min: 2, Max: 4, Repeat: 3, Ranks: 2}, least)
-	most := newResult(cell{caseNamed("put_bw"), 8}, 2, []float64{3, 2, 4})
+	most := newResult(cases.Cell{Case: cases.ByName("put_bw"), Size: 8}, 2, []float64{3, 2, 4})
 	assert.Equal(t, 4.0, most.Value)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
@@ -98,7 +99,7 @@ type links struct {
 }
 
 func (o *options) links(j launch) (*links, error) {
-	if j.cells[0].c.scene == raw {
+	if j.cells[0].Case.Kind == cases.Raw {
 		return socketLinks()
 	}
 	server := pmi.NewServer(j.ranks, pmi.Events{})
@@ -229,7 +230,7 @@ func childArguments(o *options, j launch) []string {
 	for _, one := range byCase([]launch{j}) {
 		text := one.cells[0].String()
 		for _, more := range one.cells[1:] {
-			text += fmt.Sprint(",", more.size)
+			text += fmt.Sprint(",", more.Size)
 		}
 		args = append(args, text)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -120,7 +121,7 @@ func (o *reportOptions) chosen(named []string) ([]selection, error) {
 	}
 	selected, err := parseCases(named)
 	for i, s := range selected {
-		if s.sizes == nil && s.c.limit != 0 {
+		if s.sizes == nil && s.c.Limit != 0 {
 			selected[i].sizes = o.sizes(s.c)
 		}
 	}
@@ -128,7 +129,7 @@ func (o *reportOptions) chosen(named []string) ([]selection, error) {
 }
 
 // sizes returns the sizes of a case, from 8 bytes to 1 MiB.
-func (o *reportOptions) sizes(c *benchCase) []int {
+func (o *reportOptions) sizes(c *cases.Case) []int {
 	const least, most = 8, 1 << 20
 	factor := 4.0
 	if o.dense {
@@ -136,10 +137,10 @@ func (o *reportOptions) sizes(c *benchCase) []int {
 	}
 	var sizes []int
 	for x := float64(least); x < most*0.999; x *= factor {
-		sizes = append(sizes, int(x)/c.each*c.each)
+		sizes = append(sizes, int(x)/c.Each*c.Each)
 	}
 	sizes = append(slices.Compact(sizes), most)
-	return slices.DeleteFunc(sizes, func(size int) bool { return size > c.limit })
+	return slices.DeleteFunc(sizes, func(size int) bool { return size > c.Limit })
 }
 
 // runReport is the run of report.

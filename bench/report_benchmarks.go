@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -16,7 +17,7 @@ func (r *report) benchmarks() string {
 		for _, c := range l.cells {
 			for round, v := range c.Values {
 				if v != nil {
-					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.cell, l.device, l.by, r.Procs), c.turns(), measuredAs(*v, c.c.unit, ""), c.tailsAs(round))
+					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.Cell, l.device, l.by, r.Procs), c.turns(), measuredAs(*v, c.Case.Unit, ""), c.tailsAs(round))
 				}
 			}
 		}
@@ -34,13 +35,13 @@ func (r *report) benchmarks() string {
 }
 
 // benchmarkName contains the case, the device, the contestant unless it is this library, and the size.
-func benchmarkName(one cell, device, by string, procs int) string {
+func benchmarkName(one cases.Cell, device, by string, procs int) string {
 	if by == ours {
 		by = ""
 	} else {
 		by = "/by=" + by
 	}
-	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(one.c.name), device, by, one.size, procs)
+	return fmt.Sprintf("Benchmark%s/device=%s%s/size=%d-%d", camel(one.Case.Name), device, by, one.Size, procs)
 }
 
 // camel returns a case's name in the form of a benchmark's.
@@ -54,10 +55,10 @@ func camel(name string) string {
 
 // turns returns the number of iterations of which a value is the mean.
 func (c *reportCell) turns() int {
-	if c.c.iterations == nil {
+	if c.Case.Iterations == nil {
 		return 1
 	}
-	return c.c.iterations(c.size)
+	return c.Case.Iterations(c.Size)
 }
 
 // tailsAs returns the percentiles of a round, each with its own unit.
@@ -67,7 +68,7 @@ func (c *reportCell) tailsAs(round int) string {
 	}
 	var b strings.Builder
 	for _, p := range c.tails[round].All() {
-		b.WriteString("\t" + measuredAs(p.Value, c.c.unit, p.Name+"-"))
+		b.WriteString("\t" + measuredAs(p.Value, c.Case.Unit, p.Name+"-"))
 	}
 	return b.String()
 }

@@ -22,7 +22,7 @@ type reportFile struct {
 func (r *report) caseLines() [][]*reportLine {
 	var all [][]*reportLine
 	for _, l := range r.lines {
-		if last := len(all) - 1; last >= 0 && all[last][0].benchCase().name == l.benchCase().name {
+		if last := len(all) - 1; last >= 0 && all[last][0].benchCase().Name == l.benchCase().Name {
 			all[last] = append(all[last], l)
 		} else {
 			all = append(all, []*reportLine{l})
@@ -37,10 +37,10 @@ func (r *report) plots() []reportFile {
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
 		if len(lines[0].cells) > 1 {
-			files = appendChart(files, c.name, c.name+" over size", r.commandOf(lines, false), c.name, sizeChart(lines))
+			files = appendChart(files, c.Name, c.Name+" over size", r.commandOf(lines, false), c.Name, sizeChart(lines))
 		}
-		title := c.name + ": how its times are distributed"
-		files = appendChart(files, c.name+"-percentiles", title, r.commandOf(lines, true), c.name, percentileChart(lines))
+		title := c.Name + ": how its times are distributed"
+		files = appendChart(files, c.Name+"-percentiles", title, r.commandOf(lines, true), c.Name, percentileChart(lines))
 	}
 	if r.schemes != nil {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.complete()))
@@ -67,7 +67,7 @@ func appendChart(files []reportFile, name, title, command, of string, c *chart.C
 func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	var sizes []string
 	for _, c := range lines[0].cells {
-		sizes = append(sizes, fmt.Sprint(c.size))
+		sizes = append(sizes, fmt.Sprint(c.Size))
 	}
 	var commands []string
 	for _, o := range r.o.devices {
@@ -81,7 +81,7 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 		for _, text := range o.settings.thrown {
 			args = append(args, "-set", text)
 		}
-		commands = append(commands, cli.CommandLine(append(args, lines[0].benchCase().name+":"+strings.Join(sizes, ","))))
+		commands = append(commands, cli.CommandLine(append(args, lines[0].benchCase().Name+":"+strings.Join(sizes, ","))))
 	}
 	return strings.Join(commands, "; ")
 }
@@ -90,14 +90,14 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 func sizeChart(lines []*reportLine) *chart.Chart {
 	first := lines[0].benchCase()
 	better := "less is better"
-	if first.moreIsBetter() {
+	if first.MoreIsBetter() {
 		better = "more is better"
 	}
 	of := "one round"
 	if len(lines[0].cells[0].Values) > 1 {
 		of = "median of the rounds, in a band from their lowest to their highest"
 	}
-	c := &chart.Chart{Note: of + "; " + better, XLabel: "size", YLabel: first.unit, Below: []string{first.about}}
+	c := &chart.Chart{Note: of + "; " + better, XLabel: "size", YLabel: first.Unit, Below: []string{first.About}}
 	for _, l := range lines {
 		curve := chart.Curve{Name: l.name()}
 		for _, cell := range l.cells {
@@ -105,8 +105,8 @@ func sizeChart(lines []*reportLine) *chart.Chart {
 				continue
 			}
 			curve.Points = append(curve.Points, chart.Point{
-				X: float64(cell.size), Y: *cell.Median, Low: *cell.Min, High: *cell.Max,
-				Hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), chart.ByteUnits(float64(cell.size)), table.Value(cell.Median), first.unit, table.Value(cell.Min), table.Value(cell.Max)),
+				X: float64(cell.Size), Y: *cell.Median, Low: *cell.Min, High: *cell.Max,
+				Hover: fmt.Sprintf("%s, %s: %s %s (%s to %s)", l.name(), chart.ByteUnits(float64(cell.Size)), table.Value(cell.Median), first.Unit, table.Value(cell.Min), table.Value(cell.Max)),
 			})
 		}
 		c.Curves = append(c.Curves, curve)
@@ -118,8 +118,8 @@ func sizeChart(lines []*reportLine) *chart.Chart {
 func percentileChart(lines []*reportLine) *chart.Chart {
 	const most = 10000
 	first := lines[0].benchCase()
-	size := lines[0].cells[0].size
-	c := &chart.Chart{Note: fmt.Sprintf("%s; medians of the rounds, but for max, which is the highest", chart.ByteUnits(float64(size))), XLabel: "percentile", YLabel: first.unit}
+	size := lines[0].cells[0].Size
+	c := &chart.Chart{Note: fmt.Sprintf("%s; medians of the rounds, but for max, which is the highest", chart.ByteUnits(float64(size))), XLabel: "percentile", YLabel: first.Unit}
 	for _, l := range lines {
 		curve := chart.Curve{Name: l.name()}
 		p := l.cells[0].percentiles()
@@ -134,7 +134,7 @@ func percentileChart(lines []*reportLine) *chart.Chart {
 			if one.Beyond > 0 {
 				x = 1 / one.Beyond
 			}
-			curve.Points = append(curve.Points, chart.Point{X: x, Y: one.Value, Hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.Name, table.Value(&one.Value), first.unit)})
+			curve.Points = append(curve.Points, chart.Point{X: x, Y: one.Value, Hover: fmt.Sprintf("%s, %s: %s %s", l.name(), one.Name, table.Value(&one.Value), first.Unit)})
 		}
 		c.Curves = append(c.Curves, curve)
 	}

@@ -86,9 +86,9 @@ func (r *report) html(plots []reportFile) string {
 	r.writeCircumstances(p)
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
-		p.heading(c.name + ": " + c.about)
+		p.heading(c.Name + ": " + c.About)
 		for _, f := range plots {
-			if f.of == c.name {
+			if f.of == c.Name {
 				p.figure(f)
 			}
 		}
@@ -156,7 +156,7 @@ func (r *report) summary() [][]string {
 	for _, lines := range r.caseLines() {
 		cells := lines[0].cells
 		for _, i := range slices.Compact([]int{0, len(cells) - 1}) {
-			row := []string{cells[i].c.name, fmt.Sprint(cells[i].size), cells[i].c.unit}
+			row := []string{cells[i].Case.Name, fmt.Sprint(cells[i].Size), cells[i].Case.Unit}
 			for _, name := range head[3:] {
 				k := slices.IndexFunc(lines, func(l *reportLine) bool { return l.name() == name })
 				if k < 0 {
@@ -177,7 +177,7 @@ func (r *report) failures() []string {
 	for _, l := range r.lines {
 		for _, c := range l.cells {
 			if c.Failed {
-				notes = addNote(notes, fmt.Sprintf("%s, %s", c.cell.String(), l.name()), &c.column, len(c.Values))
+				notes = addNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.column, len(c.Values))
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func (r *report) writeCircumstances(p *page) {
 
 // caseTable returns a row for each size of each line.
 func caseTable(lines []*reportLine) [][]string {
-	unit := lines[0].benchCase().unit
+	unit := lines[0].benchCase().Unit
 	head := []string{"", "size", unit, "lowest", "highest", "rounds"}
 	tails := false
 	for _, l := range lines {
@@ -244,7 +244,7 @@ func caseTable(lines []*reportLine) [][]string {
 	rows := [][]string{head}
 	for _, l := range lines {
 		for _, c := range l.cells {
-			row := []string{l.name(), fmt.Sprint(c.size), table.Value(c.Median), table.Value(c.Min), table.Value(c.Max), fmt.Sprint(len(c.Known()))}
+			row := []string{l.name(), fmt.Sprint(c.Size), table.Value(c.Median), table.Value(c.Min), table.Value(c.Max), fmt.Sprint(len(c.Known()))}
 			if t := c.percentiles(); t != nil {
 				for _, one := range t.All() {
 					row = append(row, table.Value(&one.Value))
@@ -264,7 +264,7 @@ func leftOut(lines []*reportLine) []string {
 	var notes []string
 	for _, l := range lines {
 		for _, c := range l.cells {
-			notes = addNote(notes, fmt.Sprintf("%s, %s", c.cell.String(), l.name()), &c.column, len(c.Values))
+			notes = addNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.column, len(c.Values))
 		}
 	}
 	return notes

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -58,7 +59,7 @@ type reportLine struct {
 
 // A reportCell is one size of a reportLine.
 type reportCell struct {
-	cell
+	cases.Cell
 	column
 	tails []*stats.Percentiles // of each round, nil without percentiles
 }
@@ -71,7 +72,7 @@ func (l *reportLine) name() string {
 	return l.device + ", " + l.by
 }
 
-func (l *reportLine) benchCase() *benchCase { return l.job.cells[0].c }
+func (l *reportLine) benchCase() *cases.Case { return l.job.cells[0].Case }
 
 // A reportStep is one step of the run. seconds is a guess of its time. Steps of one key do the same work in different
 // rounds.
@@ -129,7 +130,7 @@ func (r *report) plan(stderr io.Writer) error {
 		for _, j := range byCase(jobs) {
 			r.addLine(o, ours, j, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) })
 			for _, p := range r.peers {
-				if !j.cells[0].c.own && o.device != device.IBV {
+				if !j.cells[0].Case.Ours && o.device != device.IBV {
 					r.addLine(o, p.name, j, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o) })
 				}
 			}
@@ -139,8 +140,8 @@ func (r *report) plan(stderr io.Writer) error {
 	for round := range r.o.rounds {
 		for _, l := range stats.InRound(round, r.lines) {
 			r.steps = append(r.steps, reportStep{
-				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().name, l.name()),
-				key:     l.benchCase().name + ", " + l.name(),
+				about:   fmt.Sprintf("round %d of %d: %s, %s", round+1, r.o.rounds, l.benchCase().Name, l.name()),
+				key:     l.benchCase().Name + ", " + l.name(),
 				seconds: l.seconds(), run: func(ctx context.Context) error { return l.take(ctx, round) }, late: &l.late,
 			})
 		}
@@ -159,7 +160,7 @@ func (r *report) plan(stderr io.Writer) error {
 func (r *report) addLine(o *options, by string, j launch, run func(context.Context, launch) ([]result, error)) {
 	l := &reportLine{device: o.device, by: by, run: run, job: j}
 	for _, one := range j.cells {
-		l.cells = append(l.cells, &reportCell{cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
+		l.cells = append(l.cells, &reportCell{Cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
 }
@@ -168,12 +169,12 @@ func (r *report) addLine(o *options, by string, j launch, run func(context.Conte
 func (r *report) sortLines() {
 	var order []string
 	for _, l := range r.lines {
-		if name := l.benchCase().name; !slices.Contains(order, name) {
+		if name := l.benchCase().Name; !slices.Contains(order, name) {
 			order = append(order, name)
 		}
 	}
 	slices.SortStableFunc(r.lines, func(a, b *reportLine) int {
-		return slices.Index(order, a.benchCase().name) - slices.Index(order, b.benchCase().name)
+		return slices.Index(order, a.benchCase().Name) - slices.Index(order, b.benchCase().Name)
 	})
 }
 
@@ -192,9 +193,9 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	}
 	l.late = errors.Is(err, program.ErrTimeout)
 	for _, c := range l.cells {
-		c.enter(round, l.job, c.cell, results, err)
+		c.enter(round, l.job, c.Cell, results, err)
 		for _, r := range results {
-			if r.of(c.cell) {
+			if r.of(c.Cell) {
 				c.tails[round] = r.Percentiles
 			}
 		}
@@ -214,15 +215,15 @@ func (l *reportLine) seconds() float64 {
 	}
 	sum := start
 	for _, c := range l.cells {
-		if c.c.iterations == nil {
+		if c.Case.Iterations == nil {
 			sum++
 			continue
 		}
-		bytes := float64(c.size)
-		if c.c.unit == stats.Megabytes {
-			bytes *= inFlight
+		bytes := float64(c.Size)
+		if c.Case.Unit == stats.Megabytes {
+			bytes *= cases.InFlight
 		}
-		sum += float64(c.c.iterations(c.size)) * (turn + bytes/rate) * (reportLoops + 1) * 1.1
+		sum += float64(c.Case.Iterations(c.Size)) * (turn + bytes/rate) * (reportLoops + 1) * 1.1
 	}
 	return sum
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
@@ -41,7 +42,7 @@ func scriptedReport(t *testing.T) *report {
 			for k, one := range j.cells[:len(j.cells)-i%2] {
 				v := float64(i+1) * float64(10*k+1)
 				result := newResult(one, 2, []float64{v})
-				if l.by == ours && one.c.distributed() {
+				if l.by == ours && one.Case.HasPercentiles() {
 					result.Percentiles = &stats.Percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
 				}
 				results = append(results, result)
@@ -241,9 +242,9 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 
 func TestReportSizes(t *testing.T) {
 	o := &reportOptions{}
-	assert.Equal(t, []int{8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 1 << 20}, o.sizes(caseNamed("put_bw")))
+	assert.Equal(t, []int{8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 1 << 20}, o.sizes(cases.ByName("put_bw")))
 	o.dense = true
-	dense := o.sizes(caseNamed("acc_flush_lat"))
+	dense := o.sizes(cases.ByName("acc_flush_lat"))
 	assert.Greater(t, len(dense), 150)
 	for i, size := range dense {
 		assert.Zero(t, size%8)

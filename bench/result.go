@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -34,19 +35,19 @@ type result struct {
 }
 
 // newResult returns the result of loops with these values.
-func newResult(one cell, ranks int, values []float64) result {
-	r := result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Repeat: len(values), Ranks: ranks}
+func newResult(one cases.Cell, ranks int, values []float64) result {
+	r := result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Repeat: len(values), Ranks: ranks}
 	r.Min, r.Max = slices.Min(values), slices.Max(values)
 	r.Value = r.Min
-	if one.c.moreIsBetter() {
+	if one.Case.MoreIsBetter() {
 		r.Value = r.Max
 	}
 	return r
 }
 
 // left returns the result of a cell that is left out.
-func left(one cell, ranks int, why string) result {
-	return result{Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Skipped: why}
+func left(one cases.Cell, ranks int, why string) result {
+	return result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Skipped: why}
 }
 
 // line returns the result as the programs in peers print it.
@@ -62,7 +63,7 @@ func (r result) line() string {
 }
 
 // of reports whether the result is that of a cell.
-func (r result) of(one cell) bool { return r.Case == one.c.name && r.Size == one.size }
+func (r result) of(one cases.Cell) bool { return r.Case == one.Case.Name && r.Size == one.Size }
 
 // cell returns the cell as the command line names it.
 func (r result) cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }

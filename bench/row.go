@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -23,7 +24,7 @@ type column struct {
 }
 
 // enter enters the result of a run of a job for a cell in a round, or the reason why there is none.
-func (c *column) enter(round int, j launch, one cell, results []result, err error) {
+func (c *column) enter(round int, j launch, one cases.Cell, results []result, err error) {
 	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
 	switch {
 	case i >= 0 && results[i].Skipped == "":
@@ -42,8 +43,8 @@ func (c *column) pass() {
 
 // missing returns the reason why a job that ended with err has no result for a cell. err itself is the reason for the
 // first cell without a result.
-func (j launch) missing(one cell, results []result, err error) error {
-	first := j.cells[slices.IndexFunc(j.cells, func(other cell) bool {
+func (j launch) missing(one cases.Cell, results []result, err error) error {
+	first := j.cells[slices.IndexFunc(j.cells, func(other cases.Cell) bool {
 		return !slices.ContainsFunc(results, func(r result) bool { return r.of(other) })
 	})]
 	switch {
@@ -65,7 +66,7 @@ type row struct {
 	Better  []string           `json:"better"` // that peer of each round, "" if there is none
 	Goals   []*verdict         `json:"goals,omitempty"`
 
-	cell cell
+	cell cases.Cell
 }
 
 // A verdict is a goal of a cell and what was reached.
@@ -80,8 +81,8 @@ type verdict struct {
 
 // newRow returns the row of a cell before the first round. beside returns the column of another case to which a goal
 // for device is a ratio.
-func newRow(device string, one cell, all []contestant, rounds int, beside func(standard cell) *column) *row {
-	r := &row{Case: one.c.name, Size: one.size, Unit: one.c.unit, Columns: make(map[string]*column), cell: one}
+func newRow(device string, one cases.Cell, all []contestant, rounds int, beside func(standard cases.Cell) *column) *row {
+	r := &row{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Columns: make(map[string]*column), cell: one}
 	for _, c := range all {
 		r.Columns[c.name] = &column{Series: stats.NewSeries(rounds)}
 	}
@@ -107,7 +108,7 @@ func (r *row) judge() {
 			if name == ours || v == nil {
 				continue
 			}
-			if best == nil || *v != *best && (*v > *best) == r.cell.c.moreIsBetter() {
+			if best == nil || *v != *best && (*v > *best) == r.cell.Case.MoreIsBetter() {
 				theirs.Set(round, *v)
 				r.Better[round] = name
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -58,7 +59,7 @@ type tempo struct {
 var usualTempo = tempo{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
 
 func (t tempo) shortened(shorten int) tempo {
-	return tempo{visit: shortened(t.visit, shorten), learning: shortened(t.learning, shorten)}
+	return tempo{visit: cases.Shortened(t.visit, shorten), learning: cases.Shortened(t.learning, shorten)}
 }
 
 // simulatedRounds is the number of rounds of schemes in virtual time, where only the adaptive one differs from round
@@ -76,8 +77,8 @@ const (
 // compareSchemes makes o compare schemes, in rounds, instead of measuring cells with its own.
 func compareSchemes(o *options, rounds int) {
 	o.words, o.arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
-	o.measure = func(ctx context.Context, s *stage, cells []cell) error {
-		return (&schemeRank{s, usualTempo.shortened(s.shorten)}).compare(ctx, cells, rounds)
+	o.measure = func(ctx context.Context, s *stage, cells []cases.Cell) error {
+		return (&schemeRank{s, usualTempo.shortened(s.Shorten)}).compare(ctx, cells, rounds)
 	}
 	o.refuses = func(deviceName string) error {
 		if deviceName != device.TCP && deviceName != device.IBV {
@@ -94,10 +95,10 @@ type schemeRank struct {
 }
 
 // compare measures cells, each with all schemes. It is collective.
-func (s *schemeRank) compare(ctx context.Context, cells []cell, rounds int) error {
+func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.w.Size(), why)); err != nil {
+			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -119,13 +120,13 @@ func (s *schemeRank) compare(ctx context.Context, cells []cell, rounds int) erro
 // that it keeps what it has learned.
 type entrant struct {
 	scheme
-	board  *board
+	board  *cases.Buffers
 	turns  int          // of a loop
 	values stats.Series // of each round
 }
 
 // compareAt measures one cell.
-func (s *schemeRank) compareAt(ctx context.Context, one cell, rounds int) ([]result, error) {
+func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]result, error) {
 	entrants, err := s.entrants(ctx, one, rounds)
 	if err != nil {
 		return nil, err
@@ -141,36 +142,36 @@ func (s *schemeRank) compareAt(ctx context.Context, one cell, rounds int) ([]res
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
-			e.values.Set(round, one.c.value(took.Seconds()/float64(e.turns), one.size))
+			e.values.Set(round, one.Case.Value(took.Seconds()/float64(e.turns), one.Size))
 		}
 	}
 	for _, e := range entrants {
-		if err := e.board.leave(ctx, one.c.scene); err != nil {
+		if err := e.board.End(ctx, one.Case.Kind); err != nil {
 			return nil, err
 		}
-		if err := e.board.close(); err != nil {
+		if err := e.board.Close(); err != nil {
 			return nil, err
 		}
 	}
-	return judgeSchemes(one, s.w.Size(), entrants), nil
+	return judgeSchemes(one, s.World.Size(), entrants), nil
 }
 
 // entrants returns all schemes, each with a board in the scene of the cell.
-func (s *schemeRank) entrants(ctx context.Context, one cell, rounds int) ([]*entrant, error) {
+func (s *schemeRank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*entrant, error) {
 	var entrants []*entrant
 	for i, each := range schemes() {
 		e := &entrant{scheme: each, values: stats.NewSeries(rounds)}
-		options := append(slices.Clone(s.options), hint.Without(each.without))
+		options := append(slices.Clone(s.WindowOptions), hint.Without(each.without))
 		var err error
 		if i == 0 {
-			e.board, err = s.newBoard(ctx, []cell{one}, options)
+			e.board, err = s.newBoard(ctx, []cases.Cell{one}, options)
 		} else {
-			e.board, err = entrants[0].board.beside(ctx, s.w, options)
+			e.board, err = entrants[0].board.WithNewWindow(ctx, s.World, options)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := e.board.enter(ctx, one.c.scene); err != nil {
+		if err := e.board.Begin(ctx, one.Case.Kind); err != nil {
 			return nil, err
 		}
 		entrants = append(entrants, e)
@@ -180,20 +181,20 @@ func (s *schemeRank) entrants(ctx context.Context, one cell, rounds int) ([]*ent
 
 // learn runs a cell's loop on a board until it has reached its steady state. It returns the number of iterations of a
 // visit.
-func (s *schemeRank) learn(ctx context.Context, b *board, one cell) (int, error) {
-	turns, began := fewestTurns, s.w.Now()
+func (s *schemeRank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int, error) {
+	turns, began := fewestTurns, s.World.Now()
 	for {
-		start := s.w.Now()
+		start := s.World.Now()
 		if _, _, err := s.timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
-		next, done := s.tempo.afterLoop(turns, s.w.Now()-start, s.w.Now()-began)
+		next, done := s.tempo.afterLoop(turns, s.World.Now()-start, s.World.Now()-began)
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {
 			decision[1] = 1
 		}
-		if err := world.Broadcast(ctx, s.w, 0, decision); err != nil {
+		if err := world.Broadcast(ctx, s.World, 0, decision); err != nil {
 			return 0, err
 		}
 		if turns = decision[0]; decision[1] == 1 {
@@ -216,17 +217,17 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 }
 
 // judgeSchemes returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
-func judgeSchemes(one cell, ranks int, entrants []*entrant) []result {
+func judgeSchemes(one cases.Cell, ranks int, entrants []*entrant) []result {
 	var costs []stats.Series
 	for _, e := range entrants {
-		costs = append(costs, stats.Cost(one.c.unit, e.values))
+		costs = append(costs, stats.Cost(one.Case.Unit, e.values))
 	}
 	best := bestFixed(costs)
 	var results []result
 	for i, e := range entrants {
 		ratio := stats.Ratios(costs[i], costs[best])
 		results = append(results, result{
-			Case: one.c.name, Size: one.size, Unit: one.c.unit, Ranks: ranks, Repeat: len(e.values.Values),
+			Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Repeat: len(e.values.Values),
 			Value: *e.values.Median, Min: *e.values.Min, Max: *e.values.Max,
 			Scheme: e.name, Ratio: &ratio, Best: i == best,
 		})

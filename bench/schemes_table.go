@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/table"
@@ -53,7 +54,7 @@ func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report f
 	var cells []launch
 	for _, j := range jobs {
 		for _, one := range j.cells {
-			cells = append(cells, launch{ranks: j.ranks, cells: []cell{one}})
+			cells = append(cells, launch{ranks: j.ranks, cells: []cases.Cell{one}})
 		}
 	}
 	if o.profile != "" && len(cells) > 1 {

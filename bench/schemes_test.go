@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -64,7 +65,7 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 
 // entered are entrants of one cell with their times, 0 in a round without one. Each is
 // what a machine gives that takes speeds times as long in a round.
-func entered(one cell, speeds []float64, times map[string]float64) []*entrant {
+func entered(one cases.Cell, speeds []float64, times map[string]float64) []*entrant {
 	var entrants []*entrant
 	for _, s := range schemes() {
 		e := &entrant{scheme: s, values: stats.NewSeries(len(speeds))}
@@ -73,7 +74,7 @@ func entered(one cell, speeds []float64, times map[string]float64) []*entrant {
 			if cost == 0 {
 				cost = 20 * speed
 			}
-			if one.c.moreIsBetter() {
+			if one.Case.MoreIsBetter() {
 				cost = 1 / cost
 			}
 			e.values.Set(round, cost)

@@ -8,7 +8,7 @@ func scripted(name string, values map[string][]float64, failures map[string]erro
 	return contestant{name, func(_ context.Context, j launch) ([]result, error) {
 		var results []result
 		for _, one := range j.cells {
-			if err := failures[one.c.name]; err != nil {
+			if err := failures[one.Case.Name]; err != nil {
 				return results, err
 			}
 			key := one.String()

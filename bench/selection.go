@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 )
 
@@ -18,7 +19,7 @@ type request struct {
 
 // A selection is a case that the command line names.
 type selection struct {
-	c     *benchCase
+	c     *cases.Case
 	sizes []int // nil: those of -size, or the case's own; not both may be given
 }
 
@@ -40,7 +41,7 @@ func parseSizes(list string) ([]int, error) {
 
 // String returns a case with sizes as the command line names it.
 func (s selection) String() string {
-	return s.c.name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
+	return s.c.Name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
 }
 
 // parseCases reads cases, each with or without sizes, as put_bw:8,1024.
@@ -54,11 +55,11 @@ func parseCases(args []string) ([]selection, error) {
 			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")
-		s := selection{c: caseNamed(name)}
+		s := selection{c: cases.ByName(name)}
 		if s.c == nil {
-			return nil, cli.Usagef("there is no case %q; there are %s", name, strings.Join(caseNames(), ", "))
+			return nil, cli.Usagef("there is no case %q; there are %s", name, strings.Join(cases.Names(), ", "))
 		}
-		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.name == name }) {
+		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.Name == name }) {
 			return nil, cli.Usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
 		}
 		if sized {

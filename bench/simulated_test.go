@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/internal/testsize"
 )
@@ -19,14 +20,14 @@ import (
 // everywhere names each case at a size that takes little.
 func everywhere() []string {
 	var cells []string
-	for _, c := range cases() {
+	for _, c := range cases.All() {
 		switch {
-		case c.scene == alone && c.name != "idle_cpu":
-			cells = append(cells, c.name+":3")
-		case c.limit > 0:
-			cells = append(cells, c.name+":64")
+		case c.Kind == cases.Alone && c.Name != "idle_cpu":
+			cells = append(cells, c.Name+":3")
+		case c.Limit > 0:
+			cells = append(cells, c.Name+":64")
 		default:
-			cells = append(cells, (cell{c, c.sizes[0]}).String())
+			cells = append(cells, (cases.Cell{Case: c, Size: c.Sizes[0]}).String())
 		}
 	}
 	return cells
@@ -37,7 +38,7 @@ func TestEveryCaseRunsInVirtualTimeOrSaysWhyNot(t *testing.T) {
 	for _, name := range everywhere() {
 		r, ok := results[name]
 		require.True(t, ok, name)
-		assert.Equal(t, caseNamed(r.Case).real, r.Skipped, name)
+		assert.Equal(t, cases.ByName(r.Case).NotVirtual, r.Skipped, name)
 		if r.Skipped == "" {
 			assert.Positive(t, r.Value, name)
 			assert.Equal(t, device.SimulatedLoops, r.Repeat, name)
@@ -89,7 +90,7 @@ func TestSchemesAreComparedInVirtualTime(t *testing.T) {
 	require.Equal(t, 0, run(t.Context(), []string{"schemes", benchtest.Trial(), "-device", "sim:pcie-2005", "-rounds", "1", "pscw_put_lat:64", "put_target_cpu"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stdout.String(), "pcie-2005: InfiniHost III Ex MT25208")
 	assert.Contains(t, stdout.String(), "at-once")
-	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+caseNamed("put_target_cpu").real+"\n")
+	assert.Contains(t, stderr.String(), "bench: put_target_cpu 1000 is left out: "+cases.ByName("put_target_cpu").NotVirtual+"\n")
 }
 
 func TestATraceHasTheLoopsAndWhatTheCardsDo(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/onesided/rma/bench/internal/cases"
 )
 
 func TestSocketsAreMeasuredBetweenTwoProcesses(t *testing.T) {
-	if rawUnable != "" {
-		t.Skip("skipped: " + rawUnable)
+	if cases.SocketsUnable != "" {
+		t.Skip("skipped: " + cases.SocketsUnable)
 	}
 	// They use no device, so that each will do.
 	results := measured(t, "-device", "tcp", "-repeat", "2", "socket_lat:65536,65537", "socket_bw:65536")
@@ -32,8 +34,8 @@ func TestAnEndOfASocketIsStartedByBenchOnly(t *testing.T) {
 }
 
 func TestSocketsThatTakeTooLongEnd(t *testing.T) {
-	if rawUnable != "" {
-		t.Skip("skipped: " + rawUnable)
+	if cases.SocketsUnable != "" {
+		t.Skip("skipped: " + cases.SocketsUnable)
 	}
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, 1, run(t.Context(), []string{"-timeout", "1ms", "socket_lat:8"}, &stdout, &stderr))

@@ -24,9 +24,9 @@ func (m *moody) contestant(name string, costs map[string]float64) contestant {
 		m.turn++
 		var results []result
 		for _, one := range j.cells {
-			cost := costs[one.c.name] * speed
-			if one.c.moreIsBetter() {
-				cost = costs[one.c.name] / speed
+			cost := costs[one.Case.Name] * speed
+			if one.Case.MoreIsBetter() {
+				cost = costs[one.Case.Name] / speed
 			}
 			results = append(results, newResult(one, j.ranks, []float64{cost}))
 		}

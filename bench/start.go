@@ -8,6 +8,7 @@ import (
 	"runtime/pprof"
 	"strings"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/program"
@@ -87,10 +88,10 @@ func checkLaunched(o *options, ranks, size int, card string) error {
 }
 
 // measureRank measures cells as one rank of w. open opens a device beside that of w.
-func measureRank(ctx context.Context, o *options, w *world.World, cells []cell, open func() (verbs.Device, error), report func(result) error) error {
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cases.Cell, open func() (verbs.Device, error), report func(result) error) error {
 	s := &stage{
-		caseRank: caseRank{w: w, repeat: o.repeat, shorten: o.shorten, virtual: device.IsVirtual(w), options: o.settings.options},
-		open:     open, allocs: o.allocs, tails: o.percentiles, settings: o.settings, report: report,
+		Rank: cases.Rank{World: w, Repeat: o.repeat, Shorten: o.shorten, Virtual: device.IsVirtual(w), WindowOptions: o.settings.options},
+		open: open, allocs: o.allocs, tails: o.percentiles, settings: o.settings, report: report,
 	}
 	return profiled(o, w.Rank(), func() error {
 		if o.measure != nil {

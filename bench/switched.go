@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
@@ -52,7 +53,7 @@ type showRow struct {
 	// Ratio is the time with the value Thrown to that with Default, within each round.
 	Ratio stats.Series `json:"ratio"`
 
-	cell cell
+	cell cases.Cell
 }
 
 // parseSwitches reads the command line. It writes the help, if requested, to usage.
@@ -142,7 +143,7 @@ func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
 	for _, j := range s.jobs {
 		for _, one := range j.cells {
 			s.rows = append(s.rows, &showRow{
-				Switch: s.name, Device: e.device, Case: one.c.name, Size: one.size, Unit: one.c.unit,
+				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
 				Default: s.values[0], Thrown: thrown, cell: one,
 				WithDefault: &column{Series: stats.NewSeries(o.rounds)}, WithThrown: &column{Series: stats.NewSeries(o.rounds)},
 			})
@@ -172,8 +173,8 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 // judge compares what was measured within each round.
 func (s *show) judge() {
 	for _, r := range s.rows {
-		c := r.cell.c
-		r.Ratio = stats.Ratios(stats.Cost(c.unit, r.WithThrown.Series), stats.Cost(c.unit, r.WithDefault.Series))
+		c := r.cell.Case
+		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithThrown.Series), stats.Cost(c.Unit, r.WithDefault.Series))
 	}
 }
 

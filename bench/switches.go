@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/internal/cpucopy"
 	"github.com/onesided/rma/internal/job"
@@ -234,22 +235,22 @@ func (s *settings) set(text string) error {
 }
 
 // forbids says why a cell cannot be measured with the present switches. It returns "" if it can.
-func (s *settings) forbids(one cell) string {
-	if s.single && one.c.name == "acc_flush_lat" && one.size > 8 {
-		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.size/8)
+func (s *settings) forbids(one cases.Cell) string {
+	if s.single && one.Case.Name == "acc_flush_lat" && one.Size > 8 {
+		return fmt.Sprintf("singleelement=on, and it accumulates %d elements", one.Size/8)
 	}
 	if s.cards {
-		switch one.c.name {
+		switch one.Case.Name {
 		case "acc_flush_lat":
 			return "cardatomics=on, and it accumulates floats"
 		case "update_rate", "mixed_rate", "acc_target_cpu":
 			return "cardatomics=on, and it accumulates by xor"
 		}
 	}
-	if s.own && one.c.scene == messages {
+	if s.own && one.Case.Kind == cases.Messages {
 		return strings.Join(s.thrown, ", ") + ", and messages go over a device of their own"
 	}
-	if s.same && one.c.scene == tables {
+	if s.same && one.Case.Kind == cases.Tables {
 		return "sameop=on, and a hash table needs several operations"
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/scheduler"
@@ -38,27 +39,27 @@ func TestSwitchesReachTheJob(t *testing.T) {
 func TestSwitchesThatForbidACellSayWhy(t *testing.T) {
 	var s settings
 	require.NoError(t, s.set("singleelement=on"))
-	acc := caseNamed("acc_flush_lat")
-	assert.Empty(t, s.forbids(cell{acc, 8}))
-	assert.Equal(t, "singleelement=on, and it accumulates 128 elements", s.forbids(cell{acc, 1024}))
-	assert.Empty(t, s.forbids(cell{caseNamed("put_flush_lat"), 1024}))
+	acc := cases.ByName("acc_flush_lat")
+	assert.Empty(t, s.forbids(cases.Cell{Case: acc, Size: 8}))
+	assert.Equal(t, "singleelement=on, and it accumulates 128 elements", s.forbids(cases.Cell{Case: acc, Size: 1024}))
+	assert.Empty(t, s.forbids(cases.Cell{Case: cases.ByName("put_flush_lat"), Size: 1024}))
 
-	table := cell{caseNamed("hashtable_insert_rate"), 1000}
+	table := cases.Cell{Case: cases.ByName("hashtable_insert_rate"), Size: 1000}
 	assert.Empty(t, s.forbids(table))
 	var same settings
 	require.NoError(t, same.set("sameop=on"))
 	assert.Equal(t, "sameop=on, and a hash table needs several operations", same.forbids(table))
-	assert.Empty(t, same.forbids(cell{acc, 1024}))
+	assert.Empty(t, same.forbids(cases.Cell{Case: acc, Size: 1024}))
 
 	var cards settings
 	require.NoError(t, cards.set("cardatomics=on"))
-	assert.Equal(t, "cardatomics=on, and it accumulates floats", cards.forbids(cell{acc, 8}))
-	assert.Equal(t, "cardatomics=on, and it accumulates by xor", cards.forbids(cell{caseNamed("update_rate"), 1000}))
+	assert.Equal(t, "cardatomics=on, and it accumulates floats", cards.forbids(cases.Cell{Case: acc, Size: 8}))
+	assert.Equal(t, "cardatomics=on, and it accumulates by xor", cards.forbids(cases.Cell{Case: cases.ByName("update_rate"), Size: 1000}))
 	assert.Empty(t, cards.forbids(table))
-	assert.Empty(t, cards.forbids(cell{caseNamed("fop_lat"), 8}))
+	assert.Empty(t, cards.forbids(cases.Cell{Case: cases.ByName("fop_lat"), Size: 8}))
 
 	var off settings
 	require.NoError(t, off.set("singleelement=off"))
-	assert.Empty(t, off.forbids(cell{acc, 1024}))
+	assert.Empty(t, off.forbids(cases.Cell{Case: acc, Size: 1024}))
 	assert.Empty(t, off.options)
 }

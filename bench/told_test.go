@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 )
 
@@ -17,7 +18,7 @@ func TestARankIsToldItsCells(t *testing.T) {
 	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
 
 	o = &options{device: device.TCP, timeout: 9e9, settings: settings{thrown: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
-	o.measure = func(context.Context, *stage, []cell) error { return nil }
+	o.measure = func(context.Context, *stage, []cases.Cell) error { return nil }
 	got = childArguments(o, jobOf(t, "get_bw:8"))
 	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
 }

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -21,12 +21,12 @@ const (
 )
 
 // fenceScale measures one fence of all ranks.
-func fenceScale(ctx context.Context, r *caseRank) ([]float64, error) {
-	win, err := window.Allocate[byte](ctx, r.w, smallWindow, r.options...)
+func fenceScale(ctx context.Context, r *Rank) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, r.World, smallWindow, r.WindowOptions...)
 	if err != nil {
 		return nil, err
 	}
-	values, err := r.scale(ctx, &board{views: views{bytes: win}}, fenceOnly)
+	values, err := r.scale(ctx, &Buffers{views: views{bytes: win}}, fenceOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -36,20 +36,20 @@ func fenceScale(ctx context.Context, r *caseRank) ([]float64, error) {
 	return values, win.Close()
 }
 
-func barrierLat(ctx context.Context, r *caseRank) ([]float64, error) {
-	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), barrier)
+func barrierLat(ctx context.Context, r *Rank) ([]float64, error) {
+	return r.scale(ctx, ForCollectives(r.World, scaledBytes), Barrier)
 }
 
-func allReduceScale(ctx context.Context, r *caseRank) ([]float64, error) {
-	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), allReduce)
+func allReduceScale(ctx context.Context, r *Rank) ([]float64, error) {
+	return r.scale(ctx, ForCollectives(r.World, scaledBytes), AllReduce)
 }
 
-func broadcastScale(ctx context.Context, r *caseRank) ([]float64, error) {
-	return r.scale(ctx, collectiveBoard(r.w, scaledBytes), broadcast)
+func broadcastScale(ctx context.Context, r *Rank) ([]float64, error) {
+	return r.scale(ctx, ForCollectives(r.World, scaledBytes), Broadcast)
 }
 
 // scale measures one step of all ranks, in loops of about a tenth of a second.
-func (r *caseRank) scale(ctx context.Context, b *board, f step) ([]float64, error) {
+func (r *Rank) scale(ctx context.Context, b *Buffers, f Step) ([]float64, error) {
 	if _, err := r.steps(ctx, b, f, 3); err != nil {
 		return nil, err
 	}
@@ -58,12 +58,12 @@ func (r *caseRank) scale(ctx context.Context, b *board, f step) ([]float64, erro
 		return nil, err
 	}
 	most := int64(20000)
-	if r.virtual {
+	if r.Virtual {
 		most = 50
 	}
-	aim := shortened(100*time.Millisecond, r.shorten)
+	aim := Shortened(100*time.Millisecond, r.Shorten)
 	turns := []int64{min(most, max(5, int64(aim)/(int64(took)/5+1)))}
-	if err := world.Broadcast(ctx, r.w, 0, turns); err != nil {
+	if err := world.Broadcast(ctx, r.World, 0, turns); err != nil {
 		return nil, err
 	}
 	var values []float64
@@ -76,31 +76,31 @@ func (r *caseRank) scale(ctx context.Context, b *board, f step) ([]float64, erro
 }
 
 // steps returns the time of turns steps on this rank.
-func (r *caseRank) steps(ctx context.Context, b *board, f step, turns int) (time.Duration, error) {
-	if err := r.w.Barrier(ctx); err != nil {
+func (r *Rank) steps(ctx context.Context, b *Buffers, f Step, turns int) (time.Duration, error) {
+	if err := r.World.Barrier(ctx); err != nil {
 		return 0, err
 	}
-	start := r.w.Now()
-	err := loop(ctx, b, f, scaledBytes, turns)
-	return r.w.Now() - start, err
+	start := r.World.Now()
+	err := Loop(ctx, b, f, scaledBytes, turns)
+	return r.World.Now() - start, err
 }
 
 // createTime measures the time from when every rank is ready to make a window until every rank has it.
-func createTime(ctx context.Context, r *caseRank) ([]float64, error) {
+func createTime(ctx context.Context, r *Rank) ([]float64, error) {
 	var values []float64
 	err := r.repeatedly(ctx, func() error {
-		if err := r.w.Barrier(ctx); err != nil {
+		if err := r.World.Barrier(ctx); err != nil {
 			return err
 		}
-		start := r.w.Now()
-		win, err := window.Allocate[byte](ctx, r.w, createdWindow, r.options...)
+		start := r.World.Now()
+		win, err := window.Allocate[byte](ctx, r.World, createdWindow, r.WindowOptions...)
 		if err != nil {
 			return err
 		}
-		if err := r.w.Barrier(ctx); err != nil {
+		if err := r.World.Barrier(ctx); err != nil {
 			return err
 		}
-		values = append(values, (r.w.Now()-start).Seconds()*1e6)
+		values = append(values, (r.World.Now()-start).Seconds()*1e6)
 		return win.Close()
 	})
 	return values, err
@@ -108,42 +108,42 @@ func createTime(ctx context.Context, r *caseRank) ([]float64, error) {
 
 // idleCPU measures the share of a core that a rank uses while it waits in a fence, the greatest of all ranks. Ranks
 // that share a process are measured together.
-func idleCPU(ctx context.Context, r *caseRank) ([]float64, error) {
-	win, err := window.Allocate[byte](ctx, r.w, smallWindow, r.options...)
+func idleCPU(ctx context.Context, r *Rank) ([]float64, error) {
+	win, err := window.Allocate[byte](ctx, r.World, smallWindow, r.WindowOptions...)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.steps(ctx, &board{views: views{bytes: win}}, fenceOnly, 1); err != nil {
+	if _, err := r.steps(ctx, &Buffers{views: views{bytes: win}}, fenceOnly, 1); err != nil {
 		return nil, err
 	}
-	start, before := r.w.Now(), machine.ProcessorTime()
-	if r.w.Rank() == 0 {
-		time.Sleep(shortened(time.Second, r.shorten))
+	start, before := r.World.Now(), machine.ProcessorTime()
+	if r.World.Rank() == 0 {
+		time.Sleep(Shortened(time.Second, r.Shorten))
 	}
 	if err := win.Fence(ctx, window.NoSucceed); err != nil {
 		return nil, err
 	}
 	share := []float64{0}
-	if r.w.Rank() != 0 {
-		share[0] = (machine.ProcessorTime() - before).Seconds() / (r.w.Now() - start).Seconds() * 100
+	if r.World.Rank() != 0 {
+		share[0] = (machine.ProcessorTime() - before).Seconds() / (r.World.Now() - start).Seconds() * 100
 	}
 	most := []float64{0}
-	if err := world.Reduce(ctx, r.w, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
+	if err := world.Reduce(ctx, r.World, 0, share, most, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return nil, err
 	}
 	return most, win.Close()
 }
 
 // repeatedly runs a loop as often as requested, or less often if it takes long.
-func (r *caseRank) repeatedly(ctx context.Context, loop func() error) error {
-	start := r.w.Now()
-	for i := range r.repeat {
+func (r *Rank) repeatedly(ctx context.Context, loop func() error) error {
+	start := r.World.Now()
+	for i := range r.Repeat {
 		more := []int64{0}
-		if r.w.Now()-start < enough {
+		if r.World.Now()-start < enough {
 			more[0] = 1
 		}
 		if i > 0 {
-			if err := world.Broadcast(ctx, r.w, 0, more); err != nil {
+			if err := world.Broadcast(ctx, r.World, 0, more); err != nil {
 				return err
 			}
 			if more[0] == 0 {

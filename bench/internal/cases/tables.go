@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (s *store) insert(ctx context.Context, n int) error {
 }
 
 // roomForKeys makes a new table if this one is too full for a loop.
-func roomForKeys(ctx context.Context, b *board, turns, n int) error {
+func roomForKeys(ctx context.Context, b *Buffers, turns, n int) error {
 	s := b.store
 	full := []bool{s.there+turns*n > insertable}
 	if err := world.Broadcast(ctx, s.world, 0, full); err != nil || !full[0] {
@@ -98,10 +98,10 @@ func roomForKeys(ctx context.Context, b *board, turns, n int) error {
 	return s.renew(ctx)
 }
 
-func insertMany(ctx context.Context, b *board, n int) error { return b.store.insert(ctx, n) }
+func insertMany(ctx context.Context, b *Buffers, n int) error { return b.store.insert(ctx, n) }
 
 // keysThere fills the table with the keys that lookupMany looks up, on rank 0.
-func keysThere(ctx context.Context, b *board, _, _ int) error {
+func keysThere(ctx context.Context, b *Buffers, _, _ int) error {
 	s := b.store
 	for s.world.Rank() == 0 && s.there < lookedUp {
 		if err := s.insert(ctx, min(filling, lookedUp-s.there)); err != nil {
@@ -111,7 +111,7 @@ func keysThere(ctx context.Context, b *board, _, _ int) error {
 	return nil
 }
 
-func lookupMany(ctx context.Context, b *board, n int) error {
+func lookupMany(ctx context.Context, b *Buffers, n int) error {
 	s := b.store
 	for range n {
 		s.batch.Get(s.key(b.spot() % lookedUp))

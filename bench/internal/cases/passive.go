@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -8,43 +8,43 @@ import (
 
 // The steps of the passive cases. Rank 0 runs them on rank 1's window, under LockAll, as in peers/mpi_rma.c.
 
-func putFlush(ctx context.Context, b *board, n int) error {
+func putFlush(ctx context.Context, b *Buffers, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
 		return err
 	}
 	return b.bytes.Flush(ctx, 1)
 }
 
-func getFlush(ctx context.Context, b *board, n int) error {
+func getFlush(ctx context.Context, b *Buffers, n int) error {
 	if err := b.bytes.Get(b.buffer[:n], 1, 0); err != nil {
 		return err
 	}
 	return b.bytes.Flush(ctx, 1)
 }
 
-func accFlush(ctx context.Context, b *board, n int) error {
+func accFlush(ctx context.Context, b *Buffers, n int) error {
 	if err := b.floats.Accumulate(window.Sum, b.addends[:n/8], 1, 0); err != nil {
 		return err
 	}
 	return b.floats.Flush(ctx, 1)
 }
 
-func fopFlush(ctx context.Context, b *board, _ int) error {
+func fopFlush(ctx context.Context, b *Buffers, _ int) error {
 	if err := b.ints.FetchAndOp(window.Sum, b.operands[0], &b.result, 1, 0); err != nil {
 		return err
 	}
 	return b.ints.Flush(ctx, 1)
 }
 
-func casFlush(ctx context.Context, b *board, _ int) error {
+func casFlush(ctx context.Context, b *Buffers, _ int) error {
 	if err := b.ints.CompareAndSwap(b.operands[1], b.operands[0], &b.result, 1, 0); err != nil {
 		return err
 	}
 	return b.ints.Flush(ctx, 1)
 }
 
-func putMany(ctx context.Context, b *board, n int) error {
-	for j := range inFlight {
+func putMany(ctx context.Context, b *Buffers, n int) error {
+	for j := range InFlight {
 		from := (j * n) % streamFrom
 		if err := b.bytes.Put(b.buffer[from:from+n], 1, (j*n)%streamTo); err != nil {
 			return err
@@ -53,8 +53,8 @@ func putMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
-func getMany(ctx context.Context, b *board, n int) error {
-	for j := range inFlight {
+func getMany(ctx context.Context, b *Buffers, n int) error {
+	for j := range InFlight {
 		to := (j * n) % streamFrom
 		if err := b.bytes.Get(b.buffer[to:to+n], 1, (j*n)%streamTo); err != nil {
 			return err
@@ -64,7 +64,7 @@ func getMany(ctx context.Context, b *board, n int) error {
 }
 
 // scatter puts 8 bytes n times at random displacements of rank 1.
-func scatter(b *board, n int) error {
+func scatter(b *Buffers, n int) error {
 	for j := range n {
 		from := (j % scatteredFrom) * 8
 		if err := b.bytes.Put(b.buffer[from:from+8], 1, b.spot()*8); err != nil {
@@ -74,14 +74,14 @@ func scatter(b *board, n int) error {
 	return nil
 }
 
-func scatterMany(ctx context.Context, b *board, n int) error {
+func scatterMany(ctx context.Context, b *Buffers, n int) error {
 	if err := scatter(b, n); err != nil {
 		return err
 	}
 	return b.bytes.Flush(ctx, 1)
 }
 
-func updateMany(ctx context.Context, b *board, n int) error {
+func updateMany(ctx context.Context, b *Buffers, n int) error {
 	for range n {
 		if err := b.words.Accumulate(window.Xor, b.masks[:1], 1, b.spot()); err != nil {
 			return err
@@ -90,7 +90,7 @@ func updateMany(ctx context.Context, b *board, n int) error {
 	return b.words.Flush(ctx, 1)
 }
 
-func countMany(ctx context.Context, b *board, n int) error {
+func countMany(ctx context.Context, b *Buffers, n int) error {
 	for range n {
 		if err := b.ints.Accumulate(window.Sum, b.operands[:1], 1, b.spot()); err != nil {
 			return err
@@ -100,7 +100,7 @@ func countMany(ctx context.Context, b *board, n int) error {
 }
 
 // countEach makes the accumulates of countMany by one call.
-func countEach(ctx context.Context, b *board, n int) error {
+func countEach(ctx context.Context, b *Buffers, n int) error {
 	if len(b.counts) != n {
 		b.counts, b.places = make([]int64, n), make([]int, n)
 	}
@@ -113,7 +113,7 @@ func countEach(ctx context.Context, b *board, n int) error {
 	return b.ints.Flush(ctx, 1)
 }
 
-func rowMany(ctx context.Context, b *board, n int) error {
+func rowMany(ctx context.Context, b *Buffers, n int) error {
 	for j := range n {
 		from := j * 16
 		if err := b.bytes.Put(b.buffer[from:from+8], 1, j*8); err != nil {
@@ -123,7 +123,7 @@ func rowMany(ctx context.Context, b *board, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
-func mixedMany(ctx context.Context, b *board, n int) error {
+func mixedMany(ctx context.Context, b *Buffers, n int) error {
 	for j := range n / 2 {
 		if err := b.words.Accumulate(window.Xor, b.masks[:1], 1, b.spot()); err != nil {
 			return err
@@ -138,7 +138,7 @@ func mixedMany(ctx context.Context, b *board, n int) error {
 
 // putCompute computes for about as long as the put takes over loopback. In virtual time it computes for as long as a
 // processor of the profiles does.
-func putCompute(ctx context.Context, b *board, n int) error {
+func putCompute(ctx context.Context, b *Buffers, n int) error {
 	if err := b.bytes.Put(b.buffer[:n], 1, 0); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 )
 
 // onTables runs body on rank 0 of two, beside an empty table.
-func onTables(t *testing.T, body func(ctx context.Context, b *board) error, everywhere func(ctx context.Context, b *board) error) {
+func onTables(t *testing.T, body func(ctx context.Context, b *Buffers) error, everywhere func(ctx context.Context, b *Buffers) error) {
 	t.Helper()
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		b, err := newBoard(ctx, w, []cell{{caseNamed("hashtable_insert_rate"), 1000}}, nil, false)
+		b, err := New(ctx, w, []Cell{{ByName("hashtable_insert_rate"), 1000}}, nil, false)
 		if err != nil {
 			return err
 		}
@@ -27,12 +27,12 @@ func onTables(t *testing.T, body func(ctx context.Context, b *board) error, ever
 		if err := everywhere(ctx, b); err != nil {
 			return err
 		}
-		return b.close()
+		return b.Close()
 	}, world.WithDevice(device.Shm)))
 }
 
 func TestKeysOfTablesAreTheOtherRanks(t *testing.T) {
-	onTables(t, func(ctx context.Context, b *board) error {
+	onTables(t, func(ctx context.Context, b *Buffers) error {
 		assert.Len(t, b.store.keys, insertable*keyBytes)
 		for i := range 1000 {
 			assert.Equal(t, 1, b.store.table.Owner(b.store.key(i)))
@@ -42,13 +42,13 @@ func TestKeysOfTablesAreTheOtherRanks(t *testing.T) {
 		_, found, err := b.store.table.Get(ctx, b.store.key(999))
 		assert.True(t, found, "the keys of a batch come after those of the one before")
 		return err
-	}, func(context.Context, *board) error { return nil })
+	}, func(context.Context, *Buffers) error { return nil })
 }
 
 func TestATableThatIsTooFullForALoopIsMadeAnew(t *testing.T) {
-	onTables(t, func(ctx context.Context, b *board) error {
+	onTables(t, func(ctx context.Context, b *Buffers) error {
 		return insertMany(ctx, b, 1000)
-	}, func(ctx context.Context, b *board) error {
+	}, func(ctx context.Context, b *Buffers) error {
 		full := b.store.table
 		if err := roomForKeys(ctx, b, insertable/1000-1, 1000); err != nil {
 			return err
@@ -64,12 +64,12 @@ func TestATableThatIsTooFullForALoopIsMadeAnew(t *testing.T) {
 }
 
 func TestWhatIsLookedUpMustBeThere(t *testing.T) {
-	onTables(t, func(ctx context.Context, b *board) error {
+	onTables(t, func(ctx context.Context, b *Buffers) error {
 		assert.EqualError(t, lookupMany(ctx, b, 10), "bench: the hash table has lost a key")
 		if err := keysThere(ctx, b, 1, 10); err != nil {
 			return err
 		}
 		assert.Equal(t, lookedUp, b.store.there)
 		return lookupMany(ctx, b, 1000)
-	}, func(context.Context, *board) error { return nil })
+	}, func(context.Context, *Buffers) error { return nil })
 }

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A board is what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
+// A Buffers is what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
 // be a hash table instead, or buffers without a window.
-type board struct {
+type Buffers struct {
 	views
 
 	buffer   []byte
@@ -55,22 +55,22 @@ type views struct {
 
 const firstSeed = 88172645463325252
 
-// newBoard makes a board for cells, which are all on a window or all on a hash table. unregistered is set if the
+// New makes a board for cells, which are all on a window or all on a hash table. unregistered is set if the
 // buffer is not registered beforehand. It is collective.
-func newBoard(ctx context.Context, w *world.World, cells []cell, options []window.Option, unregistered bool) (*board, error) {
-	b := &board{seed: firstSeed, state: 1, world: w}
+func New(ctx context.Context, w *world.World, cells []Cell, options []window.Option, unregistered bool) (*Buffers, error) {
+	b := &Buffers{seed: firstSeed, state: 1, world: w}
 	if device.IsVirtual(w) {
 		b.turn = virtualTurn
 	}
-	if cells[0].c.scene == tables {
+	if cells[0].Case.Kind == Tables {
 		var err error
 		b.store, err = newStore(ctx, w, "", options)
 		return b, err
 	}
 	addends := 0
 	for _, one := range cells {
-		if one.c.each == 8 {
-			addends = max(addends, one.size/8)
+		if one.Case.Each == 8 {
+			addends = max(addends, one.Size/8)
 		}
 	}
 	size, buffer := reachOf(cells)
@@ -78,7 +78,7 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	b.addends, b.sums = make([]float64, addends), make([]float64, addends)
 	b.operands = make([]int64, 2)
 	b.masks = make([]uint64, 1)
-	if scene := cells[0].c.scene; scene == collective || scene == messages {
+	if scene := cells[0].Case.Kind; scene == Collective || scene == Messages {
 		return b, nil
 	}
 	if !unregistered {
@@ -90,20 +90,20 @@ func newBoard(ctx context.Context, w *world.World, cells []cell, options []windo
 	return b, b.allocate(ctx, w, options)
 }
 
-// collectiveBoard makes a board for collectives of up to n bytes.
-func collectiveBoard(w *world.World, n int) *board {
-	return &board{world: w, buffer: make([]byte, n), addends: make([]float64, n/8), sums: make([]float64, n/8)}
+// ForCollectives makes a board for collectives of up to n bytes.
+func ForCollectives(w *world.World, n int) *Buffers {
+	return &Buffers{world: w, buffer: make([]byte, n), addends: make([]float64, n/8), sums: make([]float64, n/8)}
 }
 
-// touch writes to the buffers, so that no page fault occurs in a timed loop.
-func (b *board) touch() {
+// Touch writes to the buffers, so that no page fault occurs in a timed loop.
+func (b *Buffers) Touch() {
 	clear(b.buffer)
 	clear(b.addends)
 	clear(b.sums)
 }
 
-// beside makes a board with its own window or hash table, and the buffers or keys of b. It is collective.
-func (b *board) beside(ctx context.Context, w *world.World, options []window.Option) (*board, error) {
+// WithNewWindow makes a board with its own window or hash table, and the buffers or keys of b. It is collective.
+func (b *Buffers) WithNewWindow(ctx context.Context, w *world.World, options []window.Option) (*Buffers, error) {
 	other := *b
 	other.region = nil
 	if b.store != nil {
@@ -114,11 +114,11 @@ func (b *board) beside(ctx context.Context, w *world.World, options []window.Opt
 	return &other, other.allocate(ctx, w, options)
 }
 
-// connect connects the ranks for the messages of cells, over devices that open opens. It is collective.
-func (b *board) connect(ctx context.Context, cells []cell, open func() (verbs.Device, error), withoutPipes bool) error {
+// Connect connects the ranks for the messages of cells, over devices that open opens. It is collective.
+func (b *Buffers) Connect(ctx context.Context, cells []Cell, open func() (verbs.Device, error), withoutPipes bool) error {
 	longest := answerBytes
 	for _, one := range cells {
-		longest = max(longest, one.size)
+		longest = max(longest, one.Size)
 	}
 	var err error
 	b.messenger, err = newMessenger(ctx, b.world, open, b.buffer, channel.Options{MaxMessage: longest, WithoutPipes: withoutPipes})
@@ -126,7 +126,7 @@ func (b *board) connect(ctx context.Context, cells []cell, open func() (verbs.De
 }
 
 // allocate makes the window and its views.
-func (b *board) allocate(ctx context.Context, w *world.World, options []window.Option) error {
+func (b *Buffers) allocate(ctx context.Context, w *world.World, options []window.Option) error {
 	var err error
 	if b.bytes, err = window.Allocate[byte](ctx, w, b.size, options...); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (b *board) allocate(ctx context.Context, w *world.World, options []window.O
 	return errors.Join(failures[:]...)
 }
 
-func (b *board) close() error {
+func (b *Buffers) Close() error {
 	if b.store != nil {
 		return b.store.table.Close()
 	}
@@ -163,7 +163,7 @@ func (b *board) close() error {
 const virtualTurn = 2 * time.Nanosecond
 
 // compute keeps the processor busy for a number of iterations of arithmetic.
-func (b *board) compute(turns int) {
+func (b *Buffers) compute(turns int) {
 	if b.turn > 0 {
 		b.world.Compute(time.Duration(turns) * b.turn)
 		return
@@ -171,24 +171,24 @@ func (b *board) compute(turns int) {
 	arithmetic(&b.state, turns)
 }
 
-// enter brings every rank into a scene, and leave out of it.
-func (b *board) enter(ctx context.Context, on scene) error {
+// Begin brings every rank into a scene, and leave out of it.
+func (b *Buffers) Begin(ctx context.Context, on Kind) error {
 	switch on {
-	case passive:
+	case Passive:
 		return b.bytes.LockAll(ctx)
-	case fence:
+	case Fence:
 		return b.bytes.Fence(ctx)
 	}
 	return nil
 }
 
-func (b *board) leave(ctx context.Context, from scene) error {
+func (b *Buffers) End(ctx context.Context, from Kind) error {
 	switch from {
-	case passive:
+	case Passive:
 		return b.bytes.UnlockAll(ctx)
-	case fence:
+	case Fence:
 		return b.bytes.Fence(ctx, window.NoSucceed)
-	case messages:
+	case Messages:
 		// The connection must not be closed before the peer has accepted it.
 		return b.world.Barrier(ctx)
 	}
@@ -196,7 +196,7 @@ func (b *board) leave(ctx context.Context, from scene) error {
 }
 
 // spot returns a random element of the window, by xorshift.
-func (b *board) spot() int {
+func (b *Buffers) spot() int {
 	s := b.seed
 	s ^= s << 13
 	s ^= s >> 7

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -25,45 +25,45 @@ const (
 // putsWhileComputing times puts one by one, with their flushes, to a target that neither calls the library nor
 // yields. A loop's value is their median. A put that needs calls of the target takes until the target enters the
 // barrier.
-func putsWhileComputing(ctx context.Context, r *caseRank, b *board, n int) ([]float64, error) {
-	compute, most := r.w.Compute, mostSamples/virtualTurns
-	if !r.virtual {
+func putsWhileComputing(ctx context.Context, r *Rank, b *Buffers, n int) ([]float64, error) {
+	compute, most := r.World.Compute, mostSamples/VirtualTurns
+	if !r.Virtual {
 		state := uint64(1)
-		pace := arithmeticPace(&state, shortened(paceTrials, r.shorten))
+		pace := arithmeticPace(&state, Shortened(paceTrials, r.Shorten))
 		compute, most = func(d time.Duration) { arithmetic(&state, pace.turns(d)) }, mostSamples
 	}
-	most = shortened(most, r.shorten)
-	away, watching, busy := shortened(headStart, r.shorten), shortened(watched, r.shorten), shortened(computing, r.shorten)
-	values := make([]float64, 0, r.repeat)
+	most = Shortened(most, r.Shorten)
+	away, watching, busy := Shortened(headStart, r.Shorten), Shortened(watched, r.Shorten), Shortened(computing, r.Shorten)
+	values := make([]float64, 0, r.Repeat)
 	times := make([]float64, 0, most)
-	for range r.repeat {
-		if r.w.Rank() == 0 {
-			if err := loop(ctx, b, putFlush, n, shortened(100, r.shorten)); err != nil {
+	for range r.Repeat {
+		if r.World.Rank() == 0 {
+			if err := Loop(ctx, b, putFlush, n, Shortened(100, r.Shorten)); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.w.Barrier(ctx); err != nil {
+		if err := r.World.Barrier(ctx); err != nil {
 			return nil, err
 		}
 		var err error
-		switch start := r.w.Now(); r.w.Rank() {
+		switch start := r.World.Now(); r.World.Rank() {
 		case 0:
 			compute(away)
 			times, err = r.putTimes(ctx, b, n, watching, times[:0])
 		case 1:
 			compute(busy)
 			// The pace is too low if all of its trials were disturbed.
-			for r.w.Now()-start < away+watching {
+			for r.World.Now()-start < away+watching {
 				compute(watching)
 			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := r.w.Barrier(ctx); err != nil {
+		if err := r.World.Barrier(ctx); err != nil {
 			return nil, err
 		}
-		if r.w.Rank() == 0 {
+		if r.World.Rank() == 0 {
 			values = append(values, stats.Median(times))
 		} else {
 			values = append(values, 0)
@@ -74,14 +74,14 @@ func putsWhileComputing(ctx context.Context, r *caseRank, b *board, n int) ([]fl
 
 // putTimes appends to times, up to its capacity, the microseconds of each put that begins within the given time, and
 // of at least one.
-func (r *caseRank) putTimes(ctx context.Context, b *board, n int, within time.Duration, times []float64) ([]float64, error) {
-	end := r.w.Now() + within
+func (r *Rank) putTimes(ctx context.Context, b *Buffers, n int, within time.Duration, times []float64) ([]float64, error) {
+	end := r.World.Now() + within
 	for {
-		before := r.w.Now()
+		before := r.World.Now()
 		if err := putFlush(ctx, b, n); err != nil {
 			return times, err
 		}
-		after := r.w.Now()
+		after := r.World.Now()
 		times = append(times, (after-before).Seconds()*1e6)
 		if len(times) == cap(times) || after > end {
 			return times, nil

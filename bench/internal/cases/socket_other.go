@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package cases
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// rawUnable is the reason why raw cases cannot be measured here.
-const rawUnable = "raw system calls are made on linux only, this is " + runtime.GOOS
+// SocketsUnable is the reason why raw cases cannot be measured here.
+const SocketsUnable = "raw system calls are made on linux only, this is " + runtime.GOOS
 
 func rawRead(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
@@ -17,4 +17,4 @@ func rawWrite(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
 func yieldProcessor() {}
 
-func prepareSocket(int) error { return errors.New(rawUnable) }
+func PrepareSocket(int) error { return errors.New(SocketsUnable) }

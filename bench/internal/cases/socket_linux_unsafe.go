@@ -1,14 +1,14 @@
 //go:build linux
 
-package main
+package cases
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-// rawUnable is the reason why raw cases cannot be measured here: there is none.
-const rawUnable = ""
+// SocketsUnable is the reason why raw cases cannot be measured here: there is none.
+const SocketsUnable = ""
 
 // rawRead and rawWrite make the system calls only. They do not notify the scheduler, which would cost time.
 func rawRead(socket int, p []byte) (int, syscall.Errno) { return raw3(syscall.SYS_READ, socket, p) }
@@ -25,8 +25,8 @@ func raw3(call uintptr, socket int, p []byte) (int, syscall.Errno) {
 // yieldProcessor lets another process of this core run.
 func yieldProcessor() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// prepareSocket prepares an inherited descriptor for the cases.
-func prepareSocket(socket int) error {
+// PrepareSocket prepares an inherited descriptor for the cases.
+func PrepareSocket(socket int) error {
 	if err := syscall.SetNonblock(socket, true); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package cases
 
 // A reach returns how many bytes a cell of size n uses of the window and of the buffer, from their beginnings.
 type reach func(n int) (window, buffer int)
@@ -8,11 +8,11 @@ type reach func(n int) (window, buffer int)
 const hugePage = 2 << 20
 
 // reachOf returns how large the window and the buffer of cells are, in whole huge pages.
-func reachOf(cells []cell) (window, buffer int) {
+func reachOf(cells []Cell) (window, buffer int) {
 	window, buffer = 1, 1
 	for _, one := range cells {
-		if one.c.reach != nil {
-			w, b := one.c.reach(one.size)
+		if one.Case.reach != nil {
+			w, b := one.Case.reach(one.Size)
 			window, buffer = max(window, w), max(buffer, b)
 		}
 	}
@@ -31,10 +31,10 @@ func streamed(n int) (window, buffer int) {
 	return endOfStream(n, streamTo), endOfStream(n, streamFrom)
 }
 
-// endOfStream returns the end of the last of inFlight transfers of n bytes that begin below bound.
+// endOfStream returns the end of the last of InFlight transfers of n bytes that begin below bound.
 func endOfStream(n, bound int) int {
 	end := 0
-	for j := range inFlight {
+	for j := range InFlight {
 		end = max(end, (j*n)%bound+n)
 	}
 	return end

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"bytes"
@@ -12,22 +12,22 @@ import (
 
 func needSockets(t *testing.T) {
 	t.Helper()
-	if rawUnable != "" {
-		t.Skip("skipped: " + rawUnable)
+	if SocketsUnable != "" {
+		t.Skip("skipped: " + SocketsUnable)
 	}
 }
 
 // ends are the two ends of a connection, ready for the raw cases.
-func ends(t *testing.T, ctx context.Context) [2]*wire {
+func ends(t *testing.T, ctx context.Context) [2]*SocketEnd {
 	t.Helper()
 	needSockets(t)
-	files, err := connected()
+	files, err := ConnectedSockets()
 	require.NoError(t, err)
-	var wires [2]*wire
+	var wires [2]*SocketEnd
 	for i, file := range files {
 		t.Cleanup(func() { file.Close() })
-		wires[i] = newWire(ctx, int(file.Fd()), cellsOf(t, "socket_lat:100000", "socket_bw:65536"))
-		require.NoError(t, prepareSocket(wires[i].socket))
+		wires[i] = NewSocketEnd(ctx, int(file.Fd()), cellsOf(t, "socket_lat:100000", "socket_bw:65536"))
+		require.NoError(t, PrepareSocket(wires[i].socket))
 	}
 	return wires
 }
@@ -35,11 +35,11 @@ func ends(t *testing.T, ctx context.Context) [2]*wire {
 func TestATurnMovesEveryByte(t *testing.T) {
 	for _, test := range []struct {
 		name         string
-		talk, answer wireStep
+		talk, answer SocketStep
 		n, moved     int
 	}{
 		{"there and back", pingSocket, pongSocket, 100000, 100000},
-		{"a stream", streamOut, streamIn, 65536, inFlight * 65536},
+		{"a stream", streamOut, streamIn, 65536, InFlight * 65536},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			wires := ends(t, t.Context())
@@ -57,13 +57,13 @@ func TestATurnMovesEveryByte(t *testing.T) {
 
 func TestAnEndThatIsGoneIsNoticed(t *testing.T) {
 	needSockets(t)
-	files, err := connected()
+	files, err := ConnectedSockets()
 	require.NoError(t, err)
 	defer files[0].Close()
-	w := &wire{ctx: t.Context(), socket: int(files[0].Fd()), memory: make([]byte, 8)}
-	require.NoError(t, prepareSocket(w.socket))
+	w := &SocketEnd{ctx: t.Context(), socket: int(files[0].Fd()), memory: make([]byte, 8)}
+	require.NoError(t, PrepareSocket(w.socket))
 	require.NoError(t, files[1].Close())
-	assert.ErrorIs(t, pongSocket(w, 8), errOtherEnd)
+	assert.ErrorIs(t, pongSocket(w, 8), ErrSocketClosed)
 }
 
 func TestASilentEndIsWaitedForInTime(t *testing.T) {
@@ -75,7 +75,7 @@ func TestASilentEndIsWaitedForInTime(t *testing.T) {
 
 func TestAFailingSocketIsNamed(t *testing.T) {
 	needSockets(t)
-	w := &wire{ctx: t.Context(), socket: -1, memory: make([]byte, 8)}
+	w := &SocketEnd{ctx: t.Context(), socket: -1, memory: make([]byte, 8)}
 	err := w.send(w.memory)
 	assert.ErrorIs(t, err, syscall.EBADF)
 	assert.EqualError(t, err, "bench: socket: write: bad file descriptor")

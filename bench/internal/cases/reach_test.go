@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -19,15 +19,15 @@ import (
 )
 
 // cellsOf returns cells, each named as case:size.
-func cellsOf(t *testing.T, names ...string) []cell {
+func cellsOf(t *testing.T, names ...string) []Cell {
 	t.Helper()
-	var cells []cell
+	var cells []Cell
 	for _, text := range names {
 		name, size, _ := strings.Cut(text, ":")
 		n, err := strconv.Atoi(size)
 		require.NoError(t, err, text)
-		require.NotNil(t, caseNamed(name), text)
-		cells = append(cells, cell{caseNamed(name), n})
+		require.NotNil(t, ByName(name), text)
+		cells = append(cells, Cell{ByName(name), n})
 	}
 	return cells
 }
@@ -53,20 +53,20 @@ func TestCellsReachWholePages(t *testing.T) {
 func TestABoardIsAsLargeAsItsCellsReach(t *testing.T) {
 	cells := cellsOf(t, "put_flush_lat:8", "put_flush_lat:2097153")
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
-		b, err := newBoard(ctx, w, cells, nil, false)
+		b, err := New(ctx, w, cells, nil, false)
 		if err != nil {
 			return err
 		}
-		other, err := b.beside(ctx, w, nil)
+		other, err := b.WithNewWindow(ctx, w, nil)
 		if err != nil {
 			return err
 		}
 		assert.Equal(t, 2*hugePage, len(b.buffer))
 		assert.Equal(t, 2*hugePage, len(b.bytes.Local()))
 		assert.Equal(t, 2*hugePage, len(other.bytes.Local()))
-		return errors.Join(other.close(), b.close())
+		return errors.Join(other.Close(), b.Close())
 	}))
-	assert.Equal(t, hugePage, len(newWire(t.Context(), 0, cellsOf(t, "socket_lat:8")).memory))
+	assert.Equal(t, hugePage, len(NewSocketEnd(t.Context(), 0, cellsOf(t, "socket_lat:8")).memory))
 }
 
 // Windows and buffers have no byte more than what the reach says, but for what makes a window one of whole words.
@@ -74,20 +74,20 @@ func TestACaseStaysWithinItsReach(t *testing.T) {
 	// A rank that fails leaves the other waiting for its message.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var cells, random []cell
+	var cells, random []Cell
 	limited := 0
-	for _, c := range cases() {
+	for _, c := range All() {
 		switch {
 		case c.reach == nil || c.origin == nil:
-		case c.limit > 0:
+		case c.Limit > 0:
 			// A plain run has every other case at its own size, and the rest at one that is of no whole pages.
 			limited++
 			for _, i := range testsize.Turns(limited, 2, 1) {
-				cells = append(cells, cell{c, []int{c.each, 300_000}[i]})
+				cells = append(cells, Cell{c, []int{c.Each, 300_000}[i]})
 			}
 		default:
-			one := cell{c, c.sizes[0]}
-			if window, _ := c.reach(one.size); window == windowBytes {
+			one := Cell{c, c.Sizes[0]}
+			if window, _ := c.reach(one.Size); window == windowBytes {
 				random = append(random, one)
 			} else {
 				cells = append(cells, one)
@@ -102,38 +102,38 @@ func TestACaseStaysWithinItsReach(t *testing.T) {
 	}
 }
 
-func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one cell) error {
+func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one Cell) error {
 	// A board of the scene of its first cell, collective, has no window yet.
-	b, err := newBoard(ctx, w, []cell{{caseNamed("bcast_lat"), 8}, one}, nil, true)
+	b, err := New(ctx, w, []Cell{{ByName("bcast_lat"), 8}, one}, nil, true)
 	if err != nil {
 		return err
 	}
-	window, buffer := one.c.reach(one.size)
+	window, buffer := one.Case.reach(one.Size)
 	b.buffer = b.buffer[:buffer:buffer]
 	b.size = (window + 7) / 8 * 8
-	switch one.c.scene {
-	case messages:
-		err = b.connect(ctx, []cell{one}, func() (verbs.Device, error) { return fabric.Open() }, false)
-	case passive, fence, pscw:
+	switch one.Case.Kind {
+	case Messages:
+		err = b.Connect(ctx, []Cell{one}, func() (verbs.Device, error) { return fabric.Open() }, false)
+	case Passive, Fence, PSCW:
 		err = b.allocate(ctx, w, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if err := b.enter(ctx, one.c.scene); err != nil {
+	if err := b.Begin(ctx, one.Case.Kind); err != nil {
 		return err
 	}
 	// Ranks that only wait do so in a barrier.
 	for range 2 {
-		if err := loop(ctx, b, (&caseRank{w: w}).part(one.c), one.size, 1); err != nil {
+		if err := Loop(ctx, b, (&Rank{World: w}).Step(one.Case), one.Size, 1); err != nil {
 			return err
 		}
 		if err := w.Barrier(ctx); err != nil {
 			return err
 		}
 	}
-	if err := b.leave(ctx, one.c.scene); err != nil {
+	if err := b.End(ctx, one.Case.Kind); err != nil {
 		return err
 	}
-	return b.close()
+	return b.Close()
 }

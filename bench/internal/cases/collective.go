@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 
 // The steps of the collectives, as in peers/mpi_rma.c and peers/mpi_job.c.
 
-func barrier(ctx context.Context, b *board, _ int) error { return b.world.Barrier(ctx) }
+func Barrier(ctx context.Context, b *Buffers, _ int) error { return b.world.Barrier(ctx) }
 
-func allReduce(ctx context.Context, b *board, n int) error {
+func AllReduce(ctx context.Context, b *Buffers, n int) error {
 	return world.AllReduceOp(ctx, b.world, b.addends[:n/8], b.sums[:n/8], world.Sum)
 }
 
-// broadcast makes each rank in turn the root, at all distances. So no root can begin before it has received the
+// Broadcast makes each rank in turn the root, at all distances. So no root can begin before it has received the
 // previous broadcast.
-func broadcast(ctx context.Context, b *board, n int) error {
+func Broadcast(ctx context.Context, b *Buffers, n int) error {
 	err := world.Broadcast(ctx, b.world, b.root, b.buffer[:n])
 	size := b.world.Size()
 	b.root = (b.root + 1 + b.broadcasts%(size-1)) % size

@@ -1,4 +1,4 @@
-package main
+package cases
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheTargetComputesEveryTurn(t *testing.T) {
-	b := &board{seed: 88172645463325252}
+	b := &Buffers{seed: 88172645463325252}
 	for range 1000 {
 		b.spot()
 	}
@@ -18,7 +18,7 @@ func TestTheTargetComputesEveryTurn(t *testing.T) {
 }
 
 func TestRandomPlacesAreTheCPrograms(t *testing.T) {
-	b := &board{seed: 88172645463325252}
+	b := &Buffers{seed: 88172645463325252}
 	var got []int
 	for range 4 {
 		got = append(got, b.spot()*8)
