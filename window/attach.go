@@ -20,7 +20,7 @@ import (
 // The window has all operations, between Lock or LockAll and Unlock or UnlockAll. Calls that need a call of the other
 // process return an [ErrAttached], and so does Lock of rank 1. If the window is served read-only, calls that write
 // return an [ErrReadOnly], and so do exclusive locks. Promises such as [SingleElement] are those with which the window
-// was made: Attach returns an [ErrArgument] for them.
+// was made.
 //
 // Attach returns an [ErrNotServed] if the name is not served or T is not the element type of the window. It returns an
 // [ErrNoSeat] if the window or this session has no free seat. When the other process ends, calls return a
@@ -33,7 +33,7 @@ import (
 //
 // When Close of the World has returned, its seats are free. Close of a window alone notifies the server: the seat is
 // free for the next Attach of this World, and soon for other clients.
-func Attach[T Element](ctx context.Context, w *world.World, name string, options ...Option) (*Window[T], error) {
+func Attach[T Element](ctx context.Context, w *world.World, name string) (*Window[T], error) {
 	if err := checkContext(ctx, "Attach"); err != nil {
 		return nil, err
 	}
@@ -47,21 +47,9 @@ func Attach[T Element](ctx context.Context, w *world.World, name string, options
 	if name == "" || len(name) > mostName {
 		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), mostName)
 	}
-	local := settings{Scheme: scheduler.All &^ j.Tuning().NoSchemes}
-	for _, option := range options {
-		if option == nil {
-			continue
-		}
-		if err := option(&local); err != nil {
-			return nil, err
-		}
-	}
-	if promisesOf(&local) != 0 || local.Slots != 0 || local.Seats != 0 {
-		return nil, fmt.Errorf("window: Attach: %w: the options of a window are given to Allocate or Create; pass none", ErrArgument)
-	}
 	defer j.EndSpan("Attach", j.BeginSpan())
 	v := j.Attached(visitorKey{}, func() any { return newVisitor(j) }).(*visitor)
-	c, err := v.attach(ctx, name, reduce.KindOf[T](), local.Scheme)
+	c, err := v.attach(ctx, name, reduce.KindOf[T]())
 	if err != nil {
 		return nil, errtext.Errorf("window: Attach %q: %w", name, err)
 	}
@@ -131,7 +119,7 @@ func (v *visitor) Serve(from *job.Link, m *job.Message, payload []byte) error {
 }
 
 // attach requests a window, and makes this rank's end of it.
-func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
+func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind) (*core, error) {
 	a, err := v.inquire(ctx, encodeRequest(kind, name))
 	switch {
 	case err != nil:
@@ -139,7 +127,7 @@ func (v *visitor) attach(ctx context.Context, name string, kind reduce.Kind, sch
 	case a.number == 0:
 		return nil, a.refused(kind)
 	}
-	c, err := v.settle(uint32(a.number), a.text, kind, scheme)
+	c, err := v.settle(uint32(a.number), a.text, kind)
 	if err != nil {
 		v.detach(uint32(a.number))
 	}
@@ -168,7 +156,7 @@ func (a *inquiry) refused(kind reduce.Kind) error {
 }
 
 // settle makes this rank's end of an offered window.
-func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme scheduler.Scheme) (*core, error) {
+func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind) (*core, error) {
 	s, theirs, err := parseOffer(text)
 	if err == nil {
 		err = theirs.check(kind)
@@ -179,7 +167,7 @@ func (v *visitor) settle(number uint32, text []byte, kind reduce.Kind, scheme sc
 	if err != nil {
 		return nil, err
 	}
-	s.Scheme = scheme
+	s.Scheme = scheduler.All &^ v.world.Tuning().NoSchemes
 	var p part
 	if err := p.addControl(v.world, s); err != nil {
 		return nil, err

@@ -15,12 +15,13 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A window has the schemes that neither the tuning of its job nor a hint of its own leaves out, also the window of a client.
+// A window has the schemes that neither the tuning of its job nor a hint of its own leaves out. A client's window has those that
+// the tuning of the client does not leave out.
 func TestSchemesLeftOut(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
-	leaving := func(ways scheduler.Scheme) world.Option {
-		return job.Tune(func(t *tuning.Tuning) { t.NoSchemes = ways })
+	leaving := func(schemes scheduler.Scheme) world.Option {
+		return job.Tune(func(t *tuning.Tuning) { t.NoSchemes = schemes })
 	}
 	l, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
 	require.NoError(t, err)
@@ -42,9 +43,9 @@ func TestSchemesLeftOut(t *testing.T) {
 		go func() { served <- Serve(serving, l, plain.As("words")) }()
 		client, err := world.Dial(ctx, l.Addr().String(), world.WithoutKey(), leaving(scheduler.Merge))
 		require.NoError(t, err)
-		attached, err := Attach[int64](ctx, client, "words", hint.Without(scheduler.Pack))
+		attached, err := Attach[int64](ctx, client, "words")
 		require.NoError(t, err)
-		require.Equal(t, scheduler.All&^(scheduler.Merge|scheduler.Pack), attached.core.hints.Scheme)
+		require.Equal(t, scheduler.All&^scheduler.Merge, attached.core.hints.Scheme)
 		err = errors.Join(attached.Close(), client.Close())
 		stop()
 		return errors.Join(err, <-served, own.Close(), plain.Close())

@@ -184,8 +184,6 @@ func TestAttachRefused(t *testing.T) {
 		_, err = window.Attach[float32](ctx, w, "words")
 		require.ErrorIs(t, err, window.ErrNotServed)
 		require.EqualError(t, err, `window: Attach "words": no such window of float32: its elements are of uint64`)
-		_, err = window.Attach[uint64](ctx, w, "words", window.SingleElement())
-		require.ErrorIs(t, err, window.ErrArgument)
 		_, err = window.Allocate[uint64](ctx, w, 1)
 		require.ErrorIs(t, err, world.ErrNoCollectives)
 		require.ErrorIs(t, w.Barrier(ctx), world.ErrNoCollectives)
