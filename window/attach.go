@@ -47,13 +47,14 @@ func Attach[T Element](ctx context.Context, w *world.World, name string) (*Windo
 	if name == "" || len(name) > mostName {
 		return nil, fmt.Errorf("window: Attach: %w: a name of %s, allowed are 1 to %d", ErrArgument, errtext.Count(len(name), "byte"), mostName)
 	}
-	defer j.EndSpan("Attach", j.BeginSpan())
+	begun, number := j.BeginSpan(), uint32(0)
+	defer func() { j.EndSpanOf(number, "Attach", begun) }()
 	v := j.Attached(visitorKey{}, func() any { return newVisitor(j) }).(*visitor)
 	c, err := v.attach(ctx, name, reduce.KindOf[T]())
 	if err != nil {
 		return nil, errtext.Errorf("window: Attach %q: %w", name, err)
 	}
-	c.face = w
+	c.face, number = w, c.number
 	return windowOver[T](c), nil
 }
 

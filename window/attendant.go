@@ -119,7 +119,7 @@ func (a *attendant) run(ctx context.Context) {
 	wait.Finish()
 	stop()
 	// It closes the windows, and gives the seats free.
-	_ = w.Close()
+	_ = w.CloseOwn(context.Background())
 }
 
 // sendAway ends the session.

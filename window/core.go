@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
@@ -189,3 +190,6 @@ func (c *core) withdraw() {
 	c.server.end()
 	c.meeting.Close()
 }
+
+// endSpan reports a call of the window that World.BeginSpan has begun.
+func (c *core) endSpan(call string, begun time.Duration) { c.world.EndSpanOf(c.number, call, begun) }

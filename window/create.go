@@ -82,7 +82,8 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 		return nil, fmt.Errorf("window: %s: %w in another goroutine of rank %d", a.call, world.ErrBusy, w.Rank())
 	}
 	defer all.mu.Unlock()
-	defer j.EndSpan(a.call, j.BeginSpan())
+	begun, number := j.BeginSpan(), uint32(0)
+	defer func() { j.EndSpanOf(number, a.call, begun) }()
 	a.kind, a.Slots, a.Scheme = reduce.KindOf[T](), defaultNotifications, scheduler.All&^j.Tuning().NoSchemes
 	var fault error
 	for _, option := range options {
@@ -100,7 +101,7 @@ func create[T Element](ctx context.Context, w *world.World, a arguments, options
 	if err := all.finish(c, err); err != nil {
 		return nil, err
 	}
-	c.core.face = w
+	c.core.face, number = w, c.core.number
 	return windowOver[T](c.core), nil
 }
 

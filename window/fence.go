@@ -36,7 +36,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	if err := c.check(ctx, "Fence"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Fence", c.world.BeginSpan())
+	defer c.endSpan("Fence", c.world.BeginSpan())
 	if err := c.checkJob("Fence"); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	if err := c.check(ctx, "Close"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Close", c.world.BeginSpan())
+	defer c.endSpan("Close", c.world.BeginSpan())
 	c.mu.Lock()
 	unfinished := c.unfinished
 	c.unfinished = false

@@ -63,7 +63,7 @@ func (w *untyped) RFlush(target int) (Request, error) {
 	if p == nil || p.link == nil {
 		return Request{}, c.completed("RFlush", target, true)
 	}
-	defer c.world.EndSpan("RFlush", c.world.BeginSpan())
+	defer c.endSpan("RFlush", c.world.BeginSpan())
 	r := Request{deferred: p.deferred, before: p.deferred.joined(), flush: true, generation: c.nextGeneration()}
 	var late lateFlush
 	var how departure
@@ -138,7 +138,7 @@ func (c *core) flushTarget(ctx context.Context, call string, target int, there b
 	if p == nil || p.link == nil {
 		return nil
 	}
-	defer c.world.EndSpan(unqualified(call), c.world.BeginSpan())
+	defer c.endSpan(unqualified(call), c.world.BeginSpan())
 	if there {
 		return c.blame(call, target, p.deferred.flush(ctx))
 	}
@@ -153,7 +153,7 @@ func (w *untyped) FlushAll(ctx context.Context) error {
 	if err := c.check(ctx, "FlushAll"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("FlushAll", c.world.BeginSpan())
+	defer c.endSpan("FlushAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushAll")
 }
 
@@ -189,7 +189,7 @@ func (w *untyped) FlushLocalAll(ctx context.Context) error {
 	if err := c.check(ctx, "FlushLocalAll"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("FlushLocalAll", c.world.BeginSpan())
+	defer c.endSpan("FlushLocalAll", c.world.BeginSpan())
 	return c.flushedAll(ctx, "window.FlushLocalAll")
 }
 

@@ -58,7 +58,7 @@ func (c *core) beginLock(ctx context.Context, name string, kind LockKind, target
 		return err
 	}
 	if c.remote {
-		defer c.world.EndSpan(name, c.world.BeginSpan())
+		defer c.endSpan(name, c.world.BeginSpan())
 	}
 	if err := c.checkRank(name, target); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 		return err
 	}
 	if c.remote {
-		defer c.world.EndSpan("Unlock", c.world.BeginSpan())
+		defer c.endSpan("Unlock", c.world.BeginSpan())
 	}
 	if err := c.checkRank("Unlock", target); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (w *untyped) LockAll(ctx context.Context, asserts ...Assert) error {
 	if err := c.check(ctx, "LockAll"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("LockAll", c.world.BeginSpan())
+	defer c.endSpan("LockAll", c.world.BeginSpan())
 	assert := together(asserts)
 	if assert&^NoCheck != 0 {
 		return fmt.Errorf("window: LockAll(%v): %w: allowed is %v", assert, ErrAssert, NoCheck)
@@ -390,7 +390,7 @@ func (w *untyped) UnlockAll(ctx context.Context) error {
 	if err := c.check(ctx, "UnlockAll"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("UnlockAll", c.world.BeginSpan())
+	defer c.endSpan("UnlockAll", c.world.BeginSpan())
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
 	unchecked := c.unchecked

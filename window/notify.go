@@ -34,7 +34,7 @@ func (w *untyped) WaitNotify(ctx context.Context, slot int, count uint64) error 
 	if err := c.check(ctx, "WaitNotify"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("WaitNotify", c.world.BeginSpan())
+	defer c.endSpan("WaitNotify", c.world.BeginSpan())
 	if err := c.checkJob("WaitNotify"); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (w *untyped) Start(ctx context.Context, group Group) error {
 	if err := c.check(ctx, "Start"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Start", c.world.BeginSpan())
+	defer c.endSpan("Start", c.world.BeginSpan())
 	if err := c.reachEach(ctx, "Start", group); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (w *untyped) Complete(ctx context.Context) error {
 	if err := c.check(ctx, "Complete"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Complete", c.world.BeginSpan())
+	defer c.endSpan("Complete", c.world.BeginSpan())
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
 	told := c.epochs.Told()
@@ -161,7 +161,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	if err := c.check(ctx, "Post"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Post", c.world.BeginSpan())
+	defer c.endSpan("Post", c.world.BeginSpan())
 	if err := c.reachEach(ctx, "Post", group); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (w *untyped) Wait(ctx context.Context) error {
 	if err := c.check(ctx, "Wait"); err != nil {
 		return err
 	}
-	defer c.world.EndSpan("Wait", c.world.BeginSpan())
+	defer c.endSpan("Wait", c.world.BeginSpan())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")

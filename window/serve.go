@@ -152,7 +152,7 @@ func (s *Server) begin(ctx context.Context, a *attendant, running *sync.WaitGrou
 			s.refusing--
 			s.mu.Unlock()
 		}
-		_ = a.session.World().Close()
+		_ = a.session.World().CloseOwn(context.Background())
 	})
 }
 

@@ -60,8 +60,8 @@ func (r Request) Wait(ctx context.Context) error {
 	if err := checkContext(ctx, "Request.Wait"); err != nil || r.deferred == nil {
 		return err
 	}
-	w := r.deferred.core.world
-	defer w.EndSpan("Request.Wait", w.BeginSpan())
+	c := r.deferred.core
+	defer c.endSpan("Request.Wait", c.world.BeginSpan())
 	return r.await(ctx, "window.Request.Wait")
 }
 

@@ -235,7 +235,7 @@ func TestHookOfCalls(t *testing.T) {
 		return errors.Join(small.Close(), w.Close(), w.Close())
 	}, hook))
 	require.Equal(t, map[string]int{
-		"Allocate": 2, "Create": 2, "Split": 2, "Fence": 4, "Put": 1, "Barrier": 2, "Shrink": 2, "Close": 8,
+		"Allocate": 2, "Create": 2, "Split": 2, "Fence": 4, "Put": 1, "Barrier": 2, "Shrink": 2, "Close": 10,
 	}, calls)
 }
 

@@ -109,15 +109,16 @@ func WithHook(hook func(*Event)) Option {
 }
 
 // An Event describes what a rank did to the function of [WithHook]: an operation on a window, or a call that other ranks take
-// part in, such as Fence or Barrier.
+// part in, such as Fence or Barrier. A call that is rejected at once, or that has nothing to wait for, may have no event.
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string
 	// Begun and Ended are on the clock of Now. An operation has been issued at Ended; it is complete then if Mapped.
 	Begun, Ended time.Duration
-	// Operation reports whether the event is an operation, which the other fields describe.
+	// Operation reports whether the event is an operation, which Target and the fields after it describe.
 	Operation bool
-	// Window is the number of the window, the same on all ranks.
+	// Window is the number of the window of an operation, or of a call that makes, synchronizes or closes one, the same on all ranks.
+	// It is 0 for collectives, for Close of a World, for a call that made no window, and for WaitAll, WaitAny and Completed.
 	Window uint32
 	// The operation concerns Count elements at Displacement of Target, Bytes bytes in all.
 	Target, Displacement, Count, Bytes int

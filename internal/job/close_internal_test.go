@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -122,4 +123,40 @@ func TestReportHoldsUpNoClose(t *testing.T) {
 	require.NoError(t, await.Receive(t, "the World to end", departed))
 	require.Equal(t, []string{"had not answered when this rank closed its World"}, <-states)
 	require.NoError(t, worlds[1].depart())
+}
+
+// The event of a client's Close comes when the server has ended the session. A Close that its context ends while it waits for that
+// has one, too.
+func TestHookAfterHangUp(t *testing.T) {
+	patient := WithPeerTimeout(2 * await.Limit)
+	l, err := Listen(t.Context(), "127.0.0.1:0", WithoutKey(), patient)
+	require.NoError(t, err)
+	stays, closed := make(chan struct{}), make(chan error, 2)
+	go func() {
+		s, err := l.Accept(t.Context())
+		if err != nil {
+			closed <- err
+			return
+		}
+		// The client has left, but the server does not end the line.
+		s.World().OnClose(func() error { <-stays; return nil })
+		err = s.Begin()
+		<-s.Left()
+		closed <- errors.Join(err, s.World().Close())
+	}()
+	var events []time.Duration
+	client, err := Dial(t.Context(), l.Addr().String(), WithoutKey(), patient, WithHook(func(e *Event) { events = append(events, e.Ended) }))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cut := make(chan error, 1)
+	go func() { cut <- client.CloseContext(ctx) }()
+	await.Parked(t, "job.(*Session).hangUp", 1)
+	waits := client.Now()
+	cancel()
+	require.ErrorIs(t, await.Receive(t, "the client to have had enough", cut), context.Canceled)
+	require.Len(t, events, 1)
+	require.Greater(t, events[0], waits)
+	close(stays)
+	require.NoError(t, errors.Join(client.Close(), await.Receive(t, "the server to end the session", closed), l.Close()))
+	require.Len(t, events, 2)
 }

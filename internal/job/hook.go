@@ -14,9 +14,9 @@ type Event struct {
 	// Begun and Ended are on the clock of Now. An operation is issued at Ended; it has been carried out then if it
 	// is Mapped.
 	Begun, Ended time.Duration
-	// Operation tells that the rest is of one.
+	// Operation reports whether it is one, which Target and the fields after it describe.
 	Operation bool
-	// Window numbers it, the same on all ranks.
+	// Window is the number of the window, the same on all ranks, and 0 of a call that is not one of a window.
 	Window uint32
 	// Target and Displacement are where Count elements are, of Bytes bytes in all.
 	Target, Displacement, Count, Bytes int

@@ -124,7 +124,7 @@ func runRank(ctx context.Context, body func(ctx context.Context, w *World) error
 
 // closeAll is the end of a rank whose body has done well.
 func (w *World) closeAll() error {
-	return errors.Join(w.departShrunk(), w.closeOwn(context.Background()))
+	return errors.Join(w.departShrunk(), w.CloseOwn(context.Background()))
 }
 
 // departFailed ends the membership of a rank whose body has failed. It waits for other ranks at most reasonTime, and until

@@ -196,7 +196,7 @@ func (l *Listener) begin(ctx context.Context, conn net.Conn) error {
 		sayWhy(ctx, conn)
 	}
 	s.End(err)
-	return errors.Join(err, w.Close())
+	return errors.Join(err, w.CloseOwn(context.Background()))
 }
 
 // joining are the clients that have proved the key and have no session yet.

@@ -175,8 +175,8 @@ func exportedName(function string) (name string, own bool) {
 		case "(*pending).completed":
 			// The iterator runs after Completed has returned.
 			return one.name + ".Completed", true
-		case "(*World).closeOwn":
-			// A World closes its teams in goroutines of their own.
+		case "(*World).CloseOwn":
+			// A World closes its teams, and a server its sessions, in goroutines of the library.
 			return one.name + ".Close", true
 		}
 		parts := strings.Split(strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(rest), ".")

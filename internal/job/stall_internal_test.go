@@ -266,7 +266,7 @@ func TestCallNames(t *testing.T) {
 	const world, window, job = "github.com/onesided/rma/world.", "github.com/onesided/rma/window.", "github.com/onesided/rma/internal/job."
 	for function, want := range map[string]string{
 		world + "(*World).Barrier": "world.Barrier", job + "(*World).Barrier": "world.Barrier", world + "AllReduce[...]": "world.AllReduce", window + "(*untyped).Fence": "window.Fence",
-		window + "(*Window[...]).PutNotify": "window.PutNotify", window + "Request.Wait": "window.Request.Wait", window + "(*pending).completed": "window.Completed", job + "(*World).closeOwn": "world.Close",
+		window + "(*Window[...]).PutNotify": "window.PutNotify", window + "Request.Wait": "window.Request.Wait", window + "(*pending).completed": "window.Completed", job + "(*World).CloseOwn": "world.Close",
 		window + "(*untyped).Fence.func1": "", world + "inJob.func1": "", job + "runRank": "", job + "(*Link).Flush": "", job + "(*Region).Deregister": "", job + "(*Waiter).Pause": "", window + "(*untyped).Fence-range1": "",
 	} {
 		name, own := exportedName(function)

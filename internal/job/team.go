@@ -129,7 +129,7 @@ func (w *World) abandonSplit(ctx context.Context) (cut, err error) {
 	}
 	w.splitting = splitting{}
 	for ; len(w.abandoned) > 0; w.abandoned = w.abandoned[1:] {
-		failed := w.abandoned[0].closeOwn(ctx)
+		failed := w.abandoned[0].CloseOwn(ctx)
 		if cutBy(ctx, failed) {
 			return failed, err
 		}
@@ -262,9 +262,9 @@ func (w *World) closeTeams(ctx context.Context) error {
 	var closing sync.WaitGroup
 	for i, t := range teams {
 		if w.virtual() {
-			errs[i] = t.closeOwn(ctx)
+			errs[i] = t.CloseOwn(ctx)
 		} else {
-			closing.Go(func() { errs[i] = t.closeOwn(ctx) })
+			closing.Go(func() { errs[i] = t.CloseOwn(ctx) })
 		}
 	}
 	closing.Wait()

@@ -294,15 +294,16 @@ func (w *World) CloseContext(ctx context.Context) error {
 	if ctx == nil {
 		return nilArgument("Close", "context")
 	}
-	return w.closeIn(ctx, true)
+	begun := w.BeginSpan()
+	defer w.reportCall(0, "Close", begun)
+	return w.closeIn(ctx, sync.OnceFunc(func() { w.endStep("Close", begun) }))
 }
 
-// closeOwn closes a World that the library closes itself, of which the hook of the program is not told. In the stack of a goroutine of
-// the library its name stands for Close.
-func (w *World) closeOwn(ctx context.Context) error { return w.closeIn(ctx, false) }
+// CloseOwn is CloseContext by the library: it is not in the trace, and the hook gets no event. Stall reports name it world.Close.
+func (w *World) CloseOwn(ctx context.Context) error { return w.closeIn(ctx, func() {}) }
 
-// closeIn is CloseContext; called: the program has called it.
-func (w *World) closeIn(ctx context.Context, called bool) error {
+// closeIn is CloseContext without an event. It calls traced before the trace is written, also where ctx ends it first.
+func (w *World) closeIn(ctx context.Context, traced func()) error {
 	select {
 	case w.closing <- struct{}{}:
 	default:
@@ -317,13 +318,8 @@ func (w *World) closeIn(ctx context.Context, called bool) error {
 		return nil
 	}
 	w.closed.Store(true)
-	tell := func() {}
-	if called {
-		begun := w.BeginSpan()
-		tell = sync.OnceFunc(func() { w.EndSpan("Close", begun) })
-	}
-	defer tell()
-	done, err := w.leave(ctx, tell)
+	defer traced()
+	done, err := w.leave(ctx, traced)
 	if done {
 		w.ended = true
 		initialized.CompareAndSwap(w, nil)
@@ -331,9 +327,8 @@ func (w *World) closeIn(ctx context.Context, called bool) error {
 	return err
 }
 
-// leave does the work of CloseContext, once more after ctx has ended, and reports whether nothing is left of it. It calls tell while
-// there is still a trace.
-func (w *World) leave(ctx context.Context, tell func()) (done bool, err error) {
+// leave does the work of closeIn, once more after ctx has ended, and reports whether nothing is left of it.
+func (w *World) leave(ctx context.Context, traced func()) (done bool, err error) {
 	l := &w.leaving
 	if !l.begun {
 		l.begun = true
@@ -390,7 +385,7 @@ func (w *World) leave(ctx context.Context, tell func()) (done bool, err error) {
 			return false, err
 		}
 		if w != w.root {
-			tell()
+			traced()
 			return true, errors.Join(l.err, w.departTeam(!l.alone))
 		}
 		// Others may need this rank's progress until they have finalized too.
@@ -398,7 +393,7 @@ func (w *World) leave(ctx context.Context, tell func()) (done bool, err error) {
 		if cutBy(ctx, err) {
 			return false, errtext.Errorf("world: Close: %w", err)
 		}
-		tell()
+		traced()
 		l.err = errors.Join(l.err, err, w.departWithin(ctx))
 		l.departed = true
 	}
