@@ -2,15 +2,12 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
-	"github.com/onesided/rma/verbs"
 )
 
 // A World is one rank's membership in a job, or in a team of ranks of one. Its methods may be called from any goroutine.
@@ -218,24 +215,12 @@ func (w *World) Span(name string, from, until time.Duration) {
 	w.made("Span").Span(name, from, until)
 }
 
-// Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. Stop is called
-// after the last operation on the buffer is complete, and before Close of the World, which ends the registration, too. A second stop, and
-// one after Close, return nil. Register returns an [ErrArgument] for a nil World and an [ErrClosed] for a closed one. Without Register the library registers frequently used buffers by itself.
+// Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. The program calls
+// stop after the last operation on the buffer is complete. Close of the World ends the registration, too. A second stop, and one after
+// Close, return nil.
+//
+// Register returns an [ErrArgument] for a nil World and for the zero World, and an [ErrClosed] for a closed one. Without Register the
+// library registers frequently used buffers by itself.
 func Register[T Element](w *World, buffer []T) (stop func() error, err error) {
-	region, err := job.RegisterElements(w.inner(), buffer)
-	if err != nil {
-		return nil, err
-	}
-	var once sync.Once
-	return func() (err error) {
-		once.Do(func() {
-			if err = region.Deregister(); errors.Is(err, verbs.ErrClosed) {
-				// Close of the World has ended the registration.
-				err = nil
-			}
-			// A program that keeps stop does not keep the buffer.
-			region = nil
-		})
-		return err
-	}, nil
+	return job.RegisterElements(w.inner(), buffer)
 }

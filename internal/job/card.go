@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate/reduce"
@@ -199,8 +200,8 @@ func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
 	return r, err
 }
 
-// RegisterElements is Register for a buffer of the program, which operations read and write.
-func RegisterElements[T reduce.Element](w *World, buffer []T) (*Region, error) {
+// RegisterElements is Register for a buffer of the program, which operations read and write, until stop is called.
+func RegisterElements[T reduce.Element](w *World, buffer []T) (stop func() error, err error) {
 	if err := made(w, "Register"); err != nil {
 		return nil, err
 	}
@@ -208,10 +209,29 @@ func RegisterElements[T reduce.Element](w *World, buffer []T) (*Region, error) {
 		return nil, fmt.Errorf("world: Register: %w", errWorldClosed)
 	}
 	r, err := w.Register(bytesOf(buffer), verbs.LocalWrite)
-	if err != nil {
+	switch {
+	case err == nil:
+	case w.closed.Load():
+		// Close has closed a card meanwhile.
+		return nil, fmt.Errorf("world: Register: %w", errWorldClosed)
+	default:
 		return nil, errtext.Errorf("world: Register: %w", err)
 	}
-	return r, nil
+	var once sync.Once
+	return func() (err error) {
+		once.Do(func() {
+			err = r.endRegistration()
+			// A program that keeps stop does not keep the buffer.
+			r = nil
+		})
+		return err
+	}, nil
+}
+
+// endRegistration is Deregister of a region that Close of the World may have ended on some devices.
+func (r *Region) endRegistration() error {
+	ended := func(err error) bool { return errors.Is(err, verbs.ErrClosed) }
+	return errors.Join(slices.DeleteFunc(r.deregister(), ended)...)
 }
 
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,
@@ -261,17 +281,19 @@ func (r *Region) Places() Places {
 }
 
 // Deregister ends the region on every device.
-func (r *Region) Deregister() error {
+func (r *Region) Deregister() error { return errors.Join(r.deregister()...) }
+
+// deregister is Deregister that returns the error of each device.
+func (r *Region) deregister() (errs []error) {
 	if r.of != nil {
 		r.of.registered.remove(r)
 	}
-	var err error
 	for _, region := range r.regions {
 		if region != nil {
-			err = errors.Join(err, region.Deregister())
+			errs = append(errs, region.Deregister())
 		}
 	}
-	return err
+	return errs
 }
 
 // Place is the one of rank's places that this rank uses.
