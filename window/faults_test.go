@@ -149,7 +149,7 @@ func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *af
 		end.returned, end.err = true, err
 		return err
 	}, job.Tune(func(t *tuning.Tuning) {
-		if j.rings {
+		if t.Rings = tuning.RingsNever; j.rings {
 			t.Rings = tuning.RingsAlways
 		}
 	}))

@@ -201,6 +201,9 @@ func newSettings(options []Option) (Settings, error) {
 	if s.patience <= 0 || s.silence <= 0 {
 		return s, fmt.Errorf("%w: start timeout %v (WithStartTimeout) and peer timeout %v (WithPeerTimeout) must be more than 0", ErrArgument, s.patience, s.silence)
 	}
+	if s.tuning.Algorithm >= tuning.Algorithms {
+		return s, fmt.Errorf("%w: algorithm %d of collectives, %s", ErrArgument, s.tuning.Algorithm, errtext.Allowed(int(tuning.Algorithms)-1))
+	}
 	if err := checkKey(s.key); err != nil {
 		return s, err
 	}

@@ -115,7 +115,7 @@ func talk(t *testing.T, profile string, ranks, messages int, rings bool) (took t
 		}
 		return c.bad
 	}, Tune(func(t *tuning.Tuning) {
-		if rings {
+		if t.Rings = tuning.RingsNever; rings {
 			t.Rings = tuning.RingsAlways
 		}
 	})))

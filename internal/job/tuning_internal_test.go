@@ -40,3 +40,30 @@ func TestTuningOfAllRanks(t *testing.T) {
 	}
 	require.Empty(t, agreed)
 }
+
+// An Algorithm that there is not is an error, and not a panic of the first collective.
+func TestNoSuchAlgorithm(t *testing.T) {
+	of := func(algorithm tuning.Algorithm) []Option {
+		return []Option{Tune(func(t *tuning.Tuning) { t.Algorithm = algorithm })}
+	}
+	_, err := newSettings(of(tuning.Algorithms - 1))
+	require.NoError(t, err)
+	_, err = newSettings(of(tuning.Algorithms))
+	require.ErrorIs(t, err, ErrArgument)
+	require.ErrorContains(t, err, "algorithm 4 of collectives, allowed are 0 to 3")
+}
+
+// Rings are used by cost, which virtual time has none of, always or never.
+func TestUseOfRings(t *testing.T) {
+	for rings, want := range map[tuning.Rings]map[bool]bool{
+		tuning.RingsByCost: {false: true, true: false},
+		tuning.RingsAlways: {false: true, true: true},
+		tuning.RingsNever:  {false: false, true: false},
+	} {
+		s, err := newSettings([]Option{Tune(func(t *tuning.Tuning) { t.Rings = rings })})
+		require.NoError(t, err)
+		for virtual, uses := range want {
+			require.Equal(t, uses, s.usesRings(virtual), "%d, virtual %v", rings, virtual)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func simulatedOn(seed uint64, watch func(sim.Event), change func(p *sim.Profile)
 		}
 		return world.Simulate(ctx, s, n, body, append(options, job.Tune(func(t *tuning.Tuning) {
 			t.NoProtocols = transfer.All &^ transfersOf(seed)
-			if seed/2%2 == 1 {
+			if t.Rings = tuning.RingsNever; seed/2%2 == 1 {
 				t.Rings = tuning.RingsAlways
 			}
 		}))...)
