@@ -9,8 +9,8 @@ import (
 )
 
 // A Listener accepts sessions of processes that were started at other times, by other users: see [Dial]. window.Serve
-// serves windows to them. Its methods may be called from any goroutine. For a nil Listener and the zero Listener Close and window.Serve
-// return an [ErrArgument], and Addr panics.
+// serves windows to them. Its methods may be called from any goroutine. Close and window.Serve return an [ErrArgument] for a nil
+// Listener and for the zero Listener; Addr panics.
 type Listener struct {
 	_ noCopy
 	l *job.Listener

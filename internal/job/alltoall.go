@@ -20,7 +20,7 @@ func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 }
 
 // GatherForWindow is AllGather within a call of package window that makes a window, which errors name: window.Allocate or window.Create.
-// To the ledger the two are one call: package window finds out itself, and on all ranks, that ranks have made different ones.
+// The call log takes both for one call: package window compares them, and every rank gets the error.
 func GatherForWindow[T any](ctx context.Context, w *World, call string, in, out []T) error {
 	return allGatherIn(ctx, w, call, callWindow, in, out)
 }

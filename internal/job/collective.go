@@ -139,7 +139,7 @@ func (r *round) end(err error) error {
 	return nil
 }
 
-// leave lets the next call in. Package window tells of its calls itself. A call whose combine ended it by a panic cannot go
+// leave lets the next call in. Package window reports its calls itself. A call whose combine ended it by a panic cannot go
 // on: nothing is the same call.
 func (r *round) leave() {
 	if r.signature.call != callWindow {

@@ -11,7 +11,7 @@ var (
 	// ErrLeft: the rank closed its World while others needed a call of it, or ended before they had closed theirs; or it lives, and
 	// has called [World.Shrink] in the place of that call.
 	ErrLeft = errors.New("the rank has left the job, or the team")
-	// ErrClosed: this World is closed. It is that of Accept of a Listener, too.
+	// ErrClosed: this World is closed. Accept of a closed Listener returns it, too.
 	ErrClosed = errors.New("closed")
 	// ErrInitialized: Init was called while the World that it had returned was open, or in a rank of Run, Main or Simulate.
 	ErrInitialized = errors.New("already initialized")

@@ -186,7 +186,7 @@ func exportedName(function string) (name string, own bool) {
 			return "", true
 		}
 		if one.path == packages[1].path && len(parts) == 2 && parts[0] != "World" && parts[0] != "Meeting" {
-			// Programs have only the World of this package, and its tests a Meeting.
+			// Of the types of this package programs use only World, and tests Meeting.
 			return "", true
 		}
 		if len(parts) == 2 && unicode.IsUpper(rune(parts[0][0])) && parts[0] != "World" && parts[0] != "Window" {
