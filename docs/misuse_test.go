@@ -223,6 +223,7 @@ func sections(t *testing.T) []section {
 		},
 		{"Promises that were given at creation, within LockAll", promises(t)},
 		{"A closed window", closedWindow(t)},
+		{"A window that no call has made", zeroWindow(t)},
 		{"Clients", clients(t)},
 		{"Failures", failures()},
 		{"Packages below", below()},
@@ -286,6 +287,7 @@ func closedWorld(t *testing.T) (calls []call) {
 		{"world.Broadcast(ctx, w, 0, ints)", world.Broadcast(ctx, w, 0, []int{1})},
 		{"window.Allocate[int64](ctx, w, 1)", second(window.Allocate[int64](ctx, w, 1))},
 		{"window.Create(ctx, w, ints)", second(window.Create(ctx, w, []int64{1}))},
+		{"world.Register(w, ints)", second(world.Register(w, []int64{1}))},
 	}
 }
 
@@ -296,6 +298,7 @@ func zeroWorld(t *testing.T) []call {
 		{"w.Split(ctx, 0, 0)", second(w.Split(ctx, 0, 0))},
 		{"w.Shrink(ctx)", second(w.Shrink(ctx))},
 		{"w.Close()", w.Close()},
+		{"w.Err(0)", w.Err(0)},
 		{"world.Broadcast(ctx, w, 0, one)", world.Broadcast(ctx, w, 0, one)},
 		{"world.Gather(ctx, w, 0, one, one)", world.Gather(ctx, w, 0, one, one)},
 		{"world.Scatter(ctx, w, 0, one, one)", world.Scatter(ctx, w, 0, one, one)},
@@ -308,6 +311,8 @@ func zeroWorld(t *testing.T) []call {
 		{"window.Allocate[int64](ctx, w, 1)", second(window.Allocate[int64](ctx, w, 1))},
 		{"window.Create(ctx, w, ints)", second(window.Create(ctx, w, []int64{1}))},
 		{`window.Attach[int64](ctx, w, "words")`, second(window.Attach[int64](ctx, w, "words"))},
+		{"world.Register(w, ints)", second(world.Register(w, []int64{1}))},
+		{"world.Register(nil, ints)", second(world.Register(nil, []int64{1}))},
 	}
 }
 
@@ -585,6 +590,48 @@ func closedWindow(t *testing.T) (calls []call) {
 	return calls
 }
 
+func zeroWindow(t *testing.T) []call {
+	ctx, win, one := t.Context(), new(window.Window[int64]), make([]int64, 1)
+	old, single := int64(0), window.Contiguous(1)
+	return []call{
+		{"win.Fence(ctx)", win.Fence(ctx)},
+		{"win.Start(ctx, window.Group{})", win.Start(ctx, window.Group{})},
+		{"win.Complete(ctx)", win.Complete(ctx)},
+		{"win.Post(ctx, window.Group{})", win.Post(ctx, window.Group{})},
+		{"win.Wait(ctx)", win.Wait(ctx)},
+		{"win.Test()", second(win.Test())},
+		{"win.Group(0)", second(win.Group(0))},
+		{"win.Lock(ctx, window.Shared, 0)", win.Lock(ctx, window.Shared, 0)},
+		{"win.LockNow(ctx, window.Shared, 0)", win.LockNow(ctx, window.Shared, 0)},
+		{"win.Unlock(ctx, 0)", win.Unlock(ctx, 0)},
+		{"win.LockAll(ctx)", win.LockAll(ctx)},
+		{"win.UnlockAll(ctx)", win.UnlockAll(ctx)},
+		{"win.Flush(ctx, 0)", win.Flush(ctx, 0)},
+		{"win.FlushLocal(ctx, 0)", win.FlushLocal(ctx, 0)},
+		{"win.FlushAll(ctx)", win.FlushAll(ctx)},
+		{"win.FlushLocalAll(ctx)", win.FlushLocalAll(ctx)},
+		{"win.RFlush(0)", second(win.RFlush(0))},
+		{"win.Sync()", win.Sync()},
+		{"win.WaitNotify(ctx, 0, 1)", win.WaitNotify(ctx, 0, 1)},
+		{"win.TestNotify(0, 1)", second(win.TestNotify(0, 1))},
+		{"win.Put(one, 0, 0)", win.Put(one, 0, 0)},
+		{"win.Get(one, 0, 0)", win.Get(one, 0, 0)},
+		{"win.PutNotify(one, 0, 0, 0)", win.PutNotify(one, 0, 0, 0)},
+		{"win.Accumulate(window.Sum, one, 0, 0)", win.Accumulate(window.Sum, one, 0, 0)},
+		{"win.GetAccumulate(window.Sum, one, one, 0, 0)", win.GetAccumulate(window.Sum, one, one, 0, 0)},
+		{"win.FetchAndOp(window.Sum, 1, &old, 0, 0)", win.FetchAndOp(window.Sum, 1, &old, 0, 0)},
+		{"win.CompareAndSwap(1, 2, &old, 0, 0)", win.CompareAndSwap(1, 2, &old, 0, 0)},
+		{"win.AccumulateEach(window.Sum, one, 0, []int{0})", win.AccumulateEach(window.Sum, one, 0, []int{0})},
+		{"win.PutLayout(one, window.Contiguous(1), 0, 0, window.Contiguous(1))", win.PutLayout(one, single, 0, 0, single)},
+		{"win.RPut(one, 0, 0)", second(win.RPut(one, 0, 0))},
+		{"win.RGet(one, 0, 0)", second(win.RGet(one, 0, 0))},
+		{"win.RAccumulate(window.Sum, one, 0, 0)", second(win.RAccumulate(window.Sum, one, 0, 0))},
+		{"win.RGetAccumulate(window.Sum, one, one, 0, 0)", second(win.RGetAccumulate(window.Sum, one, one, 0, 0))},
+		{"window.View[int32](win)", second(window.View[int32](win))},
+		{"win.Close()", win.Close()},
+	}
+}
+
 func clients(t *testing.T) (calls []call) {
 	ctx := t.Context()
 	require.NoError(t, world.Run(ctx, 1, func(ctx context.Context, w *world.World) error {
@@ -608,9 +655,12 @@ func clients(t *testing.T) (calls []call) {
 			return (&window.Server{Limits: limits}).Serve(ctx, listener, win.As("words"))
 		}
 		server, errWhy := &window.Server{Limits: window.Limits{SeatsPerSession: 1}}, errors.New("maintenance")
+		var no *window.Server
 		calls = append(calls, []call{
 			{`window.Serve(nil, listener, win.As("words"))`, window.Serve(none, listener, win.As("words"))},
 			{`window.Serve(ctx, nil, win.As("words"))`, window.Serve(ctx, nil, win.As("words"))},
+			{`window.Serve(ctx, new(world.Listener), win.As("words"))`, window.Serve(ctx, new(world.Listener), win.As("words"))},
+			{"new(world.Listener).Close()", new(world.Listener).Close()},
 			{"window.Serve(ctx, listener)", window.Serve(ctx, listener)},
 			{"window.Serve(ctx, listener, window.Served{})", window.Serve(ctx, listener, window.Served{})},
 			{`window.Serve(ctx, listener, win.As(""))`, window.Serve(ctx, listener, win.As(""))},
@@ -619,6 +669,8 @@ func clients(t *testing.T) (calls []call) {
 			{`server.Serve(ctx, listener, win.As("words")) with Limits{Sessions: -1}`, within(window.Limits{Sessions: -1})},
 			{`server.Serve(ctx, listener, win.As("words")) with Limits{SeatsPerSession: -1}`, within(window.Limits{SeatsPerSession: -1})},
 			{`server.Serve(ctx, listener, win.As("words")) with Limits{IdleTime: time.Second}`, within(window.Limits{IdleTime: time.Second})},
+			{`(*window.Server)(nil).Serve(ctx, listener, win.As("words"))`, no.Serve(ctx, listener, win.As("words"))},
+			{"(*window.Server)(nil).Evict(ctx, id, why)", no.Evict(ctx, 1, errWhy)},
 			{"server.Evict(nil, id, why)", server.Evict(none, 1, errWhy)},
 			{"server.Evict(ctx, id, nil)", server.Evict(ctx, 1, nil)},
 		}...)

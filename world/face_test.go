@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,18 +82,34 @@ func TestNoListener(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			var server *window.Server
-			for _, err := range []error{window.Serve(ctx, l, win.As("a")), server.Serve(ctx, l, win.As("a")), server.Evict(ctx, 1, errors.New("enough"))} {
-				if !errors.Is(err, world.ErrArgument) {
-					return fmt.Errorf("another error: %w", err)
-				}
-			}
-			if server.Sessions() != nil {
-				return errors.New("it has sessions")
+			if err := window.Serve(ctx, l, win.As("a")); !errors.Is(err, world.ErrArgument) || !strings.Contains(err.Error(), "nil Listener") {
+				return fmt.Errorf("another error: %w", err)
 			}
 			return win.Close()
 		}))
 	}
+}
+
+// A nil Server serves nothing.
+func TestNoServer(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, world.Run(t.Context(), 1, func(ctx context.Context, w *world.World) error {
+		win, err := window.Allocate[int](ctx, w, 1, window.Seats(1))
+		if err != nil {
+			return err
+		}
+		var server *window.Server
+		for _, err := range []error{server.Serve(ctx, l, win.As("a")), server.Evict(ctx, 1, errors.New("enough"))} {
+			if !errors.Is(err, world.ErrArgument) || !strings.Contains(err.Error(), "nil Server") {
+				return fmt.Errorf("another error: %w", err)
+			}
+		}
+		if server.Sessions() != nil {
+			return errors.New("it has sessions")
+		}
+		return errors.Join(win.Close(), l.Close())
+	}))
 }
 
 // A registration may be ended twice, and after Close, which ends it; a closed World registers nothing.
