@@ -168,7 +168,7 @@ func overLinks() []toggle {
 		s.tuning.NoPipes = true
 	})
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *settings) {
-		s.tuning.NoNotes = true
+		s.tuning.NoCells = true
 	})
 	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *settings) {
 		s.tuning.NoHugePages, s.own, s.shared = true, true, "hugepages=off"

@@ -25,7 +25,7 @@ func TestSwitchesReachTheJob(t *testing.T) {
 		require.NotEqual(t, before, s.tuning, text)
 	}
 	require.Equal(t, tuning.Tuning{
-		Algorithm: tuning.Long, NoPipes: true, NoNotes: true, NoStaging: true,
+		Algorithm: tuning.Long, NoPipes: true, NoCells: true, NoStaging: true,
 		Rings: tuning.RingsAlways, NoCollecting: true, NoInline: true, NoStandBack: true,
 		NoProtocols: transfer.All &^ transfer.Of(transfer.Register), NoSchemes: scheduler.Pack | scheduler.Merge, NoSockets: tcp.Batches | tcp.Reno,
 		NoHugePages: true, NoStriping: true,

@@ -16,8 +16,8 @@ type Set struct {
 	Scheme scheduler.Scheme
 }
 
-// Without returns an option that leaves schemes out in one window, beside those that the tuning of the job leaves out. Ranks may leave
-// out different ones.
+// Without returns an option that leaves schemes out in one window, besides those that the tuning of the job leaves out.
+// Ranks may leave out different schemes.
 func Without(schemes scheduler.Scheme) func(*Set) error {
 	return func(s *Set) error { s.Scheme &^= schemes; return nil }
 }

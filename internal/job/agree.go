@@ -59,7 +59,7 @@ func tuningTerm(t *tuning.Tuning) string {
 	for _, field := range []struct {
 		set  bool
 		name string
-	}{{t.NoPipes, "NoPipes"}, {t.NoNotes, "NoNotes"}, {t.NoStaging, "NoStaging"}} {
+	}{{t.NoPipes, "NoPipes"}, {t.NoCells, "NoCells"}, {t.NoStaging, "NoStaging"}} {
 		if field.set {
 			text += " " + field.name
 		}

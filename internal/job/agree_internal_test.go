@@ -92,7 +92,7 @@ func TestIntroducedInAnotherVersion(t *testing.T) {
 
 // The terms of no job are longer than its root takes.
 func TestTermsFitTheRoot(t *testing.T) {
-	s := Settings{device: "", key: make([]byte, 16), tuning: tuning.Tuning{Algorithm: tuning.Long, NoPipes: true, NoNotes: true, NoStaging: true}}
+	s := Settings{device: "", key: make([]byte, 16), tuning: tuning.Tuning{Algorithm: tuning.Long, NoPipes: true, NoCells: true, NoStaging: true}}
 	for range 8 {
 		s.listen = append(s.listen, netip.IPv6Unspecified())
 	}

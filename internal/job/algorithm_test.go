@@ -66,13 +66,13 @@ func TestEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// So it does without notes, and over links where there could be pipes.
+// So it does without cells, and over links where there could be pipes.
 func TestEveryWayWithout(t *testing.T) {
 	busy.Acquire(t)
 	for name, options := range map[string][]world.Option{
-		"notes":          {job.Tune(func(t *tuning.Tuning) { t.NoNotes = true })},
+		"cells":          {job.Tune(func(t *tuning.Tuning) { t.NoCells = true })},
 		"pipes":          {job.Tune(func(t *tuning.Tuning) { t.NoPipes = true })},
-		"notes or pipes": {job.Tune(func(t *tuning.Tuning) { t.NoNotes = true }), job.Tune(func(t *tuning.Tuning) { t.NoPipes = true })},
+		"cells or pipes": {job.Tune(func(t *tuning.Tuning) { t.NoCells = true }), job.Tune(func(t *tuning.Tuning) { t.NoPipes = true })},
 	} {
 		for _, n := range []int{2, 3, 8} {
 			require.NoError(t, world.Run(t.Context(), n, scripted(everyWay), options...), "without %s, %d ranks", name, n)

@@ -14,7 +14,7 @@ func TestTuningOfAllRanks(t *testing.T) {
 	agreed := map[string]string{
 		"Algorithm": "Tuning.Algorithm=1",
 		"NoPipes":   "Tuning.Algorithm=0 NoPipes",
-		"NoNotes":   "Tuning.Algorithm=0 NoNotes",
+		"NoCells":   "Tuning.Algorithm=0 NoCells",
 		"NoStaging": "Tuning.Algorithm=0 NoStaging",
 	}
 	none := new(tuning.Tuning)

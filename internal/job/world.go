@@ -155,7 +155,7 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 	w.ledgers[rank].Store(w.ledger)
 	w.round.w = w
 	w.post.open(w)
-	if size <= mostNoted && !w.settings.tuning.NoNotes {
+	if size <= mostNoted && !w.settings.tuning.NoCells {
 		w.notes = make([]correspondence, size)
 	}
 	w.barrier = w.NewMeeting(barrierMeeting, block[:MeetingBytes], NoTally, func(rank int) ([]byte, error) {

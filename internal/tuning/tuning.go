@@ -9,7 +9,7 @@ import (
 )
 
 // A Tuning is the set of switches of a job. The zero value leaves nothing out and chooses by cost. The ranks of a job
-// need the same Algorithm, NoPipes, NoNotes and NoStaging; otherwise none of them gets a World. Each rank may have its
+// need the same Algorithm, NoPipes, NoCells and NoStaging; otherwise none of them gets a World. Each rank may have its
 // own values of the other fields.
 type Tuning struct {
 	// Algorithm is the algorithm of collectives.
@@ -17,9 +17,9 @@ type Tuning struct {
 	// NoPipes sends the messages of collectives over links, even between ranks that map each other's memory. By default
 	// such ranks use pipes (package internal/pipe).
 	NoPipes bool
-	// NoNotes turns inline messages off. By default a message of a collective of at most 48 bytes is one cache line.
-	// That needs ranks that map each other's memory, and at most 64 ranks.
-	NoNotes bool
+	// NoCells sends messages of collectives of at most 48 bytes like longer ones. By default each is a cell, a cache
+	// line, between ranks that map each other's memory, if they are at most 64.
+	NoCells bool
 	// NoStaging sends long messages of collectives like short ones. By default they go through memory that is made when
 	// it is first needed, at most 1 MiB for each rank and World. Between ranks that map each other's memory it belongs
 	// to the sender (staging), and otherwise to the receiver (landing).
@@ -38,9 +38,9 @@ type Tuning struct {
 	// program calls often.
 	NoStandBack bool
 
-	// NoProtocols are the protocols left out for memory that the card does not know. Without transfer.Cache and
-	// transfer.CachingPipeline nothing stays registered. If all protocols are left out, memory is copied in the
-	// simplest way.
+	// NoProtocols are the protocols left out for memory that the card does not know. If it has transfer.Cache and
+	// transfer.CachingPipeline, nothing stays registered. If it has all protocols, memory is copied in the simplest
+	// way.
 	NoProtocols transfer.Set
 	// NoSchemes are the schemes left out in the windows of the rank.
 	NoSchemes scheduler.Scheme
