@@ -63,7 +63,7 @@ func (v *view) watched(i *issue, do func() error) error {
 	}
 	if w.hook != nil {
 		w.hook(&job.Event{
-			Call: i.call, Begun: i.begun, Ended: v.now(), Operation: true, Window: v.number,
+			Call: i.call, Rank: v.world.InJob(v.world.Rank()), Begun: i.begun, Ended: v.now(), Operation: true, Window: v.number,
 			Target: i.target, Displacement: i.displacement, Count: i.count, Bytes: bytes, Op: i.op, Mapped: mapped,
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -254,6 +254,39 @@ func TestHookOfCalls(t *testing.T) {
 	require.Equal(t, map[string]int{
 		"Allocate": 2, "Create": 2, "Split": 2, "Fence": 4, "Put": 1, "Barrier": 2, "Shrink": 2, "Close": 10,
 	}, calls)
+}
+
+// One hook serves all ranks of Run, in the job and in teams. Each event has the number in the job of the rank that made the call.
+func TestHookOfRanks(t *testing.T) {
+	const n = 4
+	var mu sync.Mutex
+	ranks := make(map[string][]int)
+	hook := world.WithHook(func(e *world.Event) {
+		if e.Call == "Barrier" || e.Call == "Fence" || e.Call == "Put" {
+			mu.Lock()
+			defer mu.Unlock()
+			ranks[e.Call] = append(ranks[e.Call], e.Rank)
+		}
+	})
+	require.NoError(t, world.Run(t.Context(), n, func(ctx context.Context, w *world.World) error {
+		if err := w.Barrier(ctx); err != nil {
+			return err
+		}
+		// The members of each team have other numbers in it than in the job.
+		team, err := w.Split(ctx, w.Rank()%2, -w.Rank())
+		if err != nil {
+			return err
+		}
+		win, err := window.Allocate[int64](ctx, team, 1)
+		if err != nil {
+			return err
+		}
+		return errors.Join(win.Fence(ctx), win.Put([]int64{1}, team.Rank(), 0), win.Fence(ctx, window.NoSucceed), win.Close(), team.Close())
+	}, hook))
+	for call := range ranks {
+		slices.Sort(ranks[call])
+	}
+	require.Equal(t, map[string][]int{"Barrier": {0, 1, 2, 3}, "Put": {0, 1, 2, 3}, "Fence": {0, 0, 1, 1, 2, 2, 3, 3}}, ranks)
 }
 
 // A rank that a World does not have is no panic, before and after a failure.

@@ -99,8 +99,8 @@ func WithDebug() Option { return job.WithDebug() }
 // WithHook calls a function after every operation on windows of this rank, after every call that makes, synchronizes or closes a window
 // (Allocate, Create, Attach, Fence, Start, Complete, Post, Wait, Lock, Unlock, the flushes, the waits for requests and notifications,
 // Close), and after every collective. Close of a World is reported when its waits are over. The function runs in the goroutine that made the
-// call. Several goroutines may call it at once; with Run and Main those of all ranks. It must not use the World. The Event belongs
-// to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
+// call. Several goroutines may call it at once. With Run and Main they belong to different ranks, which Event.Rank tells apart. The
+// function must not use the World. The Event belongs to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
 func WithHook(hook func(*Event)) Option {
 	if hook == nil {
 		return job.WithHook(nil)
@@ -113,6 +113,8 @@ func WithHook(hook func(*Event)) Option {
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string
+	// Rank is the number in the job of the rank that made the call: see [World.InJob].
+	Rank int
 	// Begun and Ended are on the clock of Now. An operation has been issued at Ended; it is complete then if Mapped.
 	Begun, Ended time.Duration
 	// Operation reports whether the event is an operation, which Target and the fields after it describe.

@@ -11,6 +11,8 @@ import (
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string
+	// Rank did it, by its number in the job.
+	Rank int
 	// Begun and Ended are on the clock of Now. An operation is issued at Ended; it has been carried out then if it
 	// is Mapped.
 	Begun, Ended time.Duration
