@@ -39,7 +39,7 @@ func Gather[T any](ctx context.Context, w *World, root int, in, out []T) error {
 	return job.Gather(ctx, w.inner(), root, in, out)
 }
 
-// AllGather is Gather whose result every rank gets in its out.
+// AllGather is Gather that returns the result in the out of every rank.
 func AllGather[T any](ctx context.Context, w *World, in, out []T) error {
 	return job.AllGather(ctx, w.inner(), in, out)
 }
@@ -50,8 +50,8 @@ func Scatter[T any](ctx context.Context, w *World, root int, in, out []T) error 
 	return job.Scatter(ctx, w.inner(), root, in, out)
 }
 
-// AllToAll sends part r of in to rank r, and collects the parts that this rank is sent in out, in the order of ranks. in and out have the
-// same length and do not overlap.
+// AllToAll sends part r of in to rank r, and puts the parts that other ranks send to this one into out, in the order of ranks. The two
+// slices have the same length and do not overlap.
 func AllToAll[T any](ctx context.Context, w *World, in, out []T) error {
 	return job.AllToAll(ctx, w.inner(), in, out)
 }
@@ -62,13 +62,13 @@ func Reduce[T any](ctx context.Context, w *World, root int, in, out []T, combine
 	return job.Reduce(ctx, w.inner(), root, in, out, combine)
 }
 
-// ReduceOp is Reduce by a predefined operation. Ranks that pass different operations get an [ErrMismatch]; an operation
-// that elements of T do not have is an [ErrArgument]. in and out are the same slice or do not overlap.
+// ReduceOp is Reduce by a predefined operation. Ranks that pass different operations get an [ErrMismatch]. An operation
+// that elements of T do not have is an [ErrArgument]. The slices in and out are the same or do not overlap.
 func ReduceOp[T Element](ctx context.Context, w *World, root int, in, out []T, op Op) error {
 	return job.ReduceOp(ctx, w.inner(), root, in, out, op)
 }
 
-// AllReduce is Reduce whose result every rank gets in its out. The results are the same bit by bit, also where combine rounds.
+// AllReduce is Reduce that returns the result in the out of every rank. All ranks get bitwise the same result, even if combine rounds.
 func AllReduce[T any](ctx context.Context, w *World, in, out []T, combine func(a, b T) T) error {
 	return job.AllReduce(ctx, w.inner(), in, out, combine)
 }

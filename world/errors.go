@@ -14,7 +14,7 @@ var (
 	ErrUnfinished = job.ErrUnfinished
 	// ErrClosed means that this World is closed. It is not window.ErrClosed, which calls of a closed window return.
 	ErrClosed = job.ErrClosed
-	// ErrLeft means that a rank closed its World, or ended in order, while others needed a call of it, or that it called
+	// ErrLeft means that a rank left while others needed a call of it. It closed its World, ended in order, or called
 	// [World.Shrink] in place of that call.
 	ErrLeft = job.ErrLeft
 	// ErrExcluded means that the other ranks took this rank for dead and continue without it.
@@ -24,8 +24,8 @@ var (
 	// ErrEnvironment means that environment variables, or the options in their place (WithDevice, WithAddress, WithTrace), are
 	// contradictory, incomplete or wrong.
 	ErrEnvironment = job.ErrEnvironment
-	// ErrDeadlock means that in virtual time all ranks have waited for the time of [WithStartTimeout]. The error says
-	// which call each rank is in and which rank it waits for, for up to 32 ranks.
+	// ErrDeadlock means that in virtual time all ranks have waited for the time of [WithStartTimeout]. The error names
+	// the call that each rank is in and the rank that it waits for, of at most 32 ranks.
 	ErrDeadlock = job.ErrDeadlock
 	// ErrNoCollectives means that a collective was called on the World of a session.
 	ErrNoCollectives = job.ErrNoCollectives

@@ -20,14 +20,14 @@ type Option func(*settings)
 // variable RMA_DEVICE decides.
 func WithDevice(name string) Option { return job.WithDevice(name) }
 
-// WithNetwork has ranks that share no memory reach each other over the devices that open returns, one for each rank, instead of TCP or RDMA
-// cards. The World closes them.
+// WithNetwork has ranks that share no memory reach each other over devices of the program, instead of TCP or RDMA cards. Each rank calls
+// open with its number, and once more with the same number in each Shrink. With Run several goroutines call it at once. The World closes the devices.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option { return job.WithNetwork(open) }
 
-// WithAddress sets where this rank listens for ranks on other hosts: an address, a host name, the name of an interface, or a
-// range such as 10.0.0.0/8. Without this option the environment variable RMA_ADDRESS decides; without that the rank listens at the address by
-// which the host reaches others, never at that of a container bridge. An address that this host does not have is
-// an error, also where all ranks share memory.
+// WithAddress sets the address at which this rank listens for ranks on other hosts. It is an address, a host name, the name of an
+// interface, or a range such as 10.0.0.0/8. Without this option the environment variable RMA_ADDRESS decides. Without that the rank
+// listens at the address by which the host reaches others, never at that of a container bridge. An address that this host does not
+// have is an error, also where all ranks share memory.
 //
 // Several addresses, separated by commas, make as many rails (see package rails): all ranks need the same number. Long transfers over TCP use
 // all of them.
@@ -51,18 +51,22 @@ func WithoutKey() Option { return job.WithoutKey() }
 // a certificate, and what the certificates of others are verified with. A nil configuration is an [ErrArgument].
 func WithTLS(config *tls.Config) Option { return job.WithTLS(config) }
 
-// WithStartTimeout sets how long Init and New wait for other ranks to start, how long [Dial] tries to begin a session, and how long Close waits for the reader of a
-// pipe that RMA_STATS names. In virtual time it is how long all ranks of Simulate may wait at once. The default is 60 s.
+// WithStartTimeout sets how long calls wait for others that have not started. The default is 60 s. It limits
+//
+//   - how long Init and New wait for other ranks
+//   - how long [Dial] tries to begin a session
+//   - how long Close waits for the reader of a pipe that RMA_STATS names
+//   - how long all ranks of Simulate may wait at once, in virtual time
 func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 
-// WithPeerTimeout sets how long a rank on another host, or the rank that serves the exchange at RMA_ROOT, may be silent before it
-// counts as failed. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress,
-// as while it is stopped, counts for at most a fifth of d. A process of this host does not fail by silence, but it has this time, and at least 10 s, to let this rank map its memory.
+// WithPeerTimeout sets how long a rank on another host may be silent before it counts as failed. It applies also to the rank that serves
+// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress,
+// as while it is stopped, counts for at most a fifth of d. A process of this host does not fail by silence. But it has only this time, or
+// 10 s if that is longer, to let this rank map its memory.
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
-// WithStall sets after how long a waiting call logs a warning, once ([WithLogger]): it names the ranks that the call waits for, by
-// their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. [Dial]
-// names the server. [Init] and [New] warn of ranks that have not started after 3 s, or after d if that is less. 0 means never.
+// WithStall sets after how long a waiting call logs a warning, once ([WithLogger]). The warning names the ranks that the call waits for,
+// by their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. 0 means never.
 // Without this option the environment variable RMA_STALL decides, as in RMA_STALL=1m; the default is 10 s. In virtual time d is virtual.
 func WithStall(d time.Duration) Option { return job.WithStall(d) }
 
@@ -74,31 +78,39 @@ func WithLogger(logger *slog.Logger) Option { return job.WithLogger(logger) }
 //
 // The environment variable RMA_STATS has windows count, too. It names a file to which each rank appends a table of
 // what it did when its World is closed; "-" is standard error. The file is created for this user alone (mode 0600); an existing file keeps its mode. A
-// symbolic link, a file with several names and a file of another user are refused. A
+// symbolic link, a file with several names and a file of another user are errors. A
 // named pipe must have a reader when the ranks begin. Each rank keeps it open until it has written its table.
 func WithStats() Option { return job.WithStats() }
 
 // WithTrace has this rank add what it does over the network to a file when its World is closed. ui.perfetto.dev and chrome://tracing
-// open the file. It shows each request from when it was posted until its completion was seen, and what the processor does for requests (see package
-// traced), the last 65536 of each. All ranks may name the same file. Each job begins it anew, for this user alone (mode 0600); an existing file
-// keeps its mode. A symbolic link, a file with several names, a named pipe and a file of another user are refused. Without this option the
+// open the file. It shows each request from when it was posted until its completion was seen, and what the processor does for requests
+// (see package traced). It has the last 65536 of each. All ranks may name the same file. Each job begins it anew, for this user alone (mode 0600); an existing file
+// keeps its mode. A symbolic link, a file with several names, a named pipe and a file of another user are errors. Without this option the
 // environment variable RMA_TRACE decides.
 //
-// Loads and stores of mapped memory are no requests. A job whose ranks all map each other's memory is refused; WithDevice("tcp") makes it
-// traceable. A rank that is killed writes nothing. In virtual time this option has no effect: see [sim.Simulator.Trace].
+// Loads and stores of mapped memory are no requests. This option is an error in a job whose ranks all map each other's memory. WithDevice("tcp")
+// makes such a job traceable. A rank that is killed writes nothing. In virtual time this option has no effect: see [sim.Simulator.Trace].
 func WithTrace(file string) Option { return job.WithTrace(file) }
 
-// WithDebug has windows look for misuse that otherwise goes unnoticed, or makes contents wrong now and then:
-// conflicting operations of one epoch on the same elements, memory that is used before an operation on it is
-// complete, epochs that are open when the World is closed. The call that reveals the misuse returns a *window.MisuseError with both
-// places in the program. Errors of ranks that make different collective calls have both places, too, but for calls that a rank has gone on
-// from. Each operation costs time and memory. Without this
+// WithDebug has windows look for misuse that would otherwise go unnoticed or corrupt contents:
+//
+//   - conflicting operations of one epoch on the same elements
+//   - memory that is used before the operation on it is complete
+//   - epochs that are open when the World is closed
+//
+// The call that reveals the misuse returns a *window.MisuseError with both
+// places in the program. Each operation costs time and memory. Without this
 // option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
-// WithHook calls a function after every operation on windows of this rank, after every call that makes, synchronizes or closes a window
-// (Allocate, Create, Attach, Fence, Start, Complete, Post, Wait, Lock, Unlock, the flushes, the waits for requests and notifications,
-// Close), and after every collective. Close of a World is reported when its waits are over. The function runs in the goroutine that made the
+// WithHook calls a function after
+//
+//   - every operation on windows of this rank
+//   - every call that makes, synchronizes or closes a window: Allocate, Create, Attach, Fence, Start, Complete, Post, Wait, Lock,
+//     Unlock, the flushes, the waits for requests and notifications, Close
+//   - every collective
+//
+// Close of a World is reported when its waits are over. The function runs in the goroutine that made the
 // call. Several goroutines may call it at once. With Run and Main they belong to different ranks, which Event.Rank tells apart. The
 // function must not use the World. The Event belongs to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
 func WithHook(hook func(*Event)) Option {
@@ -108,8 +120,8 @@ func WithHook(hook func(*Event)) Option {
 	return job.WithHook(func(event *job.Event) { hook((*Event)(event)) })
 }
 
-// An Event describes what a rank did to the function of [WithHook]: an operation on a window, or a call that other ranks take
-// part in, such as Fence or Barrier. A call that is rejected at once, or that has nothing to wait for, may have no event.
+// An Event is what a rank did, for the function of [WithHook]. It is an operation on a window, or a call that other ranks take
+// part in, such as Fence or Barrier.
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string
@@ -126,6 +138,6 @@ type Event struct {
 	Target, Displacement, Count, Bytes int
 	// Op is that of an accumulate.
 	Op reduce.Op
-	// Mapped reports whether this rank's processor carried the operation out.
+	// Mapped reports whether this rank's processor applied the operation.
 	Mapped bool
 }

@@ -10,7 +10,7 @@ import (
 // Run makes n ranks, 1 to 65536, as goroutines of this process, calls body for each, and returns when all have ended. The
 // World of a rank is closed when its body returns. The context of bodies ends when ctx does.
 //
-// A rank whose body returns an error, or panics, has failed. Run returns a *[RankError] for each rank that failed by itself,
+// A rank has failed when its body returns an error or panics. Run returns a *[RankError] for each rank that failed by itself,
 // joined. Failures that only followed from those, which are *[PeerError]s, are left out unless there is no other.
 //
 // A launcher does not change what Run does: each process makes n ranks of its own, and Run logs a warning. See [Main]. [Init]
@@ -39,21 +39,20 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 //
 // SIGINT and SIGTERM end the context of the body. A SIGINT that was ignored when the process started, as in the background of a
 // script, stays ignored. SIGTERM does not, even after trap "" TERM: Go's runtime replaces it first.
-// The status of a process that fails after a signal is 128 plus its number. After a signal the process waits one more second for other
+// The status of a process that fails after a signal is 128 plus the number of the signal. After a signal the process waits one more second for other
 // ranks. A second signal ends it at once.
 func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 	job.Main(inJob(body), ofJob(options)...)
 }
 
-// Init joins the job that a process manager has started this process for: rmarun, or another one that serves PMI-1, such as
-// MPICH's mpiexec and Slurm's srun --mpi=pmi2. Without a process manager RMA_ROOT, RMA_RANK and RMA_SIZE, with RMA_KEY_FILE, say
-// which rank this is and where rank 0 gathers the job. A process with neither is a job of one rank. If another launcher has started it
-// as one of several, as Open MPI's mpirun does, Init logs a warning. RMA_RANKS and RMA_SIMULATE, by which [Main] makes ranks, are errors.
+// Init joins the job that a process manager has started this process for. The process manager is rmarun, or another one that serves
+// PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2. Without a process manager RMA_ROOT, RMA_RANK and RMA_SIZE, with RMA_KEY_FILE, say
+// which rank this is and where rank 0 gathers the job. A process with neither is a job of one rank.
 //
-// A rank that cannot join, or whose settings differ from those of others, makes Init an error on all ranks at once. A
-// rank that does not start does so after the time of [WithStartTimeout]; who is missing, and who was turned away, is
-// logged until then ([WithLogger]). At RMA_ROOT a rank that cannot reach rank 0, lacks the key, or has a wrong setting of its own counts as not
-// started: it may be started again. [WithKey] says which key the job has.
+// If a rank cannot join, or its settings differ from those of others, Init returns an error on all ranks at once. If a rank does not
+// start, Init returns an error after the time of [WithStartTimeout]. Until then the logger ([WithLogger]) gets the ranks that are
+// missing, and those that were rejected. At RMA_ROOT a rank counts as not started if it cannot reach rank 0, lacks the key, or has a
+// wrong setting of its own. It may be started again. [WithKey] says which key the job has.
 //
 // A process is one rank: Init returns ErrInitialized while the World of an earlier Init is open, and in a body of Run, Main or
 // Simulate. After Close all ranks may call Init again, for another job of the same ranks, under rmarun and at RMA_ROOT. Hydra and
@@ -75,9 +74,9 @@ type Exchange func(ctx context.Context, mine string) (all []string, err error)
 // New joins a job whose processes have found each other by means of their own. Every process passes its rank, from 0, the number
 // of ranks, and an exchange between them.
 //
-// A rank that cannot join, because its RMA_ADDRESS is wrong for instance, or whose device or size differ from those of others, makes New an error on
-// all ranks when every text has come. A rank that was told too large a size waits for ranks that nobody starts until the time of
-// [WithStartTimeout] is over, as do all ranks of a job of which one is missing; both log it. The key of the job is as [WithKey] says.
+// If a rank cannot join, because its RMA_ADDRESS is wrong for instance, New returns an error on all ranks once every text has come. So
+// does a rank whose device or size differ from those of others. If a rank has too large a size, it waits for ranks that do not exist,
+// until the time of [WithStartTimeout] is over. So do all ranks of a job of which one is missing. Both log a warning. The key of the job is as [WithKey] says.
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	j, err := job.New(ctx, rank, size, job.Exchange(exchange), ofJob(options)...)
 	return of(j), err

@@ -30,8 +30,8 @@ func (l *Listener) inner() *job.Listener {
 //
 // docs/guide/security.md says what a holder of the key is trusted with, and what an attacker on the path can do without TLS.
 //
-// All connections come to the one port, except with RDMA cards and where [WithAddress] or RMA_ADDRESS says at which addresses
-// this process listens: there sessions have ports of their own.
+// All connections come to the one port, with two exceptions. Sessions have ports of their own with RDMA cards, and where
+// [WithAddress] or RMA_ADDRESS says at which addresses this process listens.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	l, err := job.Listen(ctx, address, ofJob(options)...)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Listener) Close() error {
 // The options are those of [New]. Both sides need the same key, and both or neither a TLS configuration (WithTLS) with a certificate. The
 // device is chosen as for ranks on different hosts: RDMA cards if both have one, else TCP.
 //
-// Dial does not wait for a server that is not listening: it returns an error at once, or after a few seconds where the network
+// Dial does not wait for a server that is not listening. It returns an error at once, or after a few seconds if the network
 // does not answer. It calls again a server that has no time for it, until ctx ends or the time of [WithStartTimeout] is over. A server
 // that evicts the client says why: Dial, or the calls that need rank 0, then return an [ErrEvicted]. When it stops serving, calls return
 // an [ErrLeft].

@@ -23,7 +23,7 @@ type Stats struct {
 	// Sleeps counts how often a call of any World of this rank slept; Slept is how long in all.
 	Sleeps uint64
 	Slept  time.Duration
-	// Transfers concerns memory that the network card had to be told of.
+	// Transfers counts how memory got to a network card that needs registrations.
 	Transfers Transfers
 }
 

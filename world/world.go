@@ -28,7 +28,8 @@ type World struct {
 	j *job.World
 }
 
-// noCopy makes go vet report copies, which would not be the same World as their original: vet treats a type with Lock and Unlock as a lock.
+// noCopy makes go vet report copies, because vet treats a type with Lock and Unlock as a lock. A copy would not be the same World as
+// its original.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
@@ -113,7 +114,7 @@ func (w *World) Barrier(ctx context.Context) error { return w.inner().Barrier(ct
 //
 // A team is a World: it has collectives, windows can be allocated over it, and it can be split again. Its ranks are numbered from 0,
 // also in errors, whose cause names the rank of the job ([World.InJob]). A team uses the devices of w. It makes connections
-// of its own when they are first used. A team is closed as the World of a job is, after its windows; ranks close teams that
+// of its own when they are first used. A team is closed as the World of a job is, after its windows. Ranks close teams that
 // have ranks in common in the same order.
 func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 	j, err := w.inner().Split(ctx, color, key)
@@ -132,10 +133,10 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 // The new World needs as many file descriptors as w, in addition. A rank that has too few gets an error that wraps
 // verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.
 //
-// When ctx ends Shrink early, another Shrink continues it. Memory that an interrupted collective sends from may be
-// read until a Shrink returns nil, or an error other than that of its context, ErrBusy and ErrClosed.
+// When ctx ends Shrink early, another Shrink continues it. An interrupted collective may read the memory that it sends from until a
+// Shrink returns nil, or an error other than that of its context, ErrBusy and ErrClosed.
 //
-// When a network is cut in two, each side makes a World of the ranks that it reaches, and the two stay apart when the network
+// When a network is cut in two, each side makes a World of the ranks that it reaches. The two stay apart when the network
 // is whole again. The program decides which side may continue, for instance by the size of its World. A rank that the others
 // left out, and that still hears of it, gets [ErrExcluded].
 func (w *World) Shrink(ctx context.Context) (*World, error) {
@@ -143,9 +144,12 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 	return of(j), err
 }
 
-// Close leaves the job, or the team. It returns when every other rank has called it or has failed, so that no other rank
-// needs anything of this one any more. Closing the World of a job closes its open teams. Closing a team affects neither the
-// job nor teams that were split from it. A second Close returns nil.
+// Close leaves the job, or the team. It returns when every other rank has called it or has failed. After that, no other rank
+// needs this one. Closing the World of a job closes its open teams. Closing a team affects neither the
+// job nor teams that were split from it.
+//
+// The error of Close says what could not be completed: operations of open epochs, the table of RMA_STATS, the trace, or the exchange
+// with the process manager. The World is closed all the same: a second Close returns nil.
 func (w *World) Close() error { return w.inner().Close() }
 
 // CloseContext is Close that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and names a rank, or the
@@ -177,7 +181,7 @@ func (w *World) Failures() []*PeerError { return w.made("Failures").Failures() }
 // not repeated: a program that calls OnFailure first and Failures then misses none.
 //
 // f runs in a goroutine of its own, and may make any call, Shrink and Close included. A call of f that has begun may outlast
-// stop. In virtual time, where a rank is one task, f runs within a call of the rank that waits; there it may
+// stop. In virtual time, where a rank is one task, f runs within a call of the rank that waits. There f may
 // neither wait nor issue operations.
 func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	return w.made("OnFailure").OnFailure(f)
@@ -198,8 +202,8 @@ func (w *World) Mapped(rank int) bool {
 	return has(j, rank) && j.Mapped(rank)
 }
 
-// Now returns the time since some moment before the job began, on the clock that measures this job: real time, or the
-// simulator's in a job of Simulate, where each rank has the time of its own processor.
+// Now returns the time since a moment before the job began, on the clock of the job. That is real time. In a job of Simulate it is the
+// simulator's, and each rank has the time of its own processor.
 func (w *World) Now() time.Duration { return w.made("Now").Now() }
 
 // Compute keeps this rank's processor busy for d on the clock of Now. In real time the library makes progress meanwhile. In virtual
@@ -209,8 +213,8 @@ func (w *World) Compute(d time.Duration) { w.made("Compute").Compute(d) }
 // Virtual reports whether the time of this World is that of a simulator: see [Simulate].
 func (w *World) Virtual() bool { return w.made("Virtual").Virtual() }
 
-// Span adds a span of the program to the trace of this rank: that of [WithTrace], or in virtual time that which the simulator had
-// when the job began. Spans of one goroutine are disjoint or nested. Without a trace Span does nothing.
+// Span adds a span of the program to the trace of this rank, which is that of [WithTrace]. In virtual time it is the trace that the
+// simulator had when the job began. Spans of one goroutine are disjoint or nested. Without a trace Span does nothing.
 func (w *World) Span(name string, from, until time.Duration) {
 	w.made("Span").Span(name, from, until)
 }
