@@ -97,10 +97,8 @@ func ExampleWindow_RFlush() {
 			}
 		}
 		w.Compute(time.Millisecond)
-		for _, flush := range flushes {
-			if err := flush.Wait(ctx); err != nil {
-				return err
-			}
+		if err := window.WaitAll(ctx, flushes...); err != nil {
+			return err
 		}
 		if err := w.Barrier(ctx); err != nil {
 			return err

@@ -6,8 +6,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Synchronizer has the synchronization calls of a [Window], which do not depend on the element type. Code that only
-// synchronizes can take a Synchronizer, and so a window of any type. The methods are documented at Window.
+// A Synchronizer has the synchronization calls of a [Window], which do not depend on the element type. A function that only
+// synchronizes takes a Synchronizer, and so a window of any type. The methods are documented at Window.
 type Synchronizer interface {
 	World() *world.World
 	Group(ranks ...int) (Group, error)

@@ -12,7 +12,7 @@
 // and accumulates into it, and the owner's program takes no part. Operations have no order by themselves. An
 // operation is complete when a synchronization call says so. Until then its buffers belong to the library.
 //
-// # 2. Choosing a synchronization (examples Fence, Groups, Locks, Notify, Tickets)
+// # 2. Choosing a synchronization (examples Fence, Groups, Locks, Notify, Tickets, Requests)
 //
 //	need                                      calls                             who calls
 //	all ranks exchange in steps               Fence                             all ranks
@@ -21,6 +21,7 @@
 //	any rank works on any memory at any time  LockAll once, then Flush          the origin
 //	the target must learn that data arrived   PutNotify, WaitNotify             origin and target
 //	one operation must complete               RPut, RGet, Wait of the request   the origin
+//	results are used as they arrive           RGet, Completed                   the origin
 //
 // Fence is the simplest call and waits for all ranks. Groups wait for the ranks that they name. A rank that both
 // posts and starts must post first. LockAll(NoCheck) takes no locks and costs nothing; Flush then completes what was

@@ -194,6 +194,44 @@ func Example_tickets() {
 	// Output: 66
 }
 
+// A rank reads from all ranks at once, and works on each block when it arrives.
+func Example_requests() {
+	run(3, func(ctx context.Context, w *world.World) error {
+		const each = 4
+		win, err := window.Allocate[int64](ctx, w, each)
+		if err != nil {
+			return err
+		}
+		for i := range win.Local() {
+			win.Local()[i] = int64(w.Rank())
+		}
+		// After the barrier every rank sees what the others have stored.
+		if err := errors.Join(win.LockAll(ctx, window.NoCheck), win.Sync(), w.Barrier(ctx)); err != nil {
+			return err
+		}
+		blocks, gets := make([][each]int64, w.Size()), make([]window.Request, w.Size())
+		for rank := range gets {
+			if gets[rank], err = win.RGet(blocks[rank][:], rank, 0); err != nil {
+				return err
+			}
+		}
+		sum := int64(0)
+		for rank, err := range window.Completed(ctx, gets...) {
+			if err != nil {
+				return err
+			}
+			for _, value := range blocks[rank] { // the work
+				sum += value
+			}
+		}
+		if w.Rank() == 0 {
+			fmt.Println(sum)
+		}
+		return errors.Join(win.UnlockAll(ctx), win.Close())
+	})
+	// Output: 12
+}
+
 // Many operations and one flush. SingleElement lets the processor's atomics do the accumulates.
 func Example_fast() {
 	run(2, func(ctx context.Context, w *world.World) error {

@@ -15,8 +15,10 @@ type Array[T window.Element] struct {
 	Map
 	world *world.World
 	win   *window.Window[T]
-	// touched lists the ranks that have elements of the current operation, and hands their values.
+	// touched lists the ranks that have elements of the current operation, flushes the requests that complete it there, and
+	// hands the values.
 	touched []int
+	flushes []window.Request
 	hands   []hand[T]
 }
 
@@ -53,7 +55,9 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 	if err := win.LockAll(ctx, window.NoCheck); err != nil {
 		return nil, errors.Join(fmt.Errorf("globalarray: New: %w", err), win.Close())
 	}
-	return &Array[T]{Map: m, world: w, win: win, touched: make([]int, 0, w.Size()), hands: make([]hand[T], w.Size())}, nil
+	a := &Array[T]{Map: m, world: w, win: win, hands: make([]hand[T], w.Size())}
+	a.touched, a.flushes = make([]int, 0, w.Size()), make([]window.Request, 0, w.Size())
+	return a, nil
 }
 
 // Close ends the array. It is collective, and returns when all ranks have called it.

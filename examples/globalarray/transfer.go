@@ -150,11 +150,18 @@ func (a *Array[T]) touch(rank int) {
 func (a *Array[T]) complete(ctx context.Context, op string, err error) error {
 	for _, rank := range a.touched {
 		a.hands[rank].touched = false
-		if e := a.win.Flush(ctx, rank); err == nil {
+		flush, e := a.win.RFlush(rank)
+		if err == nil {
 			err = e
 		}
+		a.flushes = append(a.flushes, flush)
 	}
-	a.touched = a.touched[:0]
+	// One after the other, the flushes would take a round trip each.
+	if e := window.WaitAll(ctx, a.flushes...); err == nil {
+		err = e
+	}
+	clear(a.flushes)
+	a.touched, a.flushes = a.touched[:0], a.flushes[:0]
 	if err != nil {
 		return fmt.Errorf("globalarray: %s: %w", op, err)
 	}
