@@ -106,7 +106,7 @@ func (s *site) String() string {
 const packagePath = "github.com/onesided/rma/window."
 
 func (c *caller) clash(what string, first *caller) error {
-	return &MisuseError{What: what + " before that is complete", First: first.String(), FirstRank: first.rank, Second: c.String(), SecondRank: c.rank}
+	return &MisuseError{What: what, First: first.String(), FirstRank: first.rank, Second: c.String(), SecondRank: c.rank}
 }
 
 // completed is called at the end of a call that completes operations on target, or on all targets if target is -1. The
@@ -157,10 +157,10 @@ func (c *core) complete(call string, target int, all bool, generation uint64) er
 	d.mu.Unlock()
 	c.retire(target, generation, all)
 	if changed != nil {
-		return second.clash("the memory that a put writes from was changed", changed.caller)
+		return second.clash("the memory that a put writes from was changed before the operation was complete", changed.caller)
 	}
 	if written != nil {
-		return second.clash("memory that is read into was changed", written.caller)
+		return second.clash("memory that an operation reads into was changed before the operation was complete", written.caller)
 	}
 	return nil
 }

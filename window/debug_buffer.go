@@ -57,9 +57,9 @@ func (d *debugging) use(a *access, by caller) error {
 	b.caller = a.caller
 	at := extentOf(b.memory)
 	if first, met := meetsAny(d.results, at); met && b.puts {
-		return a.clash("a put writes from memory that is read into", first.caller)
+		return a.clash("a put writes from memory that an earlier operation reads into, before that operation was complete", first.caller)
 	} else if met {
-		return a.clash("two operations read into the same memory", first.caller)
+		return a.clash("two operations read into the same memory, and the first was not complete", first.caller)
 	}
 	if b.puts {
 		b.sum = maphash.Bytes(seed, b.memory)
@@ -69,7 +69,7 @@ func (d *debugging) use(a *access, by caller) error {
 		a.buffer = b
 	} else {
 		if first, met := meetsAny(d.origins, at); met {
-			return a.clash("memory that a put writes from is read into", first.caller)
+			return a.clash("an operation reads into memory that a put writes from, before the put was complete", first.caller)
 		}
 		b.of = a
 		indexOf(d.results, a.target).add(at, b, a.generation)

@@ -42,21 +42,21 @@ func TestMisuse(t *testing.T) {
 		{"a result that is asked for twice", func(ctx context.Context, win *window.Window[int64]) error {
 			result := make([]int64, 2)
 			return errors.Join(win.Get(result, 1, 0), win.Get(result[1:], 1, 5))
-		}, "two operations read into the same memory"},
+		}, "two operations read into the same memory, and the first was not complete: "},
 		{"a put of what is not there yet", func(ctx context.Context, win *window.Window[int64]) error {
 			result := make([]int64, 2)
 			return errors.Join(win.Get(result, 1, 0), win.Put(result, 1, 4))
-		}, "a put writes from memory that is read into"},
+		}, "a put writes from memory that an earlier operation reads into, before that operation was complete: "},
 		{"an origin that is written to", func(ctx context.Context, win *window.Window[int64]) error {
 			result := make([]int64, 2)
 			return errors.Join(win.Put(result, 1, 0), win.Get(result, 1, 4))
-		}, "memory that a put writes from is read into"},
+		}, "an operation reads into memory that a put writes from, before the put was complete: "},
 		{"an origin that is changed", func(ctx context.Context, win *window.Window[int64]) error {
 			origin := []int64{1}
 			err := win.Put(origin, 1, 0)
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"an origin that is changed for another put, and back", func(ctx context.Context, win *window.Window[int64]) error {
 			origin := []int64{1}
 			err := win.Put(origin, 1, 0)
@@ -64,7 +64,7 @@ func TestMisuse(t *testing.T) {
 			err = errors.Join(err, win.Put(origin, 1, 1))
 			origin[0] = 1
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"an origin that is changed when one of two puts has given it back", func(ctx context.Context, win *window.Window[int64]) error {
 			origin := []int64{1}
 			err := win.Put(origin, 1, 0)
@@ -72,7 +72,7 @@ func TestMisuse(t *testing.T) {
 			err = errors.Join(err, failed, request.Wait(ctx))
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"an origin that is changed behind another put of it that was refused", func(ctx context.Context, win *window.Window[int64]) error {
 			origin := []int64{1}
 			err := win.Put(origin, 1, 0)
@@ -81,13 +81,13 @@ func TestMisuse(t *testing.T) {
 			}
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"a result that is stored into", func(ctx context.Context, win *window.Window[int64]) error {
 			result := make([]int64, 2)
 			err := win.Get(result, 1, 0)
 			result[1] = 3
 			return errors.Join(err, win.FlushLocal(ctx, 1))
-		}, "memory that is read into was changed before that is complete: Get at "},
+		}, "memory that an operation reads into was changed before the operation was complete: Get at "},
 		{"a put within one of many gets", func(ctx context.Context, win *window.Window[int64]) error {
 			var errs []error
 			for i := range 50 {
@@ -123,7 +123,7 @@ func TestMisuseBehindRFlush(t *testing.T) {
 			err = errors.Join(err, failed, win.Put(second, 1, 1), r.Wait(ctx))
 			first[0], second[0] = 2, 2
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"an accumulate again", func(ctx context.Context, win *window.Window[int64]) error {
 			err := win.Accumulate(window.Sum, buffer[:1], 1, 0)
 			r, failed := win.RFlush(1)
@@ -136,12 +136,12 @@ func TestMisuseBehindRFlush(t *testing.T) {
 			err = errors.Join(err, failed, win.Put(origin, 1, 1), r.Wait(ctx))
 			origin[0] = 2
 			return errors.Join(err, win.Flush(ctx, 1))
-		}, "the memory that a put writes from was changed before that is complete: Put at "},
+		}, "the memory that a put writes from was changed before the operation was complete: Put at "},
 		{"a put of what is not there yet", func(ctx context.Context, win *window.Window[int64]) error {
 			result := make([]int64, 2)
 			r, err := win.RFlush(1)
 			return errors.Join(err, win.Get(result, 1, 0), r.Wait(ctx), win.Put(result, 1, 4))
-		}, "a put writes from memory that is read into"},
+		}, "a put writes from memory that an earlier operation reads into, before that operation was complete: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			misused(t, c.do, c.what, append(jobtest.OptionsApart(), world.WithDebug())...)
