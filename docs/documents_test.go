@@ -63,23 +63,51 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// Every command block that is marked sh works on this machine.
+// Every command block that is marked sh works on this machine, in the directory of this module. One that makes a module, or runs the
+// program of its directory, works in the directory of the program before it in its document, or else of the first program.
 func TestCommands(t *testing.T) {
+	first := doctest.Blocks(t, "../README.md")
 	for _, file := range documents(t) {
+		program := first[slices.IndexFunc(first, doctest.Block.IsProgram)]
 		for _, b := range doctest.Blocks(t, file) {
+			if b.IsProgram() {
+				program = b
+			}
 			if b.Language != "sh" {
 				continue
 			}
 			t.Run(b.String(), func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 				defer cancel()
-				command := exec.CommandContext(ctx, "sh", "-eu", "-c", b.Text)
-				command.Dir, command.Env = "..", environment("TMPDIR="+t.TempDir())
+				directory, script := "..", b.Text
+				if ofProgram.MatchString(script) {
+					directory, script = inModule(t, program, script)
+				}
+				command := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
+				// The sums of the modules are in go.sum of this module: no server needs to be asked.
+				command.Dir, command.Env = directory, environment("TMPDIR="+t.TempDir(), "GOSUMDB=off")
 				said, err := command.CombinedOutput()
-				require.NoError(t, err, "%s\n%s", b.Text, said)
+				require.NoError(t, err, "%s\n%s", script, said)
 			})
 		}
 	}
+}
+
+// ofProgram matches commands for the directory of a program.
+var ofProgram = regexp.MustCompile(`(?m)^go mod init |\bgo run \.$`)
+
+// inModule returns a new directory with a program, and the script that makes its module, if it has no such commands, and then runs
+// the commands.
+func inModule(t *testing.T, program doctest.Block, commands string) (directory, script string) {
+	t.Helper()
+	clone, err := filepath.Abs("..")
+	require.NoError(t, err)
+	directory = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(directory, "main.go"), []byte(program.Text), 0o600))
+	if !strings.HasPrefix(commands, "go mod init ") {
+		commands = "go mod init program\ngo mod edit -replace " + module + "=CLONE\ngo mod tidy\n" + commands
+	}
+	return directory, strings.ReplaceAll(commands, "CLONE", "'"+clone+"'")
 }
 
 var (

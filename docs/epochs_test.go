@@ -1,0 +1,161 @@
+package docs_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var rewritePictures = flag.Bool("rewrite-pictures", false, "draw the pictures of the guides again")
+
+// The picture of the epochs is the one that this file draws.
+func TestEpochs(t *testing.T) {
+	const file = "guide/epochs.svg"
+	drawn := drawEpochs()
+	if *rewritePictures {
+		require.NoError(t, os.WriteFile(file, []byte(drawn), 0o644))
+	}
+	kept, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(kept), drawn, "if this is meant: go test ./docs -run TestEpochs -rewrite-pictures")
+}
+
+// A kind is what a part of a rank's time is.
+type kind int
+
+const (
+	call     kind = iota
+	access        // an epoch in which the rank may access others
+	exposure      // one in which others may access the rank
+	both          // one of a fence
+)
+
+// A span is a part of a rank's time, from 0 to 100.
+type span struct {
+	kind     kind
+	from, to float64
+	text     string
+}
+
+// An arrow leads from a time of one rank to one of another. It is dashed if it is no operation, but what a call waits for.
+type arrow struct {
+	origin, target  int
+	leaves, arrives float64
+	synchronizes    bool
+}
+
+// A panel shows one kind of synchronization of three ranks.
+type panel struct {
+	title  string
+	ranks  [3][]span
+	remark [3]string
+	arrows []arrow
+}
+
+var epochPanels = []panel{{
+	title: "Fence: every rank may access every other between two fences",
+	ranks: [3][]span{
+		{{both, 22, 62, "epoch"}, {both, 79, 100, "epoch"}, {call, 3, 22, "Fence"}, {call, 25, 31, "Put"}, {call, 62, 79, "Fence"}},
+		{{both, 22, 54, "epoch"}, {both, 79, 100, "epoch"}, {call, 14, 22, "Fence"}, {call, 54, 79, "Fence"}},
+		{{both, 22, 70, "epoch"}, {both, 79, 100, "epoch"}, {call, 9, 22, "Fence"}, {call, 27, 33, "Put"}, {call, 70, 79, "Fence"}},
+	},
+	arrows: []arrow{{0, 1, 31, 40, false}, {2, 1, 33, 45, false}},
+}, {
+	title: "Start, Complete, Post, Wait: the ranks of a group, and no others",
+	ranks: [3][]span{
+		{{access, 24, 62, "access epoch"}, {call, 14, 24, "Start"}, {call, 26, 32, "Put"}, {call, 51, 62, "Complete"}},
+		{{exposure, 11, 72, "exposure epoch"}, {call, 4, 11, "Post"}, {call, 57, 72, "Wait"}},
+		{},
+	},
+	remark: [3]string{2: "not in the group: waits for no other rank"},
+	arrows: []arrow{{1, 0, 11, 22, true}, {0, 1, 32, 42, false}, {0, 1, 62, 71, true}},
+}, {
+	title: "Lock, Unlock: ranks 0 and 2 lock rank 1, both exclusively",
+	ranks: [3][]span{
+		{{access, 12, 46, "access epoch"}, {call, 4, 12, "Lock"}, {call, 14, 20, "Put"}, {call, 37, 46, "Unlock"}},
+		{},
+		{{access, 52, 88, "access epoch"}, {call, 16, 52, "Lock, waits for the Unlock of rank 0"}, {call, 54, 60, "Put"}, {call, 79, 88, "Unlock"}},
+	},
+	remark: [3]string{1: "calls nothing"},
+	arrows: []arrow{{0, 1, 20, 28, false}, {2, 1, 60, 68, false}},
+}}
+
+// The measures of the picture, in the units of SVG.
+const (
+	timeStart, timeUnit = 62.0, 6.5
+	laneHeight          = 46.0
+	boxHeight           = 20.0
+	panelHeight         = 3*laneHeight + 42
+)
+
+func drawEpochs() string {
+	var s strings.Builder
+	height := panelHeight*float64(len(epochPanels)) + 52
+	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 730 %g" font-family="sans-serif" font-size="11">
+<title>Epochs of windows</title>
+<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 8,4 0,8z" fill="#333"/></marker></defs>
+<rect width="100%%" height="100%%" rx="6" fill="white"/>
+`, height)
+	top := 8.0
+	for i := range epochPanels {
+		epochPanels[i].draw(&s, top)
+		top += panelHeight
+	}
+	// The key shows what each color is.
+	at := timeStart
+	for _, one := range []struct {
+		kind kind
+		text string
+	}{{call, "a call"}, {access, "may access others"}, {exposure, "may be accessed"}, {both, "both"}} {
+		fmt.Fprintf(&s, `<rect x="%g" y="%g" width="16" height="12" %s/><text x="%g" y="%g">%s</text>`+"\n", at, top, looks[one.kind], at+21, top+10, one.text)
+		at += 120
+	}
+	fmt.Fprintf(&s, `<text x="%g" y="%g">An arrow is an operation, or, if it is dashed, what one call waits for of another.</text>`+"\n", timeStart, top+29)
+	return s.String() + "</svg>\n"
+}
+
+var looks = [...]string{
+	call: `fill="white" stroke="#333"`, access: `fill="#cfe2f6"`, exposure: `fill="#fbdcb4"`, both: `fill="#cfe8cf"`,
+}
+
+// draw draws a panel whose title is at top.
+func (p *panel) draw(s *strings.Builder, top float64) {
+	middle := func(rank int) float64 { return top + 24 + laneHeight*(float64(rank)+0.5) }
+	x := func(time float64) float64 { return timeStart + timeUnit*time }
+	fmt.Fprintf(s, `<text x="8" y="%g" font-weight="bold" font-size="13">%s</text>`+"\n", top+14, p.title)
+	for rank, spans := range p.ranks {
+		y := middle(rank)
+		fmt.Fprintf(s, `<text x="8" y="%g">rank %d</text><line x1="%g" y1="%g" x2="%g" y2="%g" stroke="#999"/>`+"\n", y+4, rank, x(0), y, x(100), y)
+		if remark := p.remark[rank]; remark != "" {
+			fmt.Fprintf(s, `<text x="%g" y="%g" fill="#555">%s</text>`+"\n", x(2), y-5, remark)
+		}
+		for _, one := range spans {
+			left, width := x(one.from), timeUnit*(one.to-one.from)
+			if one.kind == call {
+				fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" rx="3" %s/><text x="%g" y="%g" text-anchor="middle">%s</text>`+"\n",
+					left, y-boxHeight/2, width, boxHeight, looks[call], left+width/2, y+4, one.text)
+				continue
+			}
+			// The text of an epoch is at the end of its bar, where no call is.
+			fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" %s/><text x="%g" y="%g" fill="#444">%s</text>`+"\n",
+				left, y-laneHeight/2+4, width, laneHeight-8, looks[one.kind], left+4, y-laneHeight/2+13, one.text)
+		}
+	}
+	for _, a := range p.arrows {
+		from, to := middle(a.origin), middle(a.target)
+		down := 1.0
+		if from > to {
+			down = -1
+		}
+		dash := ""
+		if a.synchronizes {
+			dash = ` stroke-dasharray="4 3"`
+		}
+		fmt.Fprintf(s, `<line x1="%g" y1="%g" x2="%g" y2="%g" stroke="#333"%s marker-end="url(#tip)"/>`+"\n",
+			x(a.leaves), from+down*boxHeight/2, x(a.arrives), to-down*boxHeight/2, dash)
+	}
+}
