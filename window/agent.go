@@ -7,11 +7,10 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// An agent takes locks of this rank's part for ranks that do not map its control
-// block, in the words in which those that do take them: see lock.go. It must not
-// wait, so a lock that is not free becomes a wish.
+// An agent acquires locks of this rank's part for ranks that do not map its control block. It uses the same words as
+// the ranks that map it: see lock.go. It must not wait, so a request for a lock that is not free becomes a wish.
 
-// lock grants a lock, or keeps it as a wish with a copy of what rides with it.
+// lock grants a lock, or keeps its request as a wish, with a copy of the packet that came with it.
 func (s *server) lock(from *job.Link, m *job.Message, packet []byte) error {
 	kind := LockKind(m.A)
 	if kind != Shared && kind != Exclusive || m.B > lockOnce {
@@ -37,7 +36,7 @@ func (s *server) lock(from *job.Link, m *job.Message, packet []byte) error {
 	return nil
 }
 
-// unlock gives back the lock of a rank, or its wish.
+// unlock releases the lock of a rank, or withdraws its request.
 func (s *server) unlock(from *job.Link, m *job.Message) error {
 	kind := LockKind(m.A)
 	if kind != Shared && kind != Exclusive {
@@ -55,12 +54,12 @@ func (s *server) unlock(from *job.Link, m *job.Message) error {
 	if !s.giveBack(kind, from.Rank()) {
 		return fmt.Errorf("unlock by rank %d, which has no exclusive lock", from.Rank())
 	}
-	// A lock that the rank asks for again may have come with this.
+	// The next lock request of the rank may already be here.
 	s.grantWishes()
 	return nil
 }
 
-// take takes the lock for the rank that wishes it, if it is free, or tells whether this rank
+// take acquires the lock for the rank of a request, if it is free. For the end of an epoch it reports whether this rank
 // has posted.
 func (s *server) take(w *wish) bool {
 	var taken bool
@@ -82,7 +81,7 @@ func (s *server) take(w *wish) bool {
 	return taken
 }
 
-// holder is who a rank is in the words of locks: a client is in its seat.
+// holder returns the number of a rank in lock words. A client has that of its seat.
 func (s *server) holder(rank int) int {
 	if s.core.host == s.core {
 		return rank
@@ -111,7 +110,7 @@ func (s *server) takeExclusive(w *wish) bool {
 		turn := host.turns.ends.Load()
 		if s.liveHolder() != 0 {
 			if turn != 0 {
-				// One of those whose turn it was has taken the lock.
+				// One of the ranks that had the turn has acquired the lock.
 				host.turns.ends.CompareAndSwap(turn, 0)
 			}
 			return false
@@ -134,8 +133,7 @@ func (s *server) takeExclusive(w *wish) bool {
 	return true
 }
 
-// liveHolder is what the exclusive word holds; the lock of a rank that has failed or
-// left is broken.
+// liveHolder returns the exclusive word. It first breaks the lock of a rank that has failed or left.
 func (s *server) liveHolder() uint32 {
 	exclusive := s.core.own.control.exclusive()
 	holder := exclusive.Load()
@@ -145,18 +143,18 @@ func (s *server) liveHolder() uint32 {
 	return holder
 }
 
-// livingHolder reports whether what the exclusive word of this rank's part holds names a client, or a rank that has neither
-// failed nor left.
+// livingHolder reports whether an exclusive word of this rank's part names a client, or a rank that has neither failed
+// nor left.
 func (c *core) livingHolder(word uint32) bool {
 	holder := holderOf(word)
 	return holder >= 0 && holder < c.holders() && !c.gone(holder)
 }
 
-// gone tells whether a holder of a lock of this rank's part has failed or left. A client in its seat
-// gives back what it has before it is.
+// gone reports whether a holder of a lock of this rank's part has failed or left. A client releases its locks before it
+// leaves its seat.
 func (c *core) gone(holder int) bool { return holder < c.size && c.world.Gone(holder) }
 
-// giveBack gives back the lock of a rank, and tells whether that had it.
+// giveBack releases the lock of a rank and reports whether the rank had it.
 func (s *server) giveBack(kind LockKind, rank int) bool {
 	c, holder := s.core.host, s.holder(rank)
 	s.core.world.BeforeTelling()
@@ -179,17 +177,19 @@ func (s *server) giveBack(kind LockKind, rank int) bool {
 	return had
 }
 
-// drop takes back what a wish has already.
+// drop releases what a wish has already acquired.
 func (s *server) drop(w *wish) {
 	if w.kind != 0 && (w.taken || w.held) {
 		s.giveBack(w.kind, w.from.Rank())
 	}
 }
 
-// failed breaks the locks of a rank that has failed, and forgets what of it waits for a post:
-// nobody may post to it any more. If this rank does not map it only this
-// one does: it has ended all connections with it, so that nothing comes any more that
-// was done under the lock; but others who map this part may have heard of it first.
+// failed breaks the locks of a rank that has failed. It drops the rank's packets that wait for a post, because no rank
+// may post to it any more.
+//
+// If this rank does not map the failed rank, only this rank breaks its locks. It has closed all connections with the
+// failed rank. So nothing more can arrive that was done under the lock. Other ranks that map this part may have learned
+// of the failure earlier.
 func (s *server) failed(rank int) {
 	c := s.core
 	if c.world.Mapped(rank) {

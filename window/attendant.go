@@ -16,10 +16,11 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// client is the rank of a client in its session, whose other rank is 0.
+// client is the rank of a client in its session. The other rank is 0.
 const client = 1
 
-// An attendant attends to a client: it attaches it to windows, and ends what it leaves behind.
+// An attendant is the server's end of a client's session. It attaches the client to windows, and ends what the client
+// leaves open.
 type attendant struct {
 	session *job.Session
 	id      uint64
@@ -28,11 +29,11 @@ type attendant struct {
 	// ctx ends when the client is to be sent away: by evict, or because nothing is served any more.
 	ctx   context.Context
 	evict context.CancelCauseFunc
-	// ended is closed when nothing of the session is left, and its Server does not list it any more.
+	// ended is closed when nothing of the session remains, and its Server no longer lists it.
 	ended chan struct{}
-	// seated tells that the client has had a seat.
+	// seated is set once the client has had a seat.
 	seated atomic.Bool
-	// requests are those that have come, of which there are at most mostRequests at once.
+	// requests has the requests that have arrived, at most mostRequests at once.
 	requests chan request
 
 	// mu guards guests for those that look at the session.

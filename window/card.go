@@ -7,20 +7,19 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// A network card has atomics of its own: it adds to words of 8 bytes and swaps them while the
-// target's processor does something else. They are atomic to each other, and to the instructions
-// of processors only where the card is coherent with them. So a window made with CardAtomics has
-// all of its accumulate family done in one of three ways, which the ranks choose when they make it:
+// Some network cards have atomics. They add to words of 8 bytes and swap them while the target's processor does
+// something else. These atomics are atomic to each other. They are atomic to the instructions of processors only if the
+// card is coherent with them. So a window made with CardAtomics does all of its accumulate family in one of three ways,
+// which the ranks choose when they make it:
 //
-//   - in the window's other ways, where the ranks do not all have such cards, or the memory is the
-//     programs' own and some ranks share it;
-//   - by the cards, also on memory that is mapped, over mute links (world.CardLink);
-//   - by the cards over links, and by the processor's atomic instructions on memory that is mapped,
-//     where the cards are coherent with them.
+//   - As other windows do, if some rank has no such card, or if the memory is the programs' own and some ranks share
+//     it.
+//   - By the cards alone, also on mapped memory, over write-only links (job.World.CardLink).
+//   - By the cards over links, and by the processor's atomic instructions on mapped memory, if the cards are coherent.
 
-// CardAtomics has network cards execute the accumulate family by their atomics, if the cards of all ranks have atomics.
-// Otherwise it has no effect but the promise. It saves processor time of the target. It may be slower: each element is a
-// request of its own, and none travels with a lock.
+// CardAtomics is experimental. If the cards of all ranks have atomics, they apply the accumulate family, which saves
+// processor time of the target. Each element is then a request of its own, so it may take longer. Otherwise only the
+// promise below has an effect.
 //
 // CardAtomics promises that operations of the accumulate family have elements of int64 or uint64 and are Sum, NoOp or
 // CompareAndSwap. They may have any number of elements. Others are rejected with an [ErrHint], on every device.
@@ -28,13 +27,13 @@ func CardAtomics() Option {
 	return func(s *settings) error { s.CardAtomics = true; return nil }
 }
 
-// ability is what a rank, or each rank of a window, can do about CardAtomics: a set.
+// ability is the set of what a rank, or each rank of a window, can do for CardAtomics.
 type ability uint32
 
 const (
-	// cardHasAtomics: its network card has atomics, and carries them out on its part.
+	// cardHasAtomics: its network card has atomics, and applies them to its part.
 	cardHasAtomics ability = 1 << iota
-	// cardIsCoherent: they are coherent with its processor's.
+	// cardIsCoherent: these are coherent with those of its processor.
 	cardIsCoherent
 	// mapsNobody: it maps the memory of no other rank.
 	mapsNobody
@@ -42,7 +41,7 @@ const (
 	allAbilities = cardHasAtomics | cardIsCoherent | mapsNobody
 )
 
-// abilityOf is that of this rank with a part.
+// abilityOf returns the ability of this rank with a part.
 func abilityOf(w *job.World, p *part) (a ability) {
 	own, coherent := w.CardAtomics()
 	if own && (len(p.memory) == 0 || p.takesAtomics) {
@@ -59,20 +58,20 @@ func abilityOf(w *job.World, p *part) (a ability) {
 	return a | mapsNobody
 }
 
-// cardUse is what cards do of the accumulate family on a window.
+// cardUse is the share of cards in the accumulate family on a window.
 type cardUse uint8
 
 const (
 	// cardsUnused: nothing.
 	cardsUnused cardUse = iota
-	// cardsOverLinks: what goes over links. Mapped memory is for the processor's atomics.
+	// cardsOverLinks: operations over links. On mapped memory the processor applies them by its atomics.
 	cardsOverLinks
-	// cardsAlone: all of it.
+	// cardsAlone: all operations.
 	cardsAlone
 )
 
-// cardUseOf is the one that suits what all ranks of a window can do. The programs' own memory,
-// which Create has, may be reached by system calls, unless no rank maps another.
+// cardUseOf returns the use that fits what all ranks of a window can do. Memory of the programs, which Create has, may
+// be reached by system calls, unless no rank maps another.
 func cardUseOf(all ability, allocated bool) cardUse {
 	has := func(a ability) bool { return all&a == a }
 	switch {
@@ -86,7 +85,7 @@ func cardUseOf(all ability, allocated bool) cardUse {
 	return cardsAlone
 }
 
-// useCards has cards do the accumulate family as suits what the ranks have described.
+// useCards chooses the use of cards by the descriptions of all ranks.
 func (c *core) useCards(all []description, allocated bool) {
 	if !c.hints.CardAtomics {
 		return
@@ -95,7 +94,7 @@ func (c *core) useCards(all []description, allocated bool) {
 	for rank := range all {
 		common &= all[rank].ability
 	}
-	// Others may have the window already, and send what they do not leave to cards.
+	// Other ranks may have the window already, and send the operations that they do not leave to cards.
 	switch c.cards = cardUseOf(common, allocated); c.cards {
 	case cardsOverLinks:
 		c.native = true
@@ -104,8 +103,8 @@ func (c *core) useCards(all []description, allocated bool) {
 	}
 }
 
-// kernelsOf are those by which a view of this window does operations at once. What has none goes
-// the long way.
+// kernelsOf returns the kernels by which a view of this window applies operations at once. An operation without a
+// kernel takes the slow path.
 func (c *core) kernelsOf(kind reduce.Kind) *kernels {
 	switch {
 	case !c.hints.CardAtomics:
@@ -124,7 +123,7 @@ func (c *core) kernelsOf(kind reduce.Kind) *kernels {
 // cardOps are the operations that cards have.
 var cardOps = [...]Op{Sum, NoOp}
 
-// refuseKind says why the accumulate family of a window made with CardAtomics is not of a kind.
+// refuseKind returns the error that rejects the accumulate family of a kind on a window made with CardAtomics.
 func refuseKind(kind reduce.Kind) error {
 	if kind == reduce.Int64 || kind == reduce.Uint64 {
 		return nil
@@ -132,7 +131,7 @@ func refuseKind(kind reduce.Kind) error {
 	return fmt.Errorf("%w: the window was made with CardAtomics, which are of %v and %v, this is of %v", ErrHint, reduce.Int64, reduce.Uint64, kind)
 }
 
-// refuseAtomic says why such a window refuses an accumulate.
+// refuseAtomic returns the error by which such a window rejects an accumulate.
 func (v *view) refuseAtomic(op Op) error {
 	if err := refuseKind(v.kind); err != nil {
 		return err
@@ -145,8 +144,8 @@ func (v *view) refuseAtomic(op Op) error {
 	return fmt.Errorf("%w: the window was made with CardAtomics, which are %v, %v and CompareAndSwap, this is %v", ErrHint, Sum, NoOp, op)
 }
 
-// through is the peer of an operation of the accumulate family on a rank: that of one whose part is
-// mapped has a link where cards alone do them. It is made at first use.
+// through returns the peer for an operation of the accumulate family on a rank. If cards alone apply them, a peer whose
+// part is mapped gets a link at first use.
 func (c *core) through(p *peer, rank int) (*peer, error) {
 	if c.cards != cardsAlone || p.link != nil {
 		return p, nil

@@ -11,28 +11,28 @@ import (
 	"github.com/onesided/rma/internal/prefetch"
 )
 
-// carrying is a packet of another rank that is being carried out on this rank's part. It
-// checks every operation: one that is refused leaves the others as they are.
+// carrying is the state of applying a packet of another rank to this rank's part. It checks every operation. One that
+// is rejected leaves the others as they are.
 type carrying struct {
 	server *server
 	reader aggregate.Reader
-	// run is at hand, of which the operations before next are done, and done bytes of
-	// that, if it is an accumulate.
+	// run is the current run. Its operations before next are done, and done bytes of the next one, if that is an
+	// accumulate.
 	run        aggregate.Run
 	next, done int
-	// answer is as long as all of it, the first filled bytes of it are made.
+	// answer is as long as the whole response, whose first filled bytes are made.
 	answer []byte
 	filled int
-	// rides tells that it rides with a lease.
+	// rides is set if the packet came with a lock request or a Complete.
 	rides bool
 	lease lease
-	// refused is the first refusal of refusals.
+	// refused is the error of the first of refusals rejected operations.
 	refused  error
 	refusals int
 }
 
-// carry begins to carry out a packet, whose answer is made in memory that other packets use
-// too. The answer goes in one message, which bounds it.
+// carry begins to apply a packet. Its response is made in memory that other packets use, too. The response goes in one
+// message, whose size is its limit.
 func (s *server) carry(from *job.Link, packet []byte) (carrying, error) {
 	n, err := aggregate.Check(packet)
 	if err == nil && n > from.MaxPayload() {
@@ -41,12 +41,12 @@ func (s *server) carry(from *job.Link, packet []byte) (carrying, error) {
 	if err != nil {
 		return carrying{}, err
 	}
-	// What it carries, and what it asks for.
+	// The bytes of the packet and of its response are copied.
 	s.core.world.Copied(len(packet) + n)
 	return carrying{server: s, reader: aggregate.NewReader(packet), answer: s.answer(n)}, nil
 }
 
-// packet carries out what a packet asks, and answers it.
+// packet applies a packet and responds to it.
 func (s *server) packet(from *job.Link, payload []byte) error {
 	c, err := s.carry(from, payload)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *server) packet(from *job.Link, payload []byte) error {
 	return c.end(from)
 }
 
-// end answers, and tells what was refused.
+// end sends the response, and the error of rejected operations.
 func (c *carrying) end(from *job.Link) error {
 	err := c.refused
 	if c.refusals > 1 {
@@ -79,8 +79,8 @@ func (c *carrying) end(from *job.Link) error {
 	return nil
 }
 
-// goOn carries out what is left, up to a stripe that another rank has, and tells whether
-// all is done.
+// goOn applies the operations that remain, until one needs a stripe that another rank has. It reports whether all are
+// done.
 func (c *carrying) goOn() bool {
 	for {
 		if c.next == c.run.Count {
@@ -125,7 +125,7 @@ func writes(run *aggregate.Run) bool {
 	return run.Kind != aggregate.Get && (run.Kind != aggregate.Fetch || run.Op != reduce.NoOp)
 }
 
-// refuseRun refuses the operations of a run that writes.
+// refuseRun rejects the operations of a run that writes.
 func (c *carrying) refuseRun() {
 	for ; c.next < c.run.Count; c.next++ {
 		c.place(c.run.Answer())
@@ -133,7 +133,7 @@ func (c *carrying) refuseRun() {
 	}
 }
 
-// refuse notes that the operation at hand is not carried out. What it was to read is zero.
+// refuse records that the current operation is rejected. Its result is zero.
 func (c *carrying) refuse(err error) {
 	if c.refusals++; c.refusals > 1 {
 		return
@@ -147,7 +147,7 @@ var operationNames = map[aggregate.Kind]string{
 	aggregate.Swap: "compare-and-swap", aggregate.Notify: "notification",
 }
 
-// putWords carries out the puts of a run of words.
+// putWords applies the puts of a run of words.
 func (c *carrying) putWords() {
 	data := c.server.core.own.data
 	for ; c.next < c.run.Count; c.next++ {
@@ -160,7 +160,7 @@ func (c *carrying) putWords() {
 	}
 }
 
-// place is the place of the next n bytes of the answer, which are zero.
+// place returns the next n bytes of the response, which are zero.
 func (c *carrying) place(n int) []byte {
 	into := c.answer[c.filled:][:n]
 	clear(into)
@@ -168,7 +168,7 @@ func (c *carrying) place(n int) []byte {
 	return into
 }
 
-// getWords carries out the gets of a run of words.
+// getWords applies the gets of a run of words.
 func (c *carrying) getWords() {
 	data := c.server.core.own.data
 	for ; c.next < c.run.Count; c.next++ {
@@ -183,11 +183,11 @@ func (c *carrying) getWords() {
 	}
 }
 
-// ahead is how many operations the memory of one is fetched ahead of it: one takes as long
-// as a small part of a fetch.
+// ahead is the number of operations by which prefetching is ahead of applying. One operation takes a small part of the
+// time of a memory access.
 const ahead = 32
 
-// fetchAhead begins to fetch what a later operation needs.
+// fetchAhead prefetches the memory of a later operation.
 func (c *carrying) fetchAhead() {
 	if !prefetch.Works || c.next+ahead >= c.run.Count {
 		return
@@ -198,8 +198,7 @@ func (c *carrying) fetchAhead() {
 	}
 }
 
-// one carries out the operation at hand. It is not done if another rank has a stripe that
-// it needs.
+// one applies the current operation. done is false if another rank has a stripe that it needs.
 func (c *carrying) one() (done bool, err error) {
 	s, run := c.server, &c.run
 	offset, operand := run.Operation(c.next)
@@ -244,7 +243,7 @@ func (c *carrying) one() (done bool, err error) {
 	return done, nil
 }
 
-// accumulate carries out what is left of the accumulate or fetch at hand.
+// accumulate applies what remains of the current accumulate or fetch.
 func (c *carrying) accumulate(memory, operand, into []byte, offset uint64) bool {
 	run := &c.run
 	from := c.done
@@ -259,7 +258,7 @@ func (c *carrying) accumulate(memory, operand, into []byte, offset uint64) bool 
 	return c.done == run.Size
 }
 
-// aligned says why elements of a kind cannot be where a message says.
+// aligned returns the error of elements of a kind that a message wants at an offset where they cannot be.
 func aligned(memory []byte, offset uint64, kind reduce.Kind) error {
 	if offset%uint64(kind.Size()) != 0 || len(memory) > 0 && alignmentOf(memory) < min(kind.Size(), 8) {
 		return fmt.Errorf("%w: elements of %s at offset %d", ErrAlignment, errtext.Count(kind.Size(), "byte"), offset)

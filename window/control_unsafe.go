@@ -8,39 +8,38 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// A control block is the shared memory beside a rank's window through which the
-// ranks synchronize over it. It belongs to the window's target; every other rank
-// maps it. Who writes which word:
+// A control block is the shared memory beside a rank's window by which ranks synchronize over it. It belongs to the
+// window's target. Every other rank maps it. These are its words, with the ranks that write them:
 //
 //	meeting     the block of the window's job.Meeting, for Fence.
-//	exclusive   the holder of the exclusive lock: lockWordOf its rank, or of its seat, which
-//	            is numbered behind the ranks; 0 when free.
-//	            Taken and given back by compare-and-swap; whoever finds the
-//	            holder dead gives it back.
-//	wishes      a count of locks that others have asked this rank's agent for and not been
-//	            granted, written by this rank alone.
-//	turn        whose turn it is when the lock is free and both want it: see turn.go. Whoever
-//	            gives the exclusive lock back writes it.
-//	waiters     a count of ranks that wait for the lock, by atomic add.
-//	place       where the owner has made its last collective call, as text, if misuse is looked for. Others
-//	            read it when they have met that call by mistake.
-//	pair[o]     what rank o tells this rank: its posts and completes, whether it shares the lock, and how many of
-//	            its goroutines wait for that, or that it has parted. All four words are written by o
-//	            alone, except that a shared lock of a dead o is cleared by
-//	            whoever finds it.
+//	exclusive   the holder of the exclusive lock: lockWordOf its rank, or of its seat,
+//	            which is numbered after the ranks. 0 when free. It is taken and
+//	            released by compare-and-swap. A rank that finds the holder dead
+//	            releases it.
+//	wishes      the number of locks that other ranks have requested by messages and
+//	            not been granted. Only this rank writes it.
+//	turn        the side that is next when the lock is free and both sides want it:
+//	            see turn.go. A rank that releases the exclusive lock writes it.
+//	waiters     the number of ranks that wait for the lock, by atomic add.
+//	place       the place of the owner's last collective call, as text, if misuse is
+//	            looked for. Other ranks read it when they have met that call by mistake.
+//	pair[o]     the words of rank o for this rank: its posts and completes, whether it
+//	            shares the lock, and the number of its goroutines that wait for the
+//	            lock, or that it has closed the window. Only o writes them. One
+//	            exception: a rank that finds o dead clears its shared lock.
 //	pair[size+s] the lock of the client that has seat s of this rank's part: see Serve.
-//	            It is written by this rank for the client.
-//	tally       those of the meeting for tallies, job.TallyBytes of them.
-//	slot[i]     how many notifications have arrived, by atomic add.
-//	stripe[i]   lock of the i-th stripe of the window: lockWordOf its holder,
-//	            by compare-and-swap; see stripes.
+//	            This rank writes it for the client.
+//	tally       the words of the meeting for counting fences, job.TallyBytes of them.
+//	slot[i]     the number of notifications that have arrived, by atomic add.
+//	stripe[i]   the lock of the i-th stripe of the window: lockWordOf its holder, by
+//	            compare-and-swap. See stripes.
 //
-// Any process that maps the block can write to all of it, so no word is an index before it has been compared with
-// the number of ranks, and no loop depends on one: a wait for a word ends with the context of its call, or when the rank
-// fails that it is for. A wait for a stripe has no context. It ends when the word names no rank, or a failed one.
+// Any process that maps the block can write to all of it. So no word is an index before it has been compared with the
+// number of ranks, and no loop depends on a word. A wait for a word ends with the context of its call, or when the rank
+// that writes the word fails. A wait for a stripe has no context. It ends when the word names no rank, or a failed one.
 //
-// Words that different ranks write are on different cache lines, but for pairs
-// in jobs of more than 64 ranks and seats, where the block would grow too large.
+// Words that different ranks write are on different cache lines. The exception are pairs in jobs of more than 64 ranks
+// and seats, where the block would become too large.
 const (
 	lineBytes = 64
 
@@ -53,9 +52,8 @@ const (
 	pairsAt     = placeAt + placeBytes
 )
 
-// The words of a pair. A target that has completed one exposure and posts the
-// next writes complete and post of one pair in turn: they share a line, so the
-// peer misses once for both.
+// The words of a pair. A target that has completed one exposure and posts the next writes complete and post of one pair
+// one after the other. They share a line, so the peer has one cache miss for both.
 const (
 	postAt     = 0
 	completeAt = 4
@@ -64,7 +62,7 @@ const (
 	pairBytes  = 16
 )
 
-// layout says where the words of one rank's control block lie.
+// layout has the offsets of the words of one rank's control block.
 type layout struct {
 	pairStride  uintptr
 	tallyAt     uintptr
@@ -80,8 +78,8 @@ const (
 	minStripeShift = 6
 )
 
-// layoutOf is the layout for a job of ranks, clients in seats, a window of windowBytes and a
-// number of notification slots.
+// layoutOf returns the layout for a job of ranks, clients in seats, a window of windowBytes and a number of
+// notification slots.
 func layoutOf(ranks, seats int, windowBytes uint64, slots int) layout {
 	l := layout{pairStride: lineBytes, stripeShift: minStripeShift}
 	if ranks+seats > 64 {
@@ -106,8 +104,8 @@ type control struct {
 	layout
 }
 
-// word is sound for every offset the layout gives: the block has layout.bytes
-// bytes (checked where it is mapped) and every offset is a multiple of 4.
+// word is sound for every offset of the layout. The block has layout.bytes bytes, which is checked where it is mapped,
+// and every offset is a multiple of 4.
 func (c *control) word(at uintptr) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Add(c.base, at))
 }
@@ -135,8 +133,8 @@ func (c *control) stripe(offset uint64) *atomic.Uint32 {
 	return c.word(c.stripesAt + uintptr(offset>>c.stripeShift)*lineBytes)
 }
 
-// controlOver makes a control block of memory, which is long enough and aligned
-// to a page because the device allocates and maps so.
+// controlOver makes a control block of memory. The memory is long enough and starts at a page, because devices allocate
+// and map it so.
 func controlOver(memory []byte, l layout) control {
 	return control{base: unsafe.Pointer(unsafe.SliceData(memory)), layout: l}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// newCore makes this rank's end of a window, which serves messages of others from
-// now on.
+// newCore makes this rank's end of a window. It serves messages of other ranks from now on.
 func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (*core, error) {
 	c := &core{
 		world: w, now: w.Now, rank: w.Rank(), size: w.Size(), hints: s, number: number,
@@ -33,8 +32,8 @@ func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (
 	c.lockWord, c.host = lockWordOf(c.rank), c
 	c.watch = newWatch(w)
 	c.locking = w.Attached(lockingKey{}, func() any { return new(locking) }).(*locking)
-	// Memory of the programs may have to be reached by system calls, which have no
-	// atomic instructions. It must be known before the first message comes.
+	// Memory of the programs may be reached by system calls, which have no atomic instructions. This must be known
+	// before the first message arrives.
 	c.native = s.SingleElement && allocated
 	neighbor, err := w.Neighbor(c.rank)
 	if err != nil {
@@ -68,7 +67,7 @@ func newCore(w *job.World, number uint32, s settings, p *part, allocated bool) (
 	return c, nil
 }
 
-// open completes the window with what the ranks have told each other.
+// open completes the window with the descriptions of all ranks.
 func (c *core) open(all []description, how reach, allocated bool) {
 	c.exposed, c.reach = make([]exposure, c.size), how
 	c.tallies.on.Store(!slices.ContainsFunc(all, func(d description) bool { return !d.tallies }))
@@ -84,8 +83,8 @@ func (c *core) open(all []description, how reach, allocated bool) {
 	}
 }
 
-// shut has operations refused, and returns when those calls have ended that look at
-// control blocks, in a Fence or outside of epochs.
+// shut has operations rejected. It returns when the calls that look at control blocks have ended: those in a Fence and
+// those outside of epochs.
 func (c *core) shut() {
 	c.stopListening()
 	if !c.closed.Swap(true) {
@@ -100,13 +99,13 @@ func (c *core) shut() {
 	c.awaitReaders()
 }
 
-// abandon closes a window whose World is closed, when its memory is about to go. What
-// is held in an epoch that nobody will close is lost, which is an error.
+// abandon closes a window whose World is closed, before its memory is freed. Operations that are deferred in an epoch
+// which is still open are lost, which is an error.
 func (c *core) abandon() error {
 	unsent := -1
 	orderly := c.world.Orderly() && !c.closed.Load()
 	if orderly {
-		// Else somebody may be stuck with the mutex of a queue.
+		// Otherwise a goroutine may be stuck with the mutex of a queue.
 		unsent = c.unsent()
 	}
 	c.mu.Lock()
@@ -126,9 +125,9 @@ func (c *core) abandon() error {
 	return err
 }
 
-// leftOpen is the error of a World that is closed with an epoch open in which operations on a rank, -1 if on none, were
-// not sent; for the debug mode it is one also without. It is called with the mutex of epochs, where no rank has failed: else
-// nobody is to blame.
+// leftOpen returns the error of a World that is closed while an epoch is open. unsent is a rank with operations that
+// were not sent, or -1. In the debug mode an open epoch alone is an error. The caller holds the mutex of epochs. No
+// rank has failed, because the failure could be the reason otherwise.
 func (c *core) leftOpen(unsent int) error {
 	const call = "Close of the World"
 	if calls := c.whoOpened(); calls != "" {
@@ -140,7 +139,7 @@ func (c *core) leftOpen(unsent int) error {
 	return nil
 }
 
-// unsent is the first rank with operations on it that were not sent, -1 if there is none.
+// unsent returns the first rank with unsent operations, or -1.
 func (c *core) unsent() int {
 	return c.firstQueue(func(d *deferred) bool {
 		d.mu.Lock()
@@ -149,14 +148,15 @@ func (c *core) unsent() int {
 	})
 }
 
-// unposted gives as flaw the error of a window that all have closed when a rank has not posted what a Start has named it for. The post
-// of a rank comes before its answer does, and before it leaves: all may have met through others before.
+// unposted is called when all ranks have closed the window. It returns as flaw the error of a rank that has not made
+// the Post that a Start named it for. The post of a rank arrives before its response does, and before the rank leaves.
+// All ranks may have met through other ranks before that.
 func (c *core) unposted(ctx context.Context) (flaw, err error) {
 	rank := c.firstQueue(func(d *deferred) bool {
 		if d.posted() {
 			return false
 		}
-		// What the rank has refused it was told of before.
+		// An earlier call has returned the rejections of the rank.
 		flushed := d.link.Flush(ctx, c.number)
 		switch {
 		case d.posted() || c.world.Failure(d.link.Rank()) != nil:
@@ -172,7 +172,7 @@ func (c *core) unposted(ctx context.Context) (flaw, err error) {
 	return fmt.Errorf("window: Close: %w: rank %d has closed the window without the Post that the last Start of rank %d was for; operations of that epoch, if there were any, are lost", ErrNotPosted, rank, c.rank), nil
 }
 
-// firstQueue is the first rank whose queue is as is asked, -1 if there is none.
+// firstQueue returns the first rank for whose queue is returns true, or -1.
 func (c *core) firstQueue(is func(d *deferred) bool) int {
 	for rank := range c.peers {
 		if p := c.peers[rank].Load(); p != nil && p.deferred != nil && is(p.deferred) {
@@ -182,7 +182,7 @@ func (c *core) firstQueue(is func(d *deferred) bool) int {
 	return -1
 }
 
-// withdraw ends what newCore has begun.
+// withdraw undoes newCore.
 func (c *core) withdraw() {
 	c.stopListening()
 	c.stopWaitingForEnd()

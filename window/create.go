@@ -45,8 +45,8 @@ type creation struct {
 	mine     description
 	// told is set once other ranks may have received mine.
 	told bool
-	// all has the descriptions of all parts, once they are known. found is this rank's finding of how ranks reach each
-	// other, findings has those of all ranks.
+	// all has the descriptions of all parts, once they are known. found is this rank's finding about how ranks reach each
+	// other, and findings has those of all ranks.
 	all      []description
 	found    *finding
 	findings []finding

@@ -23,35 +23,35 @@ type access struct {
 	over bool
 }
 
-// A group are accesses of a rank, in one epoch of fences, that go together with the same others.
+// A group has the accesses of a rank in one epoch of fences that conflict with the same other accesses.
 type group struct {
 	rank          int
 	fence         uint32
 	reads, family bool
 }
 
-// excludes tells whether accesses of two groups may not meet.
+// excludes reports whether accesses of two groups may not overlap.
 func (g group) excludes(other group) bool {
 	return g.fence == other.fence && !(g.reads && other.reads) && !(g.family && other.family)
 }
 
-// accesses are those to one part that are not complete.
+// accesses has the incomplete accesses to one part.
 type accesses struct {
 	mu   sync.Mutex
 	open map[group]*index[*caller]
-	// passing are those that others meet only during their call.
+	// passing has accesses that others can conflict with only during their call.
 	passing []*access
 }
 
 var (
-	// parts are the accesses to parts of ranks of this process, by the memory of their control blocks.
+	// parts has the accesses to parts of ranks of this process, keyed by the memory of their control blocks.
 	parts sync.Map
 	seed  = maphash.MakeSeed()
 )
 
-// beginAccesses has other ranks find those to this rank's part, until endAccesses, which is called when every rank
-// has closed the window or its memory is about to go, and not before: a rank that does not find any more what it
-// has noted there takes misuse for none. Afterwards another window may come to be at the same place.
+// beginAccesses has other ranks find the accesses to this rank's part, until endAccesses. That is called when every
+// rank has closed the window, or when its memory is about to be freed. Earlier, a rank could miss misuse, because it
+// would not find what it had recorded there. Afterwards another window may be at the same address.
 func (c *core) beginAccesses() {
 	if c.watch != nil && c.watch.debug != nil && c.host == c {
 		parts.Store(c.own.control.base, new(accesses))
@@ -64,7 +64,7 @@ func (c *core) endAccesses() {
 	}
 }
 
-// accessesOf are those to a rank's part.
+// accessesOf returns the accesses to a rank's part.
 func (c *core) accessesOf(rank int) *accesses {
 	if p := c.peers[rank].Load(); p != nil && c.here[rank].Load() {
 		if all, known := parts.Load(p.control.base); known {
@@ -80,7 +80,7 @@ func (c *core) accessesOf(rank int) *accesses {
 	return d.beyond[rank]
 }
 
-// meets is an access, and a caller of it, that may not meet this one.
+// meets returns an access that this one must not overlap, and its caller.
 func (all *accesses) meets(a *access) (*caller, extent, bool) {
 	for group, open := range all.open {
 		if a.group.excludes(group) {
@@ -97,13 +97,13 @@ func (all *accesses) meets(a *access) (*caller, extent, bool) {
 	return nil, extent{}, false
 }
 
-// begin notes an operation that is about to be issued, or says what it does not go with.
+// begin records an operation that is about to be issued, or returns the error of one that conflicts with it.
 func (v *view) begin(i *issue) (*access, error) {
 	if _, err := v.reach(i.call, i.target, i.displacement, i.count); err != nil || i.count == 0 {
 		return nil, err
 	}
 	if v.refuses(i) {
-		// It says why.
+		// The operation returns the error.
 		return nil, nil
 	}
 	bytes, first, family := i.count<<v.shift, v.offset(i.displacement), i.kind != aggregate.Put && i.kind != aggregate.Get
@@ -145,8 +145,8 @@ func (v *view) begin(i *issue) (*access, error) {
 	return a, nil
 }
 
-// refuses tells whether an operation of the accumulate family is none of this window's. It settles no operation of
-// SameOp, for this one may be misuse.
+// refuses reports whether the window rejects an operation of the accumulate family. It does not choose the operation of
+// SameOp, because this one may be misuse.
 func (v *view) refuses(i *issue) bool {
 	switch i.kind {
 	case aggregate.Accumulate, aggregate.Fetch:
@@ -157,7 +157,7 @@ func (v *view) refuses(i *issue) bool {
 	return false
 }
 
-// accepted has what an access that was issued shares with earlier ones be in use until it is complete too.
+// accepted keeps records that an issued access shares with earlier ones in use until it is complete, too.
 func (v *view) accepted(a *access) {
 	all := v.accessesOf(a.target)
 	if a.call == putNotify {
@@ -182,7 +182,7 @@ func (v *view) accepted(a *access) {
 	}
 }
 
-// withdrawAccess forgets an access that was refused.
+// withdrawAccess forgets an access that was rejected.
 func (v *view) withdrawAccess(a *access) {
 	v.watch.debug.release(a)
 	all := v.accessesOf(a.target)
@@ -194,14 +194,15 @@ func (v *view) withdrawAccess(a *access) {
 	}
 }
 
-// retire forgets accesses that were met only during their call.
+// retire forgets accesses that others could conflict with only during their call.
 func (all *accesses) retire(over func(*access) bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.passing = slices.DeleteFunc(all.passing, over)
 }
 
-// retireAll forgets the accesses of a rank up to a generation, or if writes is not set those that read.
+// retireAll forgets the accesses of a rank up to and including a generation. If writes is not set, it forgets only
+// those that read.
 func (all *accesses) retireAll(rank int, generation uint64, writes bool) {
 	over := func(g group) bool { return g.rank == rank && (writes || g.reads) }
 	all.retire(func(a *access) bool { return over(a.group) && a.generation <= generation })
@@ -215,7 +216,7 @@ func (all *accesses) retireAll(rank int, generation uint64, writes bool) {
 	})
 }
 
-// hasRead forgets an access that reads, nil for none, whose Request is complete.
+// hasRead forgets an access that reads, because its Request is complete. a may be nil.
 func (c *core) hasRead(a *access) {
 	if a == nil {
 		return
@@ -229,16 +230,16 @@ func (c *core) hasRead(a *access) {
 	a.over = true
 }
 
-// leaves is called at the beginning of calls that end an epoch of a target, or all if that is -1: others may go on
-// before they return.
+// leaves is called at the beginning of calls that end an epoch of a target, or of all targets if target is -1. Other
+// ranks may continue before these calls return.
 func (c *core) leaves(target int) {
 	if c.watch != nil && c.watch.debug != nil {
 		c.retire(target, lastGeneration, true)
 	}
 }
 
-// retire forgets this rank's accesses to a target, or to all if that is -1, up to a generation, or if writes is not set
-// those that read.
+// retire forgets this rank's accesses to a target, or to all if target is -1, up to and including a generation. If
+// writes is not set, it forgets only those that read.
 func (c *core) retire(target int, generation uint64, writes bool) {
 	for rank := range c.size {
 		if target < 0 || rank == target {

@@ -9,21 +9,22 @@ import (
 type buffer struct {
 	*caller
 	memory []byte
-	// puts write it, and sum is its checksum; changed tells that a later put has found another one. Else it is read into,
-	// and there is what it is to be if it is poisoned now.
+	// puts is set if puts write from the buffer. sum is then its checksum, and changed is set if a later put has found
+	// another one. Otherwise operations read into the buffer. there is its content while it is poisoned.
 	puts    bool
 	sum     uint64
 	changed bool
 	there   []byte
-	// used is the last use of it.
+	// used is the number of its last use.
 	used uint64
-	// over tells that it is the program's again.
+	// over is set once it belongs to the program again.
 	over bool
 	// of is the access that reads into it.
 	of *access
 }
 
-// giveBack makes it the program's, and tells whether the program has left it alone, as far as poison shows it.
+// giveBack returns the buffer to the program. It reports whether the program has left it alone, as far as poison shows
+// that.
 func (b *buffer) giveBack() (alone bool) {
 	b.over = true
 	if b.there == nil {
@@ -34,10 +35,10 @@ func (b *buffer) giveBack() (alone bool) {
 	return alone
 }
 
-// poison is in the place of results that are not valid yet.
+// poison replaces results that are not valid yet.
 const poison = 0xdb
 
-// use notes the caller of an access, and its buffer.
+// use records the caller of an access, and its buffer.
 func (d *debugging) use(a *access, by caller) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +78,7 @@ func (d *debugging) use(a *access, by caller) error {
 	return nil
 }
 
-// meetsAny is a buffer that memory meets.
+// meetsAny returns a buffer that memory overlaps.
 func meetsAny(buffers map[int]*index[*buffer], memory extent) (*buffer, bool) {
 	for _, all := range buffers {
 		if b, _, met := all.meets(memory); met {
@@ -96,14 +97,14 @@ func (d *debugging) release(a *access) {
 	}
 }
 
-// forget forgets one use of a buffer, if it is in use still.
+// forget forgets one use of a buffer, if it is still in use.
 func (d *debugging) forget(b *buffer, target int) {
 	if all := d.inUse(b, target); all != nil {
 		all.remove(extentOf(b.memory))
 	}
 }
 
-// inUse is the index that has a buffer, nil if it is not in use.
+// inUse returns the index that has a buffer, or nil if it is not in use.
 func (d *debugging) inUse(b *buffer, target int) *index[*buffer] {
 	buffers := d.results
 	if b.puts {
@@ -117,8 +118,8 @@ func (d *debugging) inUse(b *buffer, target int) *index[*buffer] {
 	return nil
 }
 
-// hide poisons what an operation on mapped memory has read, until a call completes it, unless one of another goroutine
-// has done so already.
+// hide poisons what an operation on mapped memory has read, until a call completes it. It does nothing if another
+// goroutine has completed it already.
 func (d *debugging) hide(a *access) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +133,7 @@ func (d *debugging) hide(a *access) {
 	}
 }
 
-// take is the buffers of a target, or of all if that is -1, up to a generation, which are forgotten.
+// take returns and forgets the buffers of a target, or of all if target is -1, up to and including a generation.
 func take(buffers map[int]*index[*buffer], target int, generation uint64) (taken []*buffer) {
 	for of, all := range buffers {
 		if target >= 0 && of != target {
@@ -146,8 +147,8 @@ func take(buffers map[int]*index[*buffer], target int, generation uint64) (taken
 	return taken
 }
 
-// ownBuffers leaves the buffers of the operation that was issued with this memory to a Request, and gives it if it is one
-// that reads alone.
+// ownBuffers leaves the buffers of the operation that was issued with this memory to a Request. It returns the access
+// of the operation if that only reads.
 func (c *core) ownBuffers(memory []byte) (read *access) {
 	if c.watch == nil || c.watch.debug == nil || len(memory) == 0 {
 		return nil

@@ -6,28 +6,30 @@ import (
 	"github.com/google/btree"
 )
 
-// An extent is the bytes from first to before last: some, of a part or of memory.
+// An extent is the bytes from first to before last, at least one, of a part or of memory.
 type extent struct{ first, last uint64 }
 
-// meets tells whether two extents share bytes.
+// meets reports whether two extents share bytes.
 func (e extent) meets(other extent) bool { return e.first < other.last && other.first < e.last }
 
-// size is the logarithm of the number of bytes, rounded down.
+// size returns the logarithm of the number of bytes, rounded down.
 func (e extent) size() int { return bits.Len64(e.last-e.first) - 1 }
 
-// An index finds which of many extents meet another one. They are in order of their sizes, by powers of two, and then of
-// addresses: those of one size that meet an extent begin less than twice that size before it. So few others are looked at.
+// An index finds an extent among many that overlaps another one. Its entries are in order of their sizes, rounded to
+// powers of two, and then of addresses. Extents of one size that overlap another extent begin less than twice that size
+// before it. So meets looks at few entries in vain.
 type index[T any] struct {
 	tree *btree.BTreeG[entry[T]]
-	// sizes are those that there have been, a bit each.
+	// sizes has a bit for each size that there has been.
 	sizes uint64
-	// ages are the entries by their generations, for who takes the old ones: nil until somebody does.
+	// ages has the entries by their generations, for take. It is nil until the first take of a generation.
 	ages *btree.BTreeG[age]
 	// looked counts the entries that meets has looked at.
 	looked int
 }
 
-// An entry is what an extent was added with at first, how many times it was added, and the generation that it is of.
+// An entry has the value with which an extent was first added. It counts how many times the extent was added, and has
+// its generation.
 type entry[T any] struct {
 	extent
 	times      int
@@ -53,7 +55,7 @@ func newIndex[T any]() *index[T] {
 	return &index[T]{tree: btree.NewG(16, func(a, b entry[T]) bool { return a.before(b.extent) })}
 }
 
-// indexOf is the index of a key, a new one if it has none.
+// indexOf returns the index of a key, which is new if there was none.
 func indexOf[K comparable, T any](all map[K]*index[T], key K) *index[T] {
 	if all[key] == nil {
 		all[key] = newIndex[T]()
@@ -61,7 +63,7 @@ func indexOf[K comparable, T any](all map[K]*index[T], key K) *index[T] {
 	return all[key]
 }
 
-// add adds an extent, and is what it was added with at first. An entry that is there stays of its generation.
+// add adds an extent and returns the value with which it was first added. An extent that is there keeps its generation.
 func (x *index[T]) add(e extent, of T, generation uint64) T {
 	x.sizes |= 1 << e.size()
 	one, _ := x.tree.Get(entry[T]{extent: e})
@@ -73,7 +75,7 @@ func (x *index[T]) add(e extent, of T, generation uint64) T {
 	return one.of
 }
 
-// raise has an extent that is there be of a later generation.
+// raise sets a later generation of an extent that is there.
 func (x *index[T]) raise(e extent, generation uint64) {
 	if one, known := x.tree.Get(entry[T]{extent: e}); known && one.generation < generation {
 		one.generation = generation
@@ -113,7 +115,7 @@ func (x *index[T]) drop(e extent) T {
 	return one.of
 }
 
-// take drops the entries up to a generation, however often they were added, and gives what they were added with.
+// take removes the entries up to and including a generation, however often they were added, and returns their values.
 func (x *index[T]) take(generation uint64) (taken []T) {
 	if generation == lastGeneration {
 		x.tree.Ascend(func(one entry[T]) bool {
@@ -141,13 +143,13 @@ func (x *index[T]) take(generation uint64) (taken []T) {
 	}
 }
 
-// at is what this very extent was added with.
+// at returns the value with which exactly this extent was added.
 func (x *index[T]) at(e extent) (T, bool) {
 	one, known := x.tree.Get(entry[T]{extent: e})
 	return one.of, known
 }
 
-// meets is an extent that meets another one, and what it was added with.
+// meets returns an extent that overlaps another one, and its value.
 func (x *index[T]) meets(e extent) (of T, met extent, found bool) {
 	for left := x.sizes; left != 0 && !found; left &= left - 1 {
 		size := bits.TrailingZeros64(left)

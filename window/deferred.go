@@ -14,89 +14,85 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Operations on a rank that is reached over a link are deferred: they wait in a queue of
-// the window and the rank until a call has to complete them, or enough of them wait. Then
-// they are planned, and sent in the order of the plan: packed, in messages of several, or
-// direct, by RDMA.
+// Operations on a rank that is reached over a link are deferred. They wait in a queue of the window and the rank until
+// a call has to complete them, or enough of them wait. Then they are planned, and sent in the order of the plan:
+// packed, several in a message, or direct, by RDMA.
 //
 // Invariants:
 //
-//   - The mutex of a queue is held while what is queued is sent, so that what is queued
-//     later is sent later. To send may be to wait for room, and to make progress meanwhile;
-//     progress takes no mutex of a queue.
-//   - So nobody takes it who has the latch of the window, which others of the rank spin for,
-//     nor the other way round.
-//   - Whatever tells the rank that operations are complete, or asks it, goes over the same
-//     link behind them.
+//   - The mutex of a queue is held while queued operations are sent. So operations that are queued later are sent
+//     later. Sending may wait for room and make progress meanwhile. Progress takes no mutex of a queue.
+//   - So no goroutine takes the mutex while it holds the latch of the window, for which other goroutines of the rank
+//     spin. Nor does one take the latch while it holds the mutex.
+//   - A message that tells the rank that operations are complete, or asks it, goes over the same link after the
+//     operations.
 
-// deferred are the operations on one rank that were not sent.
+// deferred has the operations on one rank that have not been sent.
 type deferred struct {
 	core *core
 	link *job.Link
 	// region is the rank's part of the window, for direct operations.
 	region verbs.RemoteRegion
 
-	// most is how many bytes of the window one packed operation can touch.
+	// most is the number of bytes of the window that one packed operation can touch.
 	most int
 
-	// mu is held for short to queue an operation, and else for long.
+	// mu is held for a short time to queue an operation, and otherwise for long.
 	mu      latch.Lock
 	queue   scheduler.Queue
 	planner scheduler.Planner
-	// learner chooses the planner's scheme, nil if that stays; scheme is what it has chosen.
+	// learner chooses the planner's scheme. It is nil if the scheme is fixed. scheme is the current one.
 	learner *scheduler.Learner
 	scheme  scheduler.Scheme
-	// operands are copies of those that are too long for the records of the queue.
+	// operands has copies of the operands that are too long for the records of the queue.
 	operands []byte
 	plan     scheduler.Plan
-	// The first planned operations are those of plan, of which the steps before step are
-	// done. At the end of an epoch final is the last that is direct; else it is -1.
+	// The first planned operations are those of plan, whose steps before step are done. At the end of an epoch final is
+	// the last direct operation; otherwise it is -1.
 	step, planned, final int
-	// packed is how many bytes of the operation at hand are packed, if it is longer than a packet: of a
-	// run, how many bytes of its words.
+	// packed is the number of packed bytes of the current operation, if it is longer than a packet. Of a run it counts
+	// bytes of words.
 	packed int
-	// packet is the one that is being packed, in memory; arrivals is where its answer goes.
-	// whole tells that nothing is packed behind it.
+	// packet is being packed in memory. Its response goes to arrivals. whole is set if nothing may be packed after it.
 	packet   aggregate.Writer
 	memory   []byte
 	arrivals *arrivals
 	whole    bool
-	// expected is the post that the rank has to make and is not known to have: its number
-	// and expectedSome. It is 0 if there is none.
+	// expected is the number of a post that has not arrived, with expectedSome. It is 0 if there is none.
 	expected atomic.Uint64
-	// hold is how far the lock of the rank is, and kind of which kind; loaded tells that the
-	// operations sent last ride with it, and are complete when it is granted, riding where their answer goes.
+	// hold is the state of the lock of the rank, and kind its kind. loaded is set if the operations that were sent last
+	// are in the message of the lock request. They are complete when the lock is granted, and their response goes to
+	// riding.
 	hold   hold
 	kind   LockKind
 	loaded bool
 	riding atomic.Pointer[arrivals]
-	// flying tells that there were direct operations that nobody has waited for: their
-	// buffers are in use, while what is packed is copied. directs counts them, and lastDirect
-	// is the point behind the last.
+	// flying is set if no call has waited for direct operations. Their buffers are in use, whereas packed operands are
+	// copies. directs counts direct operations, and lastDirect is the point after the last.
 	flying     bool
 	directs    uint64
 	lastDirect job.Mark
-	// shares are those of the puts that were packed with their notifications since the buffers were waited for last.
+	// shares is the sum of the shares of puts that were packed with their notifications since the last wait for
+	// buffers.
 	shares float64
-	// used and flown tell that there were operations since the last Fence, and direct
-	// ones; gate holds direct ones up that come early.
+	// used is set if there were operations since the last Fence, flown if there were direct ones. gate delays direct
+	// operations that come too early.
 	used, flown bool
 	gate        gate
-	// marked tells that the rank was sent a mark for the Fence in progress.
+	// marked is set if the rank was sent a marker for the Fence in progress.
 	marked atomic.Bool
-	// starts counts how often operations were sent, last is the point after that.
+	// starts counts the times that operations were sent. last is the point after the last time.
 	starts uint64
 	last   job.Mark
 
 	counts deferredCounts
 
-	// spare are arrivals that are not in use; spareMu is taken by progress too.
+	// spare has arrivals that are not in use. Progress takes spareMu, too.
 	spareMu sync.Mutex
 	spare   *arrivals
 }
 
-// newDeferred is the queue for the rank of a link, whose region is for direct operations if
-// direct is set.
+// newDeferred returns the queue for the rank of a link. Direct operations use region, if direct is set.
 func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool) *deferred {
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
@@ -111,7 +107,8 @@ func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool
 	return d
 }
 
-// unknown is how much longer what the card of a link does not know takes, nil if it knows all.
+// unknown returns the additional time of transfers from memory that the card of a link does not know, or nil if it
+// knows all memory.
 func unknown(link *job.Link) func(bytes int) float64 {
 	if !link.Registers() {
 		return nil
@@ -132,9 +129,8 @@ func (d *deferred) learn() {
 	}
 }
 
-// open takes the mutex for an operation, unless its epoch has been closed. A call that closes
-// an epoch takes the mutex after it has: it finds what was queued before, and who comes
-// later finds the epoch closed.
+// open takes the mutex for an operation, unless its epoch is closed. A call that closes an epoch takes the mutex
+// afterwards. It finds the operations that were queued before, and a later open finds the epoch closed.
 func (d *deferred) open() error {
 	d.mu.Lock()
 	if rank := d.link.Rank(); !d.core.epochs.Open(rank) {
@@ -156,8 +152,8 @@ func (d *deferred) openShort() error {
 	return nil
 }
 
-// join begins to queue an operation: it takes the mutex for short and gives the operation's
-// record, which is all zero but for what is given here. queued is the end.
+// join begins to queue an operation. It takes the mutex for a short time and returns the operation's record. Only kind
+// and bytes are set; the rest is zero. queued ends it.
 func (d *deferred) join(kind aggregate.Kind, bytes int) (*scheduler.Operation, error) {
 	if err := d.openShort(); err != nil {
 		return nil, err
@@ -165,7 +161,7 @@ func (d *deferred) join(kind aggregate.Kind, bytes int) (*scheduler.Operation, e
 	return d.queue.Add(kind, bytes), nil
 }
 
-// queued ends what join has begun: it sends the queue if it is due, and gives the mutex back.
+// queued ends what join has begun. It sends the queue if that is due, and releases the mutex.
 func (d *deferred) queued() error {
 	if !d.planner.Due(&d.queue) {
 		d.mu.UnlockShort()
@@ -188,7 +184,7 @@ func (d *deferred) accumulate(op Op, element reduce.Kind, bytes int, offset, ope
 	return d.queued()
 }
 
-// sendDue sends what is due.
+// sendDue sends the queue, which is due.
 func (d *deferred) sendDue() error {
 	d.mu.Extend()
 	left, err := d.proceed(context.Background(), scheduler.Nothing)
@@ -198,21 +194,21 @@ func (d *deferred) sendDue() error {
 		err = d.start(context.Background(), scheduler.Nothing)
 	}
 	if err != nil && ours(err, verbs.ErrShortage) {
-		// It is queued, and the next call sends it.
+		// The operation is queued, and the next call sends it.
 		return nil
 	}
 	return err
 }
 
 const (
-	// longOperand is up to how many bytes an operand is copied, roomForOperands how many of
-	// them wait together at most.
+	// longOperand is the maximum number of bytes of an operand that is copied. roomForOperands is the maximum number of
+	// copied bytes that wait together.
 	longOperand     = 1 << 10
 	roomForOperands = 16 << 10
 )
 
-// addCopied queues an operation with an operand that is copied. When there is no room for
-// it what is queued is sent first.
+// addCopied queues an operation with an operand that is copied. If there is no room for the copy, the queue is sent
+// first.
 func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	if err := d.openShort(); err != nil {
 		return err
@@ -238,15 +234,15 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 	return d.queued()
 }
 
-// begin has what is queued on its way, and tells whether something is left because it has to
-// wait for a lock, a post or a Fence. behind is what comes behind it.
+// begin sends what is queued. left reports whether operations remain that have to wait for a lock, a post or a Fence.
+// behind is what follows the operations.
 func (d *deferred) begin(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.proceed(ctx, behind)
 }
 
-// proceed is begin with the mutex.
+// proceed is begin for a caller that holds the mutex.
 func (d *deferred) proceed(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
 	if len(d.queue.Operations) == 0 {
 		return false, nil
@@ -261,7 +257,7 @@ func (d *deferred) proceed(ctx context.Context, behind scheduler.Behind) (left b
 	return d.send(ctx, behind)
 }
 
-// start has what is queued on its way. behind is what comes behind it.
+// start sends all that is queued. behind is what follows the operations.
 func (d *deferred) start(ctx context.Context, behind scheduler.Behind) error {
 	for {
 		left, err := d.begin(ctx, behind)
@@ -274,8 +270,7 @@ func (d *deferred) start(ctx context.Context, behind scheduler.Behind) error {
 	}
 }
 
-// flush returns when all operations so far are complete at the rank, and its lock is held if
-// it is wanted.
+// flush returns when all operations so far are complete at the rank. If its lock is wanted, this rank then holds it.
 func (d *deferred) flush(ctx context.Context) error {
 	rode, err := d.take(ctx)
 	if err == nil {
@@ -296,16 +291,16 @@ func (d *deferred) flush(ctx context.Context) error {
 	return err
 }
 
-// A lateFlush is one that could not begin at once. It belongs to the mutex of the queue.
+// A lateFlush is a flush that could not begin at once. The mutex of the queue guards it.
 type lateFlush struct {
 	begun bool
 	mark  job.Mark
-	// ticket is that of the grant that it is complete with, 0 if with none.
+	// ticket is that of the grant by which the flush is complete, or 0 if there is none.
 	ticket uint32
 }
 
-// beginFlush has on its way what joined the queue until it had been sent so often, and a question for the end of
-// that, once: late keeps it, with the point at which all is complete.
+// beginFlush sends the operations that joined the queue when starts was before, and requests once that the rank confirm
+// them. late keeps the point at which all of them are complete.
 func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlush) (m job.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -339,7 +334,7 @@ func (d *deferred) beginFlush(ctx context.Context, before uint64, late *lateFlus
 	return m, departed, nil
 }
 
-// askFlush waits for room to ask for the end of a flush, which all is on its way for.
+// askFlush waits for room for the request of a flush whose operations have all been sent.
 func (d *deferred) askFlush(ctx context.Context, late *lateFlush) error {
 	m, err := d.link.PushWithin(ctx)
 	if err != nil {
@@ -351,9 +346,8 @@ func (d *deferred) askFlush(ctx context.Context, late *lateFlush) error {
 	return nil
 }
 
-// send sends what is queued, and tells whether something is left because it has to wait for a
-// Fence. If its context ends it, what is left is sent by the next; if the rank has failed it is
-// lost. It is called with the mutex.
+// send sends what is queued. left reports whether operations remain that have to wait for a Fence. If its context ends,
+// the next send continues. If the rank has failed, the operations are dropped. The caller holds the mutex.
 func (d *deferred) send(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
 	err = d.carryOut(ctx, behind)
 	if errors.Is(err, errBehindGate) {
@@ -362,7 +356,7 @@ func (d *deferred) send(ctx context.Context, behind scheduler.Behind) (left bool
 	return false, d.ended(ctx, err)
 }
 
-// ended notes how sending has ended: only what a context has cut short goes on.
+// ended records how sending has ended. Only if a context has ended it, the next send continues.
 func (d *deferred) ended(ctx context.Context, err error) error {
 	if interrupted(ctx, err) {
 		return err
@@ -375,7 +369,7 @@ func (d *deferred) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// sentNow notes that something has been sent.
+// sentNow records that operations have been sent.
 func (d *deferred) sentNow() {
 	d.starts++
 	d.last = d.link.Questions()
@@ -384,16 +378,15 @@ func (d *deferred) sentNow() {
 	}
 }
 
-// expectDirect has the completion heard of direct operations that were sent before the plan
-// that a message follows. It is called with the mutex, before that.
+// expectDirect makes the completions of earlier direct operations visible, before a message that follows them is
+// planned. The caller holds the mutex.
 func (d *deferred) expectDirect() {
 	if d.flying {
 		d.link.Expect(d.lastDirect)
 	}
 }
 
-// settle returns when the buffers of all operations so far are the program's again, and
-// their results are valid.
+// settle returns when the buffers of all operations so far belong to the program again, and their results are valid.
 func (d *deferred) settle(ctx context.Context) error {
 	if err := d.start(ctx, scheduler.Local); err != nil {
 		return err
@@ -415,7 +408,7 @@ func (d *deferred) settle(ctx context.Context) error {
 	return nil
 }
 
-// joined is what a Request keeps of the operation that was queued last.
+// joined returns what a Request keeps of the operation that was queued last.
 func (d *deferred) joined() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -425,22 +418,21 @@ func (d *deferred) joined() uint64 {
 	return d.starts
 }
 
-// A departure is how far an operation is.
+// A departure is the state of an operation on its way to the target.
 type departure uint8
 
 const (
-	// departed: a mark tells when it is complete.
+	// departed: it is complete at a mark.
 	departed departure = iota
 	// staying: it waits for a lock, a post or a Fence.
 	staying
-	// riding: it is complete when what it rides with has been granted.
+	// riding: it is complete when the request that carries it has been granted.
 	riding
-	// unasked: there was no room to send it, or to ask for the end of a flush.
+	// unasked: there was no room to send it, or the request of a flush.
 	unasked
 )
 
-// sent has an operation on its way that joined the queue when that had been sent so often,
-// and gives a point behind it.
+// sent sends an operation that joined the queue when starts was before, and returns a point after it.
 func (d *deferred) sent(ctx context.Context, before uint64) (last job.Mark, how departure, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -448,7 +440,7 @@ func (d *deferred) sent(ctx context.Context, before uint64) (last job.Mark, how 
 	return d.last, how, err
 }
 
-// depart is sent with the mutex, without the point.
+// depart is sent, without the point, for a caller that holds the mutex.
 func (d *deferred) depart(ctx context.Context, before uint64) (how departure, err error) {
 	if d.starts == before {
 		left, err := d.proceed(ctx, scheduler.Nothing)
@@ -462,14 +454,14 @@ func (d *deferred) depart(ctx context.Context, before uint64) (how departure, er
 	return departed, nil
 }
 
-// noticed is what comes behind a put with a notification. Some call will wait for the buffers of such puts. It need not if
-// all of them are packed, which is worth it while their shares are less than 1 together. A long put goes direct, and its
-// completion is heard of by itself, so that who waits for it need not ask. It is called with the mutex.
+// noticed returns what follows a put with a notification. Some call will wait for the buffers of such puts. It need not
+// wait if all of them are packed, which pays while the sum of their shares is less than 1. A long put goes direct, and
+// its completion is visible by itself, so that a later wait needs no request. The caller holds the mutex.
 func (d *deferred) noticed(bytes int) scheduler.Behind {
 	share := d.planner.Share(bytes)
 	switch {
 	case share >= 1:
-		// It may have left already.
+		// The put may have left already.
 		d.expectDirect()
 	case d.flying || d.shares+share >= 1:
 		return scheduler.Message
@@ -479,7 +471,7 @@ func (d *deferred) noticed(bytes int) scheduler.Behind {
 	return scheduler.End
 }
 
-// notify queues a notification behind the put of so many bytes that it is of, and sends both.
+// notify queues the notification of the last put, which has bytes bytes, and sends both.
 func (d *deferred) notify(slot, bytes int) error {
 	if err := d.open(); err != nil {
 		return err

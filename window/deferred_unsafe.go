@@ -10,18 +10,17 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// bytesAt is n bytes from an address on. Sound because an operation names the memory of a
-// slice of so many bytes, which it keeps.
+// bytesAt returns n bytes from an address on. Sound because an operation has the address of a slice of as many bytes,
+// and keeps it.
 func bytesAt(at *byte, n int) []byte { return unsafe.Slice(at, n) }
 
-// wordsAt is the bytes of an operation's operands.
+// wordsAt returns the bytes of an operation's operands.
 func wordsAt(words *[4]uint64) []byte { return bytesOf(words[:]) }
 
-// wordAt is the word of an element that an atomic reads. Sound because such an element is an int64
-// or uint64.
+// wordAt returns the word of an element that an atomic reads. Sound because such an element is an int64 or uint64.
 func wordAt(at *byte) *uint64 { return (*uint64)(unsafe.Pointer(at)) }
 
-// put queues a put of some bytes.
+// put queues a put.
 func (d *deferred) put(origin unsafe.Pointer, bytes int, offset uint64) error {
 	o, err := d.join(aggregate.Put, bytes)
 	if err != nil {
@@ -31,7 +30,7 @@ func (d *deferred) put(origin unsafe.Pointer, bytes int, offset uint64) error {
 	return d.queued()
 }
 
-// get queues a get of some bytes.
+// get queues a get.
 func (d *deferred) get(result unsafe.Pointer, bytes int, offset uint64) error {
 	o, err := d.join(aggregate.Get, bytes)
 	if err != nil {
@@ -41,9 +40,8 @@ func (d *deferred) get(result unsafe.Pointer, bytes int, offset uint64) error {
 	return d.queued()
 }
 
-// accumulateRemote has an accumulate applied by its target. Operands that are not long are
-// copied, longer ones sent, so they are the program's again; results are kept until they
-// have come.
+// accumulateRemote has the target apply an accumulate. Short operands are copied and long ones sent, so they belong to
+// the program when it returns. Results are kept until they have arrived.
 func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) error {
 	if given.count == 0 || op == NoOp && given.result == nil {
 		return nil
@@ -77,14 +75,13 @@ func (v *view) accumulateRemote(p *peer, op Op, given operands, offset uint64) e
 	return d.queued()
 }
 
-// wordOf is an element of 1 << shift bytes, at most a word, as memory that is zero behind it.
+// wordOf returns an element of 1 << shift bytes, at most a word, followed by zeros.
 func wordOf(element unsafe.Pointer, shift uint8) (word uint64) {
 	copyElement(unsafe.Pointer(&word), element, shift)
 	return word
 }
 
-// accumulateByCard has the elements of an accumulate, which are words, each done by a card. That adds 0
-// where nothing is to be done.
+// accumulateByCard has a card apply each element of an accumulate. The elements are words. For NoOp the card adds 0.
 func (v *view) accumulateByCard(d *deferred, kind aggregate.Kind, op Op, given operands, offset uint64) error {
 	for {
 		o, err := d.join(kind, 1<<v.shift)
@@ -111,8 +108,8 @@ func (v *view) accumulateLong(d *deferred, o *scheduler.Operation, origin unsafe
 	return d.addCopied(o, memoryAt(origin, o.Bytes))
 }
 
-// stream sends a long accumulate, behind all that is queued, in pieces that the target
-// combines while others come.
+// stream sends a long accumulate, after all that is queued, in pieces. The target applies a piece while later ones
+// arrive.
 func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 	ctx := context.Background()
 	if err := d.openHeld(ctx); err != nil {
@@ -126,14 +123,14 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 	}
 	err := rest()
 	if left > 0 && ours(err, verbs.ErrShortage) {
-		// Who calls again would have applied once more what has left.
+		// If the program called again, the target would apply the pieces that have left once more.
 		err = throughShortage(rest)
 	}
 	return d.ended(ctx, err)
 }
 
-// streamFrom sends what is behind the first done bytes of a long accumulate, and tells how many
-// have left. What is a multiple of words goes from where it is to the letter.
+// streamFrom sends a long accumulate without its first done bytes. It returns the number of bytes that have left.
+// Pieces of a multiple of 8 bytes are sent from where they are, without a copy.
 func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operation, origin unsafe.Pointer) (left int, err error) {
 	defer func() {
 		if err != nil {
@@ -150,7 +147,7 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 			return left, err
 		}
 		if d.packet.Operations() == 1 {
-			// All before it has left.
+			// All earlier pieces have left.
 			left = done
 		}
 		if o.Result != nil {
@@ -169,14 +166,14 @@ func (d *deferred) streamFrom(ctx context.Context, done int, o *scheduler.Operat
 			return left, err
 		}
 		if done+shape.Size < o.Bytes {
-			// The last one leaves with what comes behind it.
+			// The last piece leaves with what follows it.
 			d.link.Post()
 		}
 	}
 	return o.Bytes, nil
 }
 
-// swapRemote has a CompareAndSwap done by its target.
+// swapRemote has the target apply a CompareAndSwap.
 func (v *view) swapRemote(p *peer, compare, swap, result unsafe.Pointer, offset uint64) error {
 	size := 1 << v.shift
 	o, err := p.deferred.join(aggregate.Swap, size)
@@ -190,7 +187,7 @@ func (v *view) swapRemote(p *peer, compare, swap, result unsafe.Pointer, offset 
 	return p.deferred.queued()
 }
 
-// viewFor is this rank's part as elements of a kind, for what messages ask of it.
+// viewFor returns this rank's part as elements of a kind, for operations of messages.
 func (s *server) viewFor(kind reduce.Kind) *view {
 	if s.views[kind] == nil {
 		s.views[kind] = viewOf(s.core, kind)

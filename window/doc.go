@@ -20,6 +20,8 @@
 //     completes operations within the epoch. RFlush does so for several targets side by side. LockNow returns when the
 //     lock is held.
 //
+// A function that only synchronizes takes a [Synchronizer], and so windows of any type.
+//
 // Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order. An element that
 // is put to must not be accessed otherwise in the same epoch. Elements may be accumulated to by any ranks, through the accumulate family.
 //
@@ -53,9 +55,9 @@
 // and an operation that has partly left wait for a descriptor.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it. The survivors can then
-// close the window. A Fence in which a rank dies may end well on some ranks and fail on others. Locks of the dead are broken. A rank
-// that waits for a survivor is told when the survivor closes the window (ErrDeparted): close a window that is given up before any
-// call that waits for other ranks, such as Shrink.
+// close the window. A Fence in which a rank dies may end well on some ranks and fail on others. Locks of the dead are broken. When
+// a survivor closes the window, ranks that wait for it get ErrDeparted. So close a window that is given up before any other call that
+// waits, such as Shrink.
 //
 // Misuse that a rank can see for itself is an error at the call, which changes nothing. A window is closed with its World at the latest.
 // Calls then return ErrClosed.
@@ -69,13 +71,13 @@
 //
 // # Memory that is not mapped
 //
-// Operations on a rank that shares no memory with this one are deferred: they wait until a call has to complete them, or blocks, or
-// enough of them have gathered. The library decides how they cross the wire (package scheduler). Long ones go direct. Small ones go
-// together, with the synchronization (package aggregate): also with the lock under which they are done, so that Lock and Start do not
-// wait there. Each window learns, for each rank, which ways of arranging operations pay (scheduler.Learner).
+// Operations on a rank that shares no memory with this one are deferred. They wait until a call has to complete them or blocks, or
+// until enough of them have gathered. The library decides how they cross the wire (package scheduler). Long ones go direct. Small ones
+// go together, with the synchronization (package aggregate). The lock under which they are done goes with them, too, so that Lock and
+// Start do not wait there. Each window learns, for each rank, which schemes of arranging operations pay (scheduler.Learner).
 //
 // An operation that its target rejects is a *world.RejectionError of the call that completes it. The error names the operation; the others
-// are carried out. Complete waits for nothing where nothing was read, and leaves the error to a later call on the same window.
+// are applied. Complete waits for nothing where nothing was read, and leaves the error to a later call on the same window.
 //
 // # Served windows
 //
@@ -85,12 +87,12 @@
 //
 // # Observing
 //
-// Stats counts what was done to a window and how it travelled. world.WithDebug finds misuse that shows only beside another
-// operation: a *MisuseError names both. world.WithHook calls a function with a *world.Event for each operation.
+// Stats counts what was done to a window and how it travelled. world.WithDebug finds conflicting operations: a *MisuseError names
+// both. world.WithHook calls a function with a *world.Event for each operation.
 //
 // # Cards with atomics
 //
 // RDMA cards add to words of 8 bytes, and swap them, by themselves. Most of these atomics are atomic only to each other, and not to
-// the instructions of processors. So only a window that is made with CardAtomics leaves the accumulate family to cards, and then all of
-// it, also what a rank does to its own part.
+// the instructions of processors. So only a window that is made with CardAtomics leaves the accumulate family to cards. It then
+// leaves all of it to them, also what a rank does to its own part.
 package window

@@ -21,8 +21,8 @@ func (w *Window[T]) AccumulateEach(op Op, origin []T, target int, displacements 
 
 const (
 	callEach = "AccumulateEach"
-	// scatterPiece is after how many elements it is looked whether the epoch is still open: as many are queued
-	// with the mutex, which is taken for short.
+	// scatterPiece is the number of elements after which scatter looks again whether the epoch is open. As many are
+	// queued under the mutex, which is taken for a short time.
 	scatterPiece = 64
 )
 
@@ -44,7 +44,7 @@ func (v *view) scatter(op Op, origin unsafe.Pointer, target int, displacements [
 	}
 	for i, displacement := range displacements {
 		if i == 1 {
-			// The first has found out all that the others need.
+			// The first accumulate has set up what the others need.
 			if done, err := v.scatterShort(op, unsafe.Add(origin, 1<<v.shift), target, displacements[1:]); done {
 				return err
 			}
@@ -56,7 +56,7 @@ func (v *view) scatter(op Op, origin unsafe.Pointer, target int, displacements [
 	return nil
 }
 
-// scatterShort is scatter for who passes the short check, and tells whether that is so.
+// scatterShort is scatter by the fast path. short reports whether that is possible.
 func (v *view) scatterShort(op Op, origin unsafe.Pointer, target int, displacements []int) (short bool, err error) {
 	if int(op) >= len(v.kernels.apply) || v.kernels.apply[op] == nil || !v.chosen(op) {
 		return false, nil
@@ -77,11 +77,11 @@ func (v *view) scatterShort(op Op, origin unsafe.Pointer, target int, displaceme
 	return true, err
 }
 
-// scatterMapped is scatter on memory that is mapped: what is ahead is fetched into the cache meanwhile. It tells how
-// many it has done. A displacement is compared with the size of the window once more, as it may have been changed.
+// scatterMapped is scatter for mapped memory, with prefetching of later elements. It returns the number of elements
+// done. Each displacement is checked again, because the program may have changed the slice.
 func (v *view) scatterMapped(t *target, memory unsafe.Pointer, op Op, origin unsafe.Pointer, target int, displacements []int) (done int, err error) {
 	if t.stripes.far {
-		// What is held was called before.
+		// The held accumulates come first in program order.
 		v.settle()
 		for _, displacement := range displacements[:min(mostHeld, len(displacements))] {
 			prefetch.Write(unsafe.Add(memory, displacement<<(v.shift&7)))
@@ -116,9 +116,9 @@ func (v *view) scatterMapped(t *target, memory unsafe.Pointer, op Op, origin uns
 	return len(displacements), nil
 }
 
-// scatter queues accumulates of one element of at most a word each; see scheduler.Queue.Accumulate. It tells how many
-// it has queued. Sound because there are as many elements side by side from origin on as displacements: origin is not moved,
-// which would end behind them, where other memory may be.
+// scatter queues accumulates of one element of at most a word each: see scheduler.Queue.Accumulate. It returns the
+// number that it has queued. Sound because there are as many elements side by side from origin on as displacements.
+// origin itself is not advanced, because it would end after the last element, where other memory may be.
 func (d *deferred) scatter(op Op, element reduce.Kind, shift uint8, origin unsafe.Pointer, displacements []int) (done int, err error) {
 	for done < len(displacements) {
 		if err := d.openShort(); err != nil {

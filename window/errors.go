@@ -66,7 +66,7 @@ var (
 	ErrClosed = epoch.ErrClosed
 	// ErrGroup means that a group has a rank that does not exist or is named twice.
 	ErrGroup = epoch.ErrGroup
-	// ErrAssert means that assertions do not exist, that the call does not take them, or that they differ from those of
+	// ErrAssert means that assertions do not exist, or that the call does not take them, or that they differ from those of
 	// the Fence that is continued.
 	ErrAssert = epoch.ErrAssert
 	// ErrLockKind means that a lock is neither Shared nor Exclusive.
@@ -78,7 +78,7 @@ type parted struct{}
 func (parted) Error() string        { return "has closed the window after a failure or a mismatch" }
 func (parted) Is(target error) bool { return target == world.ErrLeft }
 
-// An OpError reports an operation that was not carried out. If the call was wrong, no data has moved. If the target has
+// An OpError reports an operation that was not done. If the call was wrong, no data has moved. If the target has
 // failed, part of the data may have moved.
 type OpError struct {
 	// Op is the name of the method.

@@ -131,8 +131,8 @@ func (r Request) flushed(call string, err error) error {
 	return c.completedOf(unqualified(call), target, true, r.generation)
 }
 
-// flushTarget completes the operations on a target that may be reached over a link: at the target if there is set,
-// otherwise at this rank only.
+// flushTarget completes the operations on a target that may be reached over a link. If there is set, they are complete
+// at the target, otherwise at this rank only.
 func (c *core) flushTarget(ctx context.Context, call string, target int, there bool) error {
 	p := c.peers[target].Load()
 	if p == nil || p.link == nil {

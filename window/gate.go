@@ -8,28 +8,27 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// What goes direct has to wait until its target has ended a Fence that this rank has ended: see
-// tallies. The target is asked, and what is queued is left until it has answered. That may be
-// long, so nobody waits for it with the mutex of the queue, which others need before they look at
-// their contexts.
+// A direct operation has to wait until its target has ended a Fence that this rank has ended: see tallies. The target
+// is asked, and queued operations remain until it has responded. That may take long. So no goroutine waits for it with
+// the mutex of the queue, which others need before they look at their contexts.
 
-// A gate is which Fence a rank is known to have ended.
+// A gate records the Fences that a rank is known to have ended.
 type gate struct {
-	// asked is the last Fence that the rank was asked about, answer the point behind its answer.
+	// asked is the last Fence that the rank was asked about, answer the point after its response.
 	asked  uint32
 	answer job.Mark
-	// passed is the last that it is known to have ended: asked, or it has not answered yet.
+	// passed is the last Fence that it is known to have ended. It is asked, or the response has not arrived.
 	passed atomic.Uint32
 }
 
-// errBehindGate is why what is queued is left.
+// errBehindGate means that direct operations cannot leave yet.
 var errBehindGate = errors.New("the target may not have ended the last Fence")
 
-// pass returns errBehindGate unless the rank is known to have ended the Fence after which its
-// memory may be touched direct. It is called with the mutex.
+// pass returns errBehindGate unless the rank is known to have ended the last Fence after which direct operations have
+// to wait. The caller holds the mutex.
 func (d *deferred) pass(ctx context.Context) error {
 	if d.link.Mute() {
-		// It is of this host, whose ranks end a Fence when all have what they wait for.
+		// The rank is on this host. Its ranks end a Fence when all have what they wait for.
 		return nil
 	}
 	g, number := &d.gate, d.core.tallies.gate.Load()
@@ -50,17 +49,17 @@ func (d *deferred) pass(ctx context.Context) error {
 	return errBehindGate
 }
 
-// Answered is called in progress, when there is one question.
+// Answered handles the response. Progress calls it. There is one request at a time.
 func (g *gate) Answered(answer []byte) bool {
 	g.passed.Store(g.asked)
 	return len(answer) == 0
 }
 
-// Refused is called in place of Answered by a rank that is about to leave: what it is sent is lost,
-// as it would have been before.
+// Refused is called in place of Answered for a rank that is about to leave. Messages to it are lost, as they would have
+// been earlier.
 func (g *gate) Refused() { g.passed.Store(g.asked) }
 
-// awaitGate returns when the rank has answered.
+// awaitGate returns when the rank has responded.
 func (d *deferred) awaitGate(ctx context.Context) error {
 	d.mu.Lock()
 	answer, answered := d.gate.answer, d.gate.passed.Load() == d.gate.asked

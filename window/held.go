@@ -8,55 +8,48 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// An accumulate of one element somewhere in a large window costs a memory latency.
-// The processor would overlap several, but each is some hundred instructions, of
-// which it looks at few hundred ahead. So they are held back: the first only fetch
-// their elements into the cache, all at once, and when a batch is together it is
-// applied.
+// An accumulate of one element somewhere in a large window takes a memory latency. The processor could overlap several
+// of them. But each takes some hundred instructions, and the processor looks only a few hundred ahead. So accumulates
+// are held: at first each only prefetches its element, all at the same time. When a batch is full it is applied.
 //
 // Invariants:
 //
-//   - What is held was issued in an epoch that is still open, or that a call is
-//     closing which will apply it first. hold looks at the epoch under the latch; a
-//     call that closes an epoch takes the latch after it has: it finds what was held
-//     before, and who comes later finds the epoch closed.
-//   - Accumulates of this rank are applied in program order: what is held, in its
-//     order, before any operation of the family that is not held.
-//   - Nobody waits under the latch: where a batch comes to a stripe that somebody has,
-//     the rest of it is applied outside. Another batch fills meanwhile, which is not
-//     applied before.
+//   - A held accumulate was issued in an epoch that is still open, or that a closing call is about to apply. hold loads
+//     the state of the epoch under the latch. A call that closes an epoch stores that state before it takes the latch.
+//     So it finds the accumulates that were held before, and a later hold finds the epoch closed.
+//   - Accumulates of this rank are applied in program order. The held ones are applied in their order, before any other
+//     operation of the family.
+//   - Nothing waits under the latch. If a batch comes to a stripe that is taken, its rest is applied without the latch.
+//     Another batch fills meanwhile, and is not applied before.
 //   - An origin buffer is not held: its element is copied.
 
 const (
-	// mostHeld is a batch, a power of two: more fetches than a processor has in
-	// flight would gain nothing.
+	// mostHeld is the size of a batch, a power of two. More prefetches than a processor can have in flight would gain
+	// nothing.
 	mostHeld = 16
-	// farBytes is the size of a window from which on its elements are taken to
-	// be out of the second-level cache.
+	// farBytes is the size from which the elements of a window are assumed to be outside the second-level cache.
 	farBytes = 1 << 20
 )
 
-// heldBack is what a rank holds back on a window. The latch guards it; state may be
-// read without.
+// heldBack has the held accumulates of a rank on a window. The latch guards it. state may be loaded without the latch.
 type heldBack struct {
 	latch latch.Latch
-	// state is how many updates the batch has that fills, and busy while the other
-	// is applied outside of the latch: 0 means that all that was issued has been applied.
+	// state is the number of updates in the batch that fills. busy is added while the other batch is applied without
+	// the latch. 0 means that all accumulates have been applied.
 	state atomic.Uint32
-	// another tells that an accumulate was issued since the last settle: the
-	// first is applied at once, because it may remain the only one. It decides
-	// nothing else, so goroutines may set it as they come.
+	// another is set if an accumulate was issued since the last settle. The first one is applied at once, because it
+	// may remain the only one. another decides nothing else, so goroutines may set it in any order.
 	another atomic.Uint32
-	// updates are two batches. The one that fills begins at first; the other belongs
-	// to who made state busy.
+	// updates has two batches. The one that fills starts at first. The other belongs to the goroutine that made state
+	// busy.
 	first   uint32
 	updates [2 * mostHeld]update
 }
 
 const busy = 1 << 31
 
-// alone tells whether an accumulate is the first since the last settle. Where it is,
-// nothing is held that this goroutine would have to come after.
+// alone reports whether an accumulate is the first since the last settle. If so, nothing is held that this goroutine
+// would have to follow.
 func (h *heldBack) alone() bool {
 	if h.another.Load() != 0 {
 		return false
@@ -65,7 +58,7 @@ func (h *heldBack) alone() bool {
 	return h.state.Load() == 0
 }
 
-// settle applies what is held.
+// settle applies the held accumulates.
 func (c *core) settle() {
 	if c.held.another.Load() != 0 {
 		latch.Release(&c.held.another, 0)
@@ -75,8 +68,8 @@ func (c *core) settle() {
 	}
 }
 
-// settleClosed is settle after an epoch was closed, when it has to see what another
-// goroutine is about to hold: that state is 0 proves nothing.
+// settleClosed is settle after an epoch was closed. It takes the latch even if state is 0, because another goroutine
+// that has loaded the open epoch may be about to hold an accumulate.
 func (c *core) settleClosed() {
 	if c.far {
 		latch.Release(&c.held.another, 0)
@@ -84,8 +77,7 @@ func (c *core) settleClosed() {
 	}
 }
 
-// applyHeld applies what is held, or waits until another goroutine has. Of a window
-// that is closed it is dropped.
+// applyHeld applies the held accumulates, or waits until another goroutine has. On a closed window they are dropped.
 func (c *core) applyHeld() {
 	h := &c.held
 	for looks := 0; ; looks++ {
@@ -113,9 +105,9 @@ func (c *core) applyHeld() {
 	}
 }
 
-// applyBatch applies the n updates that fill their batch. It is called with the
-// latch, nothing being applied. Where it comes to a stripe that somebody has, it gives
-// the latch up until it has applied the rest, and the other batch fills meanwhile.
+// applyBatch applies the n updates of the batch that fills. The caller holds the latch, and no batch is being applied.
+// If applyBatch comes to a stripe that is taken, it releases the latch until it has applied the rest. The other batch
+// fills meanwhile.
 func (c *core) applyBatch(n uint32) {
 	h := &c.held
 	batch := h.updates[h.first:][:n]
@@ -136,8 +128,8 @@ func (c *core) applyBatch(n uint32) {
 	latch.Release(&h.state, h.state.Load()&^busy)
 }
 
-// makeRoom returns when the batch that fills is not full, with the state. It is called
-// with the latch, which it gives up meanwhile.
+// makeRoom returns the state once the batch that fills has room. The caller holds the latch. makeRoom releases it while
+// it applies a batch.
 func (c *core) makeRoom() uint32 {
 	h := &c.held
 	for {

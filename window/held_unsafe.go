@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/internal/prefetch"
 )
 
-// An update is an accumulate of one element: under the lock of its stripe by apply,
-// or by atomic instructions.
+// An update is an accumulate of one element. It is applied by apply under the lock of its stripe, or by atomic
+// instructions.
 type update struct {
 	to     unsafe.Pointer
 	stripe *atomic.Uint32
@@ -19,10 +19,9 @@ type update struct {
 	value  [2]uint64
 }
 
-// hold takes the place of an update of the element at to, part of target's window. It
-// tells whether it does: not when the epoch has been closed meanwhile. A full batch is
-// applied first. Sound because to is in window memory, which stays mapped while an
-// epoch is open, and origin is an element of the view's kind.
+// hold holds an update of the element at to, part of target's window. It returns false if the epoch has been closed
+// meanwhile. A full batch is applied first. Sound because to is in window memory, which stays mapped while an epoch is
+// open, and origin is an element of the view's kind.
 func (v *view) hold(target int, to unsafe.Pointer, stripe *atomic.Uint32, apply reduce.Func, native reduce.AtomicFunc, origin unsafe.Pointer) bool {
 	h := &v.held
 	h.latch.Lock()
@@ -43,8 +42,7 @@ func (v *view) hold(target int, to unsafe.Pointer, stripe *atomic.Uint32, apply 
 	return true
 }
 
-// applyFree applies updates up to the first whose stripe somebody has, and tells how
-// many.
+// applyFree applies updates until one needs a stripe that is taken. It returns the number applied.
 func (c *core) applyFree(updates []update) int {
 	for i := range updates {
 		u := &updates[i]
@@ -62,7 +60,7 @@ func (c *core) applyFree(updates []update) int {
 	return len(updates)
 }
 
-// applyWaiting applies an update whose stripe somebody had.
+// applyWaiting applies an update. It waits for its stripe.
 func (c *core) applyWaiting(u *update) {
 	c.lockStripe(u.stripe)
 	u.apply(u.to, unsafe.Pointer(&u.value), 1)

@@ -7,19 +7,17 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// A message may come to a stripe that another rank has, which may be stopped. Who serves
-// messages must not wait for it: all the others would hear nothing of this rank meanwhile.
-// So what is left of the message is put off, and tried again with what its sender has
-// sent behind it.
+// A message may need a stripe that another rank has, and that rank may be stopped. The goroutine that serves messages
+// must not wait for it: the messages of all other ranks would wait, too. So the rest of the message is postponed. It is
+// tried again before later messages of its sender.
 
-// later has a packet go on when it can, and ends it then. What its answer has so far it
-// keeps.
+// later postpones the rest of a packet, and ends the packet when that is done. It keeps the response so far.
 func (s *server) later(from *job.Link, c *carrying) {
 	rest := new(carrying)
 	*rest = *c
 	rest.answer = aside(c.answer)
 	from.Later(func() (bool, error) {
-		// There may be no memory any more.
+		// The memory may be freed.
 		if s.ended.Load() {
 			rest.refused = fmt.Errorf("a packet that waited for others: %w", ErrClosed)
 		} else if !rest.goOn() {
@@ -32,7 +30,7 @@ func (s *server) later(from *job.Link, c *carrying) {
 	})
 }
 
-// aside is a copy of b on an 8-byte boundary, where other messages do not make answers.
+// aside returns a copy of b on an 8-byte boundary, which no other message uses.
 func aside(b []byte) []byte {
 	copied := resized(nil, len(b))
 	copy(copied, b)

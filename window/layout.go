@@ -138,8 +138,8 @@ func (c *cursor) left() int {
 	return c.now.Length
 }
 
-// pairs calls do for each pair of runs of two layouts with equal numbers of elements: n elements at offset a of the
-// first layout and at offset b of the second.
+// pairs calls do for each pair of runs of two layouts with equal numbers of elements. Each call is for n elements, at
+// offset a of the first layout and at offset b of the second.
 func pairs(a, b *Layout, do func(a, b, n int) error) error {
 	ca, cb := cursor{layout: a}, cursor{layout: b}
 	for {

@@ -7,26 +7,24 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// The lock of a target is a word for the exclusive holder and one word an origin
-// for shared holders, all in the target's control block:
+// The lock of a target consists of words in the target's control block: one for the exclusive holder, and one for each
+// origin as a shared holder.
 //
-//   - a shared locker stores 1 in its own word, then looks at the exclusive word;
-//     if that is taken it stores 0 again and waits;
-//   - an exclusive locker takes the exclusive word by compare-and-swap, then waits
-//     until every shared word is 0.
+//   - A shared locker stores 1 in its own word, then loads the exclusive word. If that is taken, it stores 0 again and
+//     waits.
+//   - An exclusive locker takes the exclusive word by compare-and-swap, then waits until every shared word is 0.
 //
-// Each does its sequentially consistent store before its load, so of two that
-// conflict at least one sees the other. Who has the exclusive word keeps it while
-// it waits, so new shared lockers stay out and it is not starved. A shared lock
-// touches no word that another holder writes. And every word names its holder:
-// whoever waits for a rank that has failed or left gives that rank's words back.
+// These accesses are sequentially consistent, and each side stores before it loads. So of two that conflict at least
+// one sees the other. An exclusive locker keeps the exclusive word while it waits. So new shared lockers stay out, and
+// it does not starve. A shared lock touches no word that another holder writes. Every word names its holder: a rank
+// that waits for a holder that has failed or left resets that holder's words.
 //
-// Who comes next, one that maps the lock or one that asks for it, turn.go decides.
+// turn.go decides whether a rank that maps the lock or one that requests it by a message is next.
 //
-// Sleepers announce themselves in the waiters count and their own waiting word
-// before they look for the last time; an exclusive unlock looks at the count after
-// it has given the word back. A shared unlock looks at the exclusive word after it
-// has given its own back, and wakes that rank.
+// A sleeper adds itself to the waiters count and to its own waiting word before it loads the exclusive word for the
+// last time. An exclusive unlock loads the count after it has reset the exclusive word. So it wakes a sleeper that has
+// not seen the reset. A shared unlock loads the exclusive word after it has reset its own, and wakes the rank that the
+// word names.
 
 func (c *core) lockShared(ctx context.Context, call string, target int, p *peer) error {
 	if c.tryShared(p) {
@@ -46,7 +44,7 @@ func (c *core) lockShared(ctx context.Context, call string, target int, p *peer)
 	}
 }
 
-// tryShared takes a shared lock if nobody has the exclusive one.
+// tryShared takes a shared lock if no rank has the exclusive one.
 func (c *core) tryShared(p *peer) bool {
 	mine := p.control.pair(c.rank, sharedAt)
 	exclusive := p.control.exclusive()
@@ -55,14 +53,14 @@ func (c *core) tryShared(p *peer) bool {
 		return true
 	}
 	mine.Store(0)
-	// Another may have taken the word meanwhile, and wait for this one.
+	// Another rank may have taken the exclusive word meanwhile, and wait for this one.
 	c.ringHolder(exclusive.Load())
 	return false
 }
 
 func (c *core) unlockShared(p *peer) { c.giveBackShared(p, c.rank) }
 
-// giveBackShared gives back the shared lock of a rank.
+// giveBackShared releases the shared lock of a rank.
 func (c *core) giveBackShared(p *peer, origin int) {
 	p.control.pair(origin, sharedAt).Store(0)
 	if holder := p.control.exclusive().Load(); holder != 0 {
@@ -103,8 +101,7 @@ func (c *core) nobodyShares(p *peer) bool {
 	return true
 }
 
-// unlockExclusive gives back the exclusive word, but not if others took this rank for
-// dead and one of them has it now.
+// unlockExclusive resets the exclusive word, unless other ranks took this rank for dead and one of them has it now.
 func (c *core) unlockExclusive(target int, p *peer) {
 	left := p.control.leaveToAgents()
 	p.control.exclusive().CompareAndSwap(c.lockWord, 0)
@@ -114,7 +111,7 @@ func (c *core) unlockExclusive(target int, p *peer) {
 	}
 }
 
-// ringWaiters wakes those that wait for the exclusive word.
+// ringWaiters wakes the ranks that wait for the exclusive word.
 func (c *core) ringWaiters(p *peer) {
 	if p.control.waiters().Load() == 0 {
 		return
@@ -126,8 +123,8 @@ func (c *core) ringWaiters(p *peer) {
 	}
 }
 
-// awaitUnlocked waits until nobody has the exclusive word, breaking the lock of a
-// holder that has died where it may. To have it itself it waits until it is its turn.
+// awaitUnlocked waits until no rank has the exclusive word. It breaks the lock of a dead holder where it may. If the
+// caller wants the exclusive word itself, it also waits for its turn.
 func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, target int, p *peer) error {
 	exclusive := p.control.exclusive()
 	wait := c.world.NewWaiter()
@@ -147,13 +144,13 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 		}
 		c.waitFor(&wait, holderOf(holder), target)
 		if way.since != 0 {
-			// Nobody tells when it has waited long enough.
+			// No other rank wakes this one when it has waited long enough.
 			wait.Brief()
 		}
 		if err := wait.Unserved(call, target); err != nil {
 			return err
 		}
-		// Somebody may go on to write such words, until ctx ends.
+		// Another process may write such words again and again, until ctx ends.
 		if rank := holderOf(holder); holder != 0 && ctx.Err() == nil && (rank >= c.holders() || c.lostHolder(rank, &wait)) {
 			exclusive.CompareAndSwap(holder, 0)
 			continue
@@ -167,7 +164,8 @@ func (c *core) awaitUnlocked(ctx context.Context, call string, kind LockKind, ta
 	}
 }
 
-// waitFor has a wait be for the holder of a lock, or, where that is a client or about to change, for the target.
+// waitFor sets the rank that a wait is for. That is the holder of a lock, or the target if the holder is a client or
+// about to change.
 func (c *core) waitFor(wait *job.Waiter, holder, target int) {
 	if holder < 0 || holder >= c.size {
 		holder = target
@@ -180,15 +178,16 @@ const (
 	lockInverse uint32 = 0x0e8b_2f51
 )
 
-// lockWordOf is the word of an exclusive lock or a stripe that a holder has: 0 is nobody's. The words of holders
-// are far apart: one that is damaged, by a bit say, names nobody, and is broken as that of a dead holder is.
+// lockWordOf returns the word of an exclusive lock or a stripe that a holder has. 0 means no holder. The words of
+// holders are far apart. A word with a damaged bit, for instance, names no holder, and is broken like that of a dead
+// holder.
 func lockWordOf(holder int) uint32 { return uint32(holder+1) * lockFactor }
 
-// holderOf is the holder that a lock word names, -1 for that of nobody. One that names no holder gives
-// a number that is larger than those of all.
+// holderOf returns the holder that a lock word names, or -1 if it is 0. For a word that names no holder the result is
+// larger than the number of every holder.
 func holderOf(word uint32) int { return int(word*lockInverse) - 1 }
 
-// holderName is who has a lock.
+// holderName returns the name of a holder for errors.
 func (c *core) holderName(holder int) string {
 	switch {
 	case holder >= c.holders():
@@ -199,7 +198,7 @@ func (c *core) holderName(holder int) string {
 	return fmt.Sprintf("rank %d", holder)
 }
 
-// awaitShared waits until origin has no shared lock, breaking that of a dead one.
+// awaitShared waits until origin has no shared lock. It breaks the lock of a dead origin.
 func (c *core) awaitShared(ctx context.Context, call string, target, origin int, p *peer) error {
 	shared := p.control.pair(origin, sharedAt)
 	if shared.Load() == 0 {
@@ -223,18 +222,18 @@ func (c *core) awaitShared(ctx context.Context, call string, target, origin int,
 	return nil
 }
 
-// holders is how many may have a lock of a target: the ranks, and behind them the clients in its
-// seats. The lock of a client that has failed is given back by the target, which alone knows of it.
+// holders returns the number of possible holders of a target's lock: the ranks, and after them the clients in its
+// seats. The target releases the lock of a client that has failed, because only the target knows of the failure.
 func (c *core) holders() int { return c.size + c.hints.Seats }
 
-// lostHolder tells whether the lock of a holder is to be broken: it has failed, or, which a wait looks at only when it is about
-// to sleep, has left.
+// lostHolder reports whether the lock of a holder is to be broken, because the holder has failed or left. A wait looks
+// only when it is about to sleep whether the holder has left.
 func (c *core) lostHolder(holder int, wait *job.Waiter) bool {
 	return holder < c.size && (c.world.Failure(holder) != nil || wait.Left(holder)) && c.mayBreak(holder)
 }
 
-// mayBreak tells whether this rank may break a lock of one that has failed or left. One
-// that failed elsewhere may be stopped, and go on later: see server.failed.
+// mayBreak reports whether this rank may break a lock of one that has failed or left. A rank that failed on another
+// host may only be stopped, and continue later: see server.failed.
 func (c *core) mayBreak(rank int) bool {
 	return c.world.Mapped(rank) || c.world.Failure(rank) == nil
 }
@@ -246,7 +245,7 @@ func (c *core) ringHolder(holder uint32) {
 	}
 }
 
-// targetFailure is the error of a call that needs target, nil while it lives.
+// targetFailure returns the error of a call that needs target, or nil while target lives.
 func (c *core) targetFailure(call string, target int) error {
 	if c.world.FailureCount() == 0 {
 		return nil

@@ -9,43 +9,40 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// The kinds of messages between ranks that map no memory of each other, all to the
-// service that has the window's number.
+// The kinds of messages between ranks that map no memory of each other. All go to the service that has the window's
+// number.
 const (
-	// messagePacket is a packet of operations: see aggregate. Its answer is that of the
-	// packet. X is the last Fence that the sender has ended: the packet is put off until
-	// this rank has.
+	// messagePacket is a packet of operations: see aggregate. Its response is that of the packet. X is the last Fence
+	// that the sender has ended. The packet is postponed until this rank has ended it, too.
 	messagePacket = job.FirstKind + iota
-	// messageGate is answered when this rank has ended Fence X. messageMark says that all
-	// that the sender has sent before Fence X has come.
+	// messageGate gets its response when this rank has ended Fence X. messageMark is the marker: all operations of the
+	// sender before Fence X have arrived.
 	messageGate
 	messageMark
-	// messageWord sets the sender's word A of the target's control block to X, or marks there that the sender has closed
-	// the window.
+	// messageWord sets the sender's word A of the target's control block to X, or records there that the sender has
+	// closed the window.
 	messageWord
-	// messageLock asks for a lock of kind A, with ticket X, and to carry out a packet, if it
-	// has one, under it; Y is the last Fence that the sender has ended. If B is lockOnce it is
-	// given back then. messageUnlock gives a lock back, or takes the wish back.
+	// messageLock requests a lock of kind A, with ticket X. If it has a packet, that is applied under the lock. If B is
+	// lockOnce the lock is released then. Y is the last Fence that the sender has ended. messageUnlock releases a lock,
+	// or withdraws the request.
 	messageLock
 	messageUnlock
-	// messageComplete is the end of an epoch of Start, Complete Z of the sender: its packet is
-	// carried out when this rank has posted, and the word set. If X is not 0 it is a ticket,
-	// which is granted then, with the answer. Y is as of messageLock.
+	// messageComplete is Complete number Z of the sender. When this rank has posted, its packet is applied and the word
+	// is set. If X is not 0, it is a ticket, which is then granted with the response. Y is as of messageLock.
 	messageComplete
-	// messageAttach, of a client to the process that serves it, asks for the window that its
-	// payload names: see request. X is the number of the request. messageAttached answers it:
-	// Y is the number that the window has in messages from now on, with its offer, or 0, where A
-	// is why there is none, with what Z tells of that, and a text. messageDetach says that the
-	// client has closed window X.
+	// messageAttach is of a client to the process that serves it. It requests the window that its payload names: see
+	// request. X is the number of the request. messageAttached is the response. Y is the number of the window in later
+	// messages, which comes with its offer. If Y is 0 the request is rejected: A is the reason, Z a detail of it, and
+	// the payload a text. messageDetach means that the client has closed window X.
 	messageAttach
 	messageAttached
 	messageDetach
-	// messagePlace asks where this rank has made its last collective call of the window.
+	// messagePlace requests the place in the program where this rank has made its last collective call of the window.
 	messagePlace
 )
 
-// Why there is no window: only the text tells, there is none of that name, Z is the kind of its elements,
-// its Z seats are all taken, it is closed, the session has Z seats and gets no more.
+// The reasons why a request for a window is rejected: as the text says; no window has the name; its elements have kind
+// Z; its Z seats are all taken; it is closed; the session has Z seats and gets no more.
 const (
 	refusedText uint8 = iota
 	refusedName
@@ -55,47 +52,48 @@ const (
 	refusedShare
 )
 
-// messageGranted says that a lock with ticket X is granted, with the answer to the packet that
-// came with its messageLock or messageComplete. It waits for no Fence of the rank that it goes
-// to, which may be in one that others come to only when this has been heard.
+// messageGranted grants a lock or a Complete with ticket X. It has the response to the packet that came with the
+// messageLock or messageComplete. It is not postponed for a Fence of its target: other ranks may be unable to come to
+// that Fence before it arrives.
 const messageGranted = job.FirstOvertaking
 
-// lockOnce is a lock for what rides with it alone.
+// lockOnce is a lock for the packet of its request alone.
 const lockOnce = 1
 
-// A server serves the messages of other ranks to this rank's part of a window. It
-// checks what they ask as if everyone could have sent it.
+// A server serves the messages of other ranks to this rank's part of a window. It checks them as if any process could
+// have sent them.
 type server struct {
 	core *core
-	// views are the part as elements of each kind that was asked for.
+	// views has the part as elements of each kind that was needed.
 	views [reduce.Kinds]*view
-	// scratch is where answers are made.
+	// scratch is the memory in which responses are made.
 	scratch []uint64
-	// wishes are locks that could not be granted at once, one of a rank at most, and epochs
-	// that are being completed; retrying tells that they are tried again.
+	// wishes has lock requests that could not be granted at once, at most one of each rank, and Completes whose packets
+	// are being applied. retrying is set while progress tries them again.
 	wishes   []*wish
 	retrying bool
 	tryAgain func() bool
-	// early are epochs that wait for a post of this rank, one of a rank at most; waiting
-	// tells that there are some.
+	// early has Completes that wait for a post of this rank, at most one of each rank. waiting is set if there are
+	// some.
 	early   []*wish
 	waiting atomic.Bool
-	// delays are messages of each rank that wait for a Fence.
+	// delays has the message of each rank that waits for a Fence.
 	delays []*delay
-	// spare are wishes that are not in use.
+	// spare has wishes that are not in use.
 	spare []*wish
-	// Of a guest's held has the bit of each kind of lock that it holds, and grants counts those that it was granted.
+	// In the server of a guest held has the bit of each kind of lock that it holds, and grants counts the locks that it
+	// was granted.
 	held   atomic.Uint32
 	grants atomic.Uint64
-	// waits is how many of the wishes are locks that are not granted, claimed how many of those the control block tells of: one
-	// that has the exclusive word, and waits for shared holders, is not among them.
+	// waits is the number of wishes for locks that are not granted. claimed is the number of those that the control
+	// block shows. A wish that has the exclusive word and waits for shared holders is not among these.
 	waits, claimed atomic.Int32
-	// ended tells that the memory may be gone.
+	// ended is set when the memory may be freed.
 	ended atomic.Bool
 	stop  func()
 }
 
-// end has no messages served, nor wishes granted, once it has returned.
+// After end returns, no message is served and no request granted.
 func (s *server) end() {
 	s.ended.Store(true)
 	s.stop()
@@ -114,7 +112,7 @@ func newServer(c *core) *server {
 	return s
 }
 
-// Serve does what a message asks.
+// Serve handles a message.
 func (s *server) Serve(from *job.Link, m *job.Message, payload []byte) error {
 	if err := s.serve(from, m, payload); err != nil {
 		return errtext.Errorf("window: %w", err)
@@ -178,7 +176,7 @@ func (s *server) serve(from *job.Link, m *job.Message, payload []byte) error {
 	return nil
 }
 
-// part is n bytes of this rank's part.
+// part returns n bytes of this rank's part.
 func (s *server) part(offset, n uint64) ([]byte, error) {
 	data := s.core.own.data
 	if size := uint64(len(data)); offset > size || n > size-offset {
@@ -187,7 +185,7 @@ func (s *server) part(offset, n uint64) ([]byte, error) {
 	return data[offset:][:n:n], nil
 }
 
-// answer is n bytes on an 8-byte boundary.
+// answer returns n bytes on an 8-byte boundary for a response.
 func (s *server) answer(n int) []byte {
 	if 8*len(s.scratch) < n {
 		s.scratch = make([]uint64, (n+7)/8)

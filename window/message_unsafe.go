@@ -7,12 +7,12 @@ import (
 	"github.com/onesided/rma/aggregate/reduce"
 )
 
-// viewOf is this rank's part as elements of kind, for what messages ask of it.
+// viewOf returns this rank's part as elements of kind, for the operations of messages.
 func viewOf(c *core, kind reduce.Kind) *view {
 	return &view{core: c, kind: kind, shift: uint8(bits.TrailingZeros(uint(kind.Size()))), kernels: kernelsFor(kind)}
 }
 
-// at is the address of memory that is not kept, nil if there is none.
+// at returns the address of memory, which the caller does not keep, or nil if there is none.
 func at(memory []byte) unsafe.Pointer {
 	if len(memory) == 0 {
 		return nil
@@ -20,11 +20,12 @@ func at(memory []byte) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(memory))
 }
 
-// apply applies an accumulate to elements of this rank's part, at offset, until it comes
-// to a stripe that is not free, and tells how many bytes of them it has done. Sound
-// because memory is whole, aligned elements of the view's kind, operands and old are
-// as long or empty, and are on 8-byte boundaries: a payload is at a multiple of 8 bytes of a
-// letter, and what is done whole elements, of which those larger than a word are words.
+// apply applies an accumulate to elements of this rank's part, at offset, until it comes to a stripe that is not free.
+// It returns the number of bytes done.
+//
+// Sound because memory is whole, aligned elements of the view's kind. Operands and old are empty or as long as memory,
+// and start on 8-byte boundaries: a payload starts at a multiple of 8 bytes of a message. The bytes done are whole
+// elements, and those of elements larger than a word are whole words.
 func (v *view) apply(op Op, memory, values, old []byte, offset uint64) (done int) {
 	o := operands{origin: at(values), result: at(old), count: len(memory) >> v.shift}
 	if v.native && v.kernels.atomic[op] != nil {
@@ -45,9 +46,9 @@ func (v *view) apply(op Op, memory, values, old []byte, offset uint64) (done int
 	return done
 }
 
-// combineEach carries out the accumulates or fetches of a run of single elements from next
-// on, up to one that is refused, or whose stripe another rank has, and tells whether it came to
-// the end. Sound because every element is checked as in one.
+// combineEach applies the accumulates or fetches of a run of single elements, starting with next. It stops at one that
+// is rejected, or that needs a stripe which another rank has. It reports whether it came to the end. Sound because it
+// checks every element as one does.
 func (c *carrying) combineEach() bool {
 	run, v := &c.run, c.server.viewFor(c.run.Element)
 	data, size := c.server.core.own.data, uint64(c.run.Size)

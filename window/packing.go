@@ -10,25 +10,24 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// What is queued is planned, and carried out in the order of the plan: packed into packets,
-// each of which is a message, or direct, behind what is packed. What is planned is kept until
-// all of it has left, so that a call which its context cuts short is gone on with by the next.
+// Queued operations are planned, and sent in the order of the plan. Packed ones go in packets, each of which is a
+// message. Direct ones go after what is packed. Planned operations are kept until all of them have left. So if a
+// context ends a call, the next call continues.
 
-// arrivals are where the parts of the answer to a packet go.
+// arrivals has the places of the parts of the response to a packet.
 type arrivals struct {
 	deferred *deferred
 	places   []place
 	next     *arrivals
 }
 
-// place is where so many bytes of an answer go.
+// place is the memory of a part of a response.
 type place struct {
 	to    *byte
 	bytes int
 }
 
-// carryOut sends what is queued. behind is what comes behind it. It is called
-// with the mutex.
+// carryOut sends what is queued. behind is what follows it. The caller holds the mutex.
 func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error {
 	for {
 		if d.step == len(d.plan.Steps) {
@@ -63,8 +62,7 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error 
 	}
 }
 
-// lookUp notes of which operations that are queued the card does not know the memory, and that they
-// use it.
+// lookUp marks queued operations on memory that the card does not know, and records the use of the memory.
 func (d *deferred) lookUp() {
 	if !d.link.Registers() {
 		return
@@ -79,15 +77,15 @@ func (d *deferred) lookUp() {
 	}
 }
 
-// drop forgets what was not sent.
+// drop forgets operations that were not sent.
 func (d *deferred) drop() {
 	d.queue.Drop(len(d.queue.Operations))
 	d.step, d.planned, d.plan.Steps = 0, 0, d.plan.Steps[:0]
 	d.unpack()
 }
 
-// direct sends an operation by RDMA, behind what is packed. final tells that its completion is
-// waited for, which comes sooner than that of a message behind it.
+// direct sends an operation by RDMA, after what is packed. If final is set the caller waits for its completion, which
+// arrives earlier than that of a later message.
 func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final bool) error {
 	if err := d.sendPacket(ctx); err != nil {
 		return err
@@ -116,8 +114,8 @@ func (d *deferred) direct(ctx context.Context, o *scheduler.Operation, final boo
 	return err
 }
 
-// pack packs operations as one, of so many bytes. One that is longer than a packet it
-// cuts: that is a put or a get. Of one that was cut short what is behind packed is left.
+// pack packs operations as one, of bytes bytes. A put or get that is longer than a packet is cut. If a call was cut
+// short in one, only the bytes after packed remain.
 func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, bytes int) error {
 	o := &operations[0]
 	if o.Run > 0 {
@@ -165,7 +163,7 @@ func (d *deferred) pack(ctx context.Context, operations []scheduler.Operation, b
 	return nil
 }
 
-// packedAll counts operations of so many bytes that are packed.
+// packedAll counts packed operations of bytes bytes in all.
 func (d *deferred) packedAll(kind aggregate.Kind, operations, bytes int) {
 	d.counts.packed.count(kind, operations, bytes)
 	if kind != aggregate.Get {
@@ -176,7 +174,7 @@ func (d *deferred) packedAll(kind aggregate.Kind, operations, bytes int) {
 // wordBytes is the length of a word.
 const wordBytes = 8
 
-// packRun packs a run. Of one that is cut short what is behind packed is left.
+// packRun packs a run. If a call was cut short in it, only the words after packed remain.
 func (d *deferred) packRun(ctx context.Context, o *scheduler.Operation) error {
 	words, count := d.queue.Run(o), int(o.Run)
 	shape := aggregate.Shape{Kind: o.Kind, Op: o.Op, Element: o.Element, Size: o.Bytes / count}
@@ -194,7 +192,7 @@ func (d *deferred) packRun(ctx context.Context, o *scheduler.Operation) error {
 	return nil
 }
 
-// turn sends what is packed, and begins the next packet.
+// turn sends the packet and begins the next one.
 func (d *deferred) turn(ctx context.Context) error {
 	if d.whole && d.packet.Operations() > 0 {
 		return errNoRoom
@@ -209,7 +207,7 @@ func (d *deferred) turn(ctx context.Context) error {
 	return nil
 }
 
-// place gives the place of an operation's operand, in the next packet if this has none.
+// place returns the memory for an operation's operand, in the next packet if this one has no room.
 func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uint64) ([]byte, error) {
 	operand, ok := d.packet.Add(shape, offset)
 	if !ok {
@@ -229,7 +227,7 @@ func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uin
 // sendPacket sends what is packed.
 func (d *deferred) sendPacket(ctx context.Context) error { return d.sendPacketWith(ctx, nil) }
 
-// sendPacketWith sends what is packed, with the operand that the packet ends with from where it is.
+// sendPacketWith sends the packet. Its end is operand, which is sent from where it is.
 func (d *deferred) sendPacketWith(ctx context.Context, operand []byte) error {
 	if d.packet.Operations() == 0 {
 		return nil
@@ -264,7 +262,7 @@ func (d *deferred) newArrivals() *arrivals {
 	return a
 }
 
-// giveBack is for the next packet.
+// giveBack makes arrivals available for another packet.
 func (a *arrivals) giveBack() {
 	clear(a.places)
 	a.places = a.places[:0]
@@ -274,7 +272,7 @@ func (a *arrivals) giveBack() {
 	a.next, d.spare = d.spare, a
 }
 
-// Answered puts the parts of an answer where they go. It is called in progress.
+// Answered copies the parts of a response to their places. Progress calls it.
 func (a *arrivals) Answered(answer []byte) bool {
 	defer a.giveBack()
 	at := 0
@@ -293,5 +291,5 @@ func (a *arrivals) Answered(answer []byte) bool {
 	return true
 }
 
-// Refused is called in place of Answered where there is no answer.
+// Refused is called in place of Answered if there is no response.
 func (a *arrivals) Refused() { a.giveBack() }

@@ -21,7 +21,7 @@ type part struct {
 	// backed is how many bytes of allocated have been backed by pages, from the start.
 	backed int
 	device verbs.Device
-	// takesAtomics is set if the network card carries out atomics on the memory.
+	// takesAtomics is set if the network card applies atomics to the memory.
 	takesAtomics bool
 	// lent is the window whose memory this is, if the part serves a client.
 	lent *core

@@ -69,7 +69,7 @@ func (c *core) postRides(target int) bool {
 // Complete ends the epoch that Start opened. Then origin buffers belong to the program again and results are valid. The
 // operations are complete at a target when its Wait has returned.
 //
-// If this rank could not send some operations, only its own Complete returns an error: the targets learn of the end of
+// If this rank could not send some operations, only its own Complete returns an error. The targets learn of the end of
 // the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
 // first, Complete returns its error, and another Complete continues.
 func (w *Window[T]) Complete(ctx context.Context) error { return w.calls().Complete(ctx) }
@@ -120,8 +120,8 @@ func (w *untyped) Complete(ctx context.Context) error {
 	return err
 }
 
-// interrupted reports whether a call with error err may be made again: its context has ended it, or this process was
-// short of a resource for a new connection.
+// interrupted reports whether a call with error err may be made again. Either its context has ended it, or this process
+// was short of a resource for a new connection.
 func interrupted(ctx context.Context, err error) bool {
 	ended := ctx.Err() != nil && (ours(err, ctx.Err()) || ours(err, context.Cause(ctx)))
 	return ended || ours(err, verbs.ErrShortage)
@@ -393,8 +393,8 @@ func (r *roll) told(i int) bool {
 	return reached(word, number)
 }
 
-// willTell reports whether the i-th rank of the group, which is gone, has set its word, or has sent a message that
-// will.
+// willTell is told for a rank that has failed or left. It also reports true if the rank has sent a message that will
+// set its word.
 func (r *roll) willTell(i int) bool {
 	return r.at == completeAt && r.server.completing(r.group.Rank(i)) || r.told(i)
 }
@@ -419,8 +419,8 @@ func (r *roll) lost(call string, i int, wait *job.Waiter) error {
 }
 
 // hear waits until all ranks of a group have set their words. The caller holds the latch. hear releases the latch while
-// it sleeps or yields, because other goroutines of the rank may have to synchronize before a word is set. epochs
-// records which call is in progress.
+// it sleeps or yields, because other goroutines of the rank may have to synchronize before a word is set. Meanwhile
+// epochs records the call in progress.
 func (c *core) hear(ctx context.Context, call string, r roll) error {
 	for i := range r.group.Len() {
 		word, number := r.word(i)
@@ -464,9 +464,9 @@ func (c *core) awaitRoll(ctx context.Context, call string, r roll, i int) error 
 }
 
 // awaitWord waits until a word that rank sets, in this rank's control block or by messages, has reached number. It
-// looks at the word once more before it returns an error. call is the call of the program, or "" if the caller of awaitWord
-// adds it by blame; errors other than a *world.PeerError begin with doing then. passive is the queue of a request that rank
-// serves without a call of its program, once rank has posted. Otherwise passive is nil.
+// looks at the word once more before it returns an error. call is the call of the program, or "" if the caller of
+// awaitWord adds it by blame. Errors other than a *world.PeerError then begin with doing. passive is the queue of a
+// request that rank serves without a call of its program, once rank has posted. Otherwise passive is nil.
 func (c *core) awaitWord(ctx context.Context, call, doing string, rank int, word *atomic.Uint32, number uint32, passive *deferred) error {
 	head := cmp.Or(call, doing)
 	if err := c.beginReading(ctx, head); err != nil {
@@ -494,5 +494,5 @@ func (c *core) awaitWord(ctx context.Context, call, doing string, rank int, word
 	return nil
 }
 
-// heldLooks is how often a word is polled before the latch is released: about as long as a release takes.
+// heldLooks is the number of polls of a word before the latch is released. They take about as long as a release.
 const heldLooks = 20

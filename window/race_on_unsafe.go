@@ -7,12 +7,12 @@ import (
 	"unsafe"
 )
 
-// raceOrder tells the race detector of the order that stripe locks bring, which are in
-// memory that it does not look at: the elements of windows made by Create are in memory
-// that it does. Sound because the detector takes the address for a name only.
+// raceOrder tells the race detector the order that stripe locks make. The locks are in memory that the detector does
+// not see, but it sees the elements of windows made by Create. Sound because the detector uses the address only as a
+// name.
 type raceOrder struct {
 	name byte
-	// of is what has the name, if this has not.
+	// of has the name, if it is not nil.
 	of *raceOrder
 }
 
@@ -23,7 +23,7 @@ func (o *raceOrder) named() unsafe.Pointer {
 	return unsafe.Pointer(&o.name)
 }
 
-// orderedAs has this be about the memory of another.
+// orderedAs makes this the order of another window's memory.
 func (o *raceOrder) orderedAs(other *raceOrder) { o.of = other }
 
 func (o *raceOrder) tookStripe()   { runtime.RaceAcquire(o.named()) }

@@ -22,16 +22,15 @@ const (
 	reachMessages
 )
 
-// finding is what a rank tells the others of how it reaches them.
+// finding is what a rank has found of how it reaches others.
 type finding struct {
 	reach  reach
 	failed bool
 }
 
-// agreeOnReach has every rank of a window over the programs' own memory try to map,
-// else to read, the next rank's part that could be mapped, and all take the worst
-// that was found. One peer stands for all: on one host they are processes of one
-// user.
+// agreeOnReach chooses how the ranks of a window over the programs' own memory reach each other. Every rank tries to
+// map the next part that could be mapped. If it cannot, it tries to read it. All ranks take the worst result. One peer
+// stands for all, because on one host they are processes of one user.
 func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 	if c.found == nil {
 		next := nextMapped(c.world, c.all)
@@ -62,7 +61,7 @@ func (c *creation) agreeOnReach(ctx context.Context) (reach, error) {
 	return worst, nil
 }
 
-// nextMapped is the next rank whose part could be mapped, -1 if there is none.
+// nextMapped returns the next rank whose part could be mapped, or -1 if there is none.
 func nextMapped(w *job.World, all []description) int {
 	for step := 1; step < w.Size(); step++ {
 		if next := (w.Rank() + step) % w.Size(); w.Mapped(next) && all[next].bytes > 0 {
@@ -72,7 +71,7 @@ func nextMapped(w *job.World, all []description) int {
 	return -1
 }
 
-// tryReach is how this rank reaches the part of the next.
+// tryReach finds out how this rank reaches the part of the next.
 func tryReach(w *job.World, all []description, next int) (reach, error) {
 	if next < 0 {
 		return reachMapped, nil

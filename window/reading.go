@@ -9,18 +9,18 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// Some calls look at control blocks while no epoch keeps the window from being closed:
-// those for notifications, and all that wait when the World is closed under them, by a
-// body that returns while other goroutines of its rank go on. beginReading begins such
-// a look, endReading ends it, and pause is a pause within.
+// Some calls look at control blocks while no epoch keeps the window from being closed. These are the calls for
+// notifications, and all calls that wait when the World is closed under them. A body does that if it returns while
+// other goroutines of its rank continue. beginReading begins such a look, endReading ends it, and pause is a pause
+// within.
 //
-// Closing stores closed before it looks at readers, a reader counts itself before it
-// looks at closed: so either the reader sees that the window is closed, or the closing
-// waits for it before the memory goes. A Fence or a Close counts itself under the mutex of epochs. The closing of the World
-// abandons the epochs under the same mutex before it looks at readers: so a Fence or Close is either refused or waited for.
+// Closing stores closed before it loads readers. A reader increments readers before it loads closed. So either the
+// reader sees that the window is closed, or closing waits for it before the memory is freed. A Fence or a Close
+// increments readers under the mutex of epochs. When the World is closed, the epochs are abandoned under the same mutex
+// before readers is loaded. So a Fence or Close is either rejected or waited for.
 //
-// What is held back is applied first, and what was collected for a link sent: a rank may
-// wait for one that waits for it. To send may be to wait for room, while ctx lasts.
+// beginReading first applies held accumulates and sends deferred operations, because another rank may wait for them
+// before it does what this one waits for. Sending may wait for room, until ctx ends.
 func (c *core) beginReading(ctx context.Context, call string) error {
 	c.settle()
 	if c.remote {
@@ -38,7 +38,7 @@ func (c *core) beginReading(ctx context.Context, call string) error {
 	return nil
 }
 
-// noWait is the context of calls that do not block: it has ended.
+// noWait is the context of calls that do not block. It has ended.
 var noWait = func() context.Context {
 	ctx, end := context.WithCancel(context.Background())
 	end()
@@ -62,7 +62,7 @@ func (c *core) pause(ctx context.Context, call string, wait *job.Waiter) error {
 	return nil
 }
 
-// awaited says in the error of a call that its context has cut short what it waited for.
+// awaited adds what a call has waited for to the error of a call whose context has ended.
 func awaited(ctx context.Context, err error, format string, arguments ...any) error {
 	if ctx.Err() == nil {
 		return err
@@ -70,7 +70,7 @@ func awaited(ctx context.Context, err error, format string, arguments ...any) er
 	return fmt.Errorf("%w: %s", err, fmt.Sprintf(format, arguments...))
 }
 
-// awaitReaders returns when those that read have noticed that the window is closed.
+// awaitReaders returns when all readers have noticed that the window is closed.
 func (c *core) awaitReaders() {
 	c.world.Ring(c.rank)
 	wait := c.world.NewWaiter()

@@ -73,8 +73,8 @@ func Completed(ctx context.Context, requests ...Request) iter.Seq2[int, error] {
 	}
 }
 
-// completed is a function of its own because its name is that of the call in the stack: the compiler may copy the closure of
-// Completed into the program.
+// completed is a function of its own because its name is that of the call in the stack. The compiler may copy the
+// closure of Completed into the program.
 func (p *pending) completed(ctx context.Context, yield func(int, error) bool) {
 	begin(p.call, p.requests)
 	for range p.requests {
@@ -187,8 +187,8 @@ func (p *pending) open() *job.World {
 }
 
 // depart returns when the operations of all requests have been sent. An operation that waits for a lock or a post must
-// not wait for the completion of another besides: the target of that may wait for it. Errors are those of the waits for
-// the requests, which follow.
+// not also wait for the completion of another: the target of that one may wait for it. Errors are those of the waits
+// for the requests, which follow.
 func depart(ctx context.Context, call string, requests []Request) {
 	d := stays(call, requests)
 	if d == nil {

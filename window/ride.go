@@ -13,43 +13,42 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// What a rank that is told by messages has to do first rides with the operations on it.
+// Lock and post requests are piggybacked on the first data message to a rank that is reached by messages.
 //
-// Lock only notes that a lock is wanted; who has operations carried out asks for it, with those
-// in the same message if they fit; and an Unlock that finds it wanted has it given back by
-// that message too. The target grants it when it has carried them out, with their answer.
+// Lock only records that a lock is wanted. The first call that sends operations to the target also requests the lock,
+// in the same message if they fit. If Unlock finds the lock still wanted, the message releases the lock, too. The
+// target grants the lock when it has applied the operations, and its response is part of the grant.
 //
-// Start only notes that the target has to have posted. A Complete that does not know of it
-// sends the operations all the same, in one message if they fit, and the target carries them
-// out when it has.
+// Start only records that the target has to post. If Complete does not know of the post yet, it sends the operations
+// all the same, in one message if they fit. The target applies them when it has posted.
 //
 // Invariants:
 //
-//   - A lock is wanted only where the rank has no other on any window; who wants another has
-//     that taken first. So locks are taken in the order of the calls, and who waits for one
-//     that another goroutine wants holds none.
-//   - What rides the target keeps until its time: for each rank at most one message with a
-//     lock and one with a Complete. While a lock was asked for and not granted, or a post not
-//     heard of, nothing leaves the queue but what rides with the Complete.
+//   - A lock is wanted only if the rank has no other lock on any window. A call that needs another lock acquires the
+//     wanted one first. So locks are acquired in the order of the calls. A goroutine that waits for a lock that another
+//     goroutine wants holds none.
+//   - The target keeps a piggybacked packet until its time. Of each rank it keeps at most one packet of a lock request
+//     and one of a Complete. While a lock is requested and not granted, or a post has not arrived, only the packet of a
+//     Complete leaves the queue.
 //   - The next access epoch to a target begins when its post for the last was heard of.
 //   - Nobody waits for a lock or a post with the mutex of a queue, nor in progress.
 
-// hold is how far the lock of a queue's target is.
+// hold is the state of the lock of a queue's target.
 type hold uint8
 
 const (
-	// settled: it is held, or there is none.
+	// settled: this rank has the lock, or there is none.
 	settled hold = iota
 	// wanted: the target does not know yet.
 	wanted
-	// asked: it was asked for, or a Complete for results.
+	// asked: the lock has been requested, or a Complete with results has been sent.
 	asked
 	// leaving: it was asked for, and the target gives it back itself.
 	leaving
 )
 
-// locking is the locks of a rank on all its windows: locks counts the calls of Lock and
-// LockAll that are not undone, wanting is the queue of the lock that was wanted last.
+// locking counts the locks of a rank on all its windows. locks is the number of calls of Lock and LockAll that are not
+// undone. wanting is the queue of the last wanted lock.
 type locking struct {
 	locks   atomic.Int32
 	wanting atomic.Pointer[deferred]
@@ -57,7 +56,7 @@ type locking struct {
 
 type lockingKey struct{}
 
-// want notes that a lock is wanted.
+// want records that a lock is wanted.
 func (d *deferred) want(kind LockKind) {
 	d.mu.Lock()
 	d.hold, d.kind = wanted, kind
@@ -65,7 +64,7 @@ func (d *deferred) want(kind LockKind) {
 	d.core.locking.wanting.Store(d)
 }
 
-// takeWanted returns when the lock of any window that is wanted is held.
+// takeWanted returns when this rank holds the lock that is wanted on any of its windows.
 func (c *core) takeWanted(ctx context.Context, call string) error {
 	d := c.locking.wanting.Load()
 	if d == nil {
@@ -76,14 +75,14 @@ func (c *core) takeWanted(ctx context.Context, call string) error {
 		err = d.awaitGrant(ctx)
 	}
 	if err != nil && c.world.Unserved(call, d.link.Rank()) != nil {
-		// It is told by the calls that need that rank.
+		// Calls that need that rank return this error.
 		return nil
 	}
 	return c.blame(call, d.link.Rank(), err)
 }
 
-// take asks for the lock if it is wanted. rode tells whether all that was queued rides with
-// it, so that it is complete when the lock is granted.
+// take requests the lock if it is wanted. rode reports whether the request carries all queued operations. These are
+// then complete when the lock is granted.
 func (d *deferred) take(ctx context.Context) (rode bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,8 +93,8 @@ func (d *deferred) take(ctx context.Context) (rode bool, err error) {
 	return err == nil && len(d.queue.Operations) == 0, err
 }
 
-// ask asks for the lock that is wanted, to be given back at once if leave is set and all that
-// is queued rides with it. It is called with the mutex.
+// ask requests the wanted lock. If leave is set and the request carries all queued operations, the target releases the
+// lock at once. The caller holds the mutex.
 func (d *deferred) ask(ctx context.Context, leave bool) error {
 	rides, err := d.packAll(ctx)
 	if err != nil {
@@ -108,8 +107,8 @@ func (d *deferred) ask(ctx context.Context, leave bool) error {
 	return d.ride(ctx, &m, hold, rides)
 }
 
-// complete tells the target of the Complete of a number, with all that is queued, if that has
-// to wait for the target's post and fits a message.
+// complete sends the Complete of a number with all queued operations, if the post of the target has not arrived and
+// they fit a message.
 func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +131,7 @@ func (d *deferred) complete(ctx context.Context, number uint32) (rides bool, err
 	return true, d.ride(ctx, &m, hold, true)
 }
 
-// ticket is a new ticket for a rank, which is not 0.
+// ticket returns a new ticket for a rank, which is not 0.
 func (c *core) ticket(rank int) uint64 {
 	for {
 		if t := c.tickets[rank].Add(1); t != 0 {
@@ -141,10 +140,10 @@ func (c *core) ticket(rank int) uint64 {
 	}
 }
 
-// ride sends a message with what is packed, which is all that is queued if all is set.
+// ride sends a message with the packed operations. all is set if these are all queued ones.
 func (d *deferred) ride(ctx context.Context, m *job.Message, hold hold, all bool) error {
 	m.Service, m.Y = d.core.number, uint64(d.core.tallies.passed.Load())
-	// The answer may come at once, but no answer before it can be taken.
+	// The response may arrive at once, but not before riding is set.
 	d.riding.Store(d.arrivals)
 	if hold != settled {
 		m.X = d.core.ticket(d.link.Rank())
@@ -164,7 +163,7 @@ func (d *deferred) ride(ctx context.Context, m *job.Message, hold hold, all bool
 	return nil
 }
 
-// packAll packs all that is queued, if it fits a message. Of what it packs nothing is sent.
+// packAll packs all queued operations, if they fit a message. It sends nothing.
 func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	operations := d.queue.Operations
 	if d.queue.Len()*aggregate.OffsetBytes > d.link.MaxPayload() {
@@ -197,10 +196,10 @@ func (d *deferred) packAll(ctx context.Context) (fits bool, err error) {
 	return true, nil
 }
 
-// errNoRoom is what is to ride and does not fit a message.
+// errNoRoom means that operations do not fit the message that is to carry them.
 var errNoRoom = errors.New("no room")
 
-// unpack forgets what is packed.
+// unpack forgets the packed operations.
 func (d *deferred) unpack() {
 	d.packet.Begin(nil, 0)
 	d.packed = 0
@@ -210,8 +209,7 @@ func (d *deferred) unpack() {
 	}
 }
 
-// answered tells whether what was asked for with a ticket has been granted. It is called with
-// the mutex.
+// answered reports whether the target has granted the last ticket. The caller holds the mutex.
 func (d *deferred) answered() bool {
 	rank := d.link.Rank()
 	answered := d.hold < asked || reached(&d.core.granted[rank], d.core.tickets[rank].Load())
@@ -223,11 +221,11 @@ func (d *deferred) answered() bool {
 
 const expectedSome = 1 << 32
 
-// expect notes that the target has to have posted number. It is called with the latch, before
-// there are operations of that epoch, when the post before is known of.
+// expect records that the target has to post number. The caller holds the latch. There are no operations of that epoch
+// yet, and the previous post has arrived.
 func (d *deferred) expect(number uint32) { d.expected.Store(expectedSome | uint64(number)) }
 
-// posted tells whether the target is known to have posted.
+// posted reports whether the expected post has arrived.
 func (d *deferred) posted() bool {
 	expected := d.expected.Load()
 	if expected == 0 {
@@ -240,11 +238,11 @@ func (d *deferred) posted() bool {
 	return true
 }
 
-// waits tells whether what is queued may not leave yet. It is called with the mutex.
+// waits reports whether queued operations may not leave yet. The caller holds the mutex.
 func (d *deferred) waits() bool { return !d.answered() || !d.posted() }
 
-// awaitGrant returns when what was asked for with a ticket has been granted. The caller adds the call to its error, as to that of
-// awaitPost.
+// awaitGrant returns when the target has granted the last ticket. The caller adds the name of the call to the error, as
+// to that of awaitPost.
 func (d *deferred) awaitGrant(ctx context.Context) error {
 	d.mu.Lock()
 	answered := d.answered()
@@ -255,7 +253,7 @@ func (d *deferred) awaitGrant(ctx context.Context) error {
 	return d.awaitTicket(ctx, "", "waiting for an answer")
 }
 
-// awaitPost returns when the target is known to have posted.
+// awaitPost returns when the expected post has arrived.
 func (d *deferred) awaitPost(ctx context.Context) error {
 	expected := d.expected.Load()
 	if expected == 0 || d.posted() {
@@ -265,7 +263,7 @@ func (d *deferred) awaitPost(ctx context.Context) error {
 	return d.core.awaitWord(ctx, "", "waiting for the post", rank, d.core.own.control.pair(rank, postAt), uint32(expected), nil)
 }
 
-// awaitLeave returns when what is queued may leave.
+// awaitLeave returns when queued operations may leave.
 func (d *deferred) awaitLeave(ctx context.Context) error {
 	if err := d.awaitPost(ctx); err != nil {
 		return err
@@ -276,13 +274,12 @@ func (d *deferred) awaitLeave(ctx context.Context) error {
 	return d.awaitGate(ctx)
 }
 
-// refusal is what the target has refused of what rode.
+// refusal returns the error of piggybacked operations that the target has rejected.
 func (d *deferred) refusal(ctx context.Context) error {
 	return d.link.Reach(ctx, job.Mark{}, d.core.number)
 }
 
-// openHeld is open that returns when neither the lock of the target nor its post has to be
-// waited for, and what is queued has left.
+// openHeld is open that first waits until the lock and the post of the target have arrived, and sends what is queued.
 func (d *deferred) openHeld(ctx context.Context) error {
 	for {
 		if err := d.open(); err != nil {
@@ -356,8 +353,7 @@ func (d *deferred) leave(ctx context.Context) error {
 	return errors.Join(err, throughShortage(func() error { return d.flush(context.Background()) }))
 }
 
-// granted takes the grant of a lock, with the answer to what has ridden with it. It is called
-// in progress.
+// granted handles the grant of a lock, with the response to the packet of its request. Progress calls it.
 func (s *server) granted(from *job.Link, m *job.Message, payload []byte) error {
 	c, rank := s.core, from.Rank()
 	ticket := c.tickets[rank].Load()
@@ -365,7 +361,7 @@ func (s *server) granted(from *job.Link, m *job.Message, payload []byte) error {
 	case m.X>>32 != 0 || !epoch.Reached(ticket, uint32(m.X)):
 		return fmt.Errorf("a lock for ticket %d, the last was %d", m.X, ticket)
 	case reached(&c.granted[rank], uint32(m.X)):
-		// The wish was taken back.
+		// The request was withdrawn.
 		return nil
 	}
 	var riding *arrivals

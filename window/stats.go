@@ -27,7 +27,7 @@ func (c *Counts) Operations() uint64 {
 type Stats struct {
 	// Window is the number of the window, the same on all ranks.
 	Window uint32
-	// Mapped counts operations that this rank's processor carried out. They are counted only if the World was made with
+	// Mapped counts operations that this rank's processor applied. They are counted only if the World was made with
 	// world.WithStats or RMA_STATS is set.
 	Mapped Counts
 	// Direct counts operations that were sent as work requests of their own. Packed counts those that shared a message

@@ -8,21 +8,19 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// The accumulate family is atomic per element because every element belongs to a
-// stripe of the window's bytes and is read and written under the stripe's lock.
-// An operation over several stripes takes them one after the other: it is atomic
-// per element, not as a whole, and never waits for a lock while it holds one.
+// The accumulate family is atomic for each element. Every element belongs to a stripe of the window's bytes, and is
+// read and written under the stripe's lock. An operation over several stripes takes their locks one after the other. It
+// is atomic for each element, not as a whole. It never waits for a lock while it holds one.
 //
-// A lock word names its holder: see lockWordOf. A holder keeps it for the time of
-// combining at most a stripe's bytes, or of two system calls that read and write them,
-// and waits for nobody meanwhile, so a waiter needs no queue. A lock whose holder has
-// died is taken over from it; the elements that the dead was writing have their old
-// or new value, or, larger than a word, a mixture.
+// A lock word names its holder: see lockWordOf. A holder keeps the lock while it combines at most the bytes of a
+// stripe, or during two system calls that read and write them. It waits for no rank meanwhile, so waiters need no
+// queue. If the holder has died, a waiter takes its lock over. The elements that the holder was writing have their old
+// or new value, or, if larger than a word, a mixture.
 //
-// A lock is given back by a plain store, so it must not be taken over from who runs on.
-// A process that has died does not. But a rank that is a goroutine of this process has
-// failed when its body has returned an error, and other goroutines of it may still be
-// between taking a lock and giving it back: they will, so they are waited for.
+// A lock is released by a plain store, so it must not be taken over from a holder that still runs. A process that has
+// died does not run. But a rank that is a goroutine of this process has failed when its body has returned an error.
+// Other goroutines of it may still be between taking a lock and releasing it. They will release it, so waiters wait for
+// them.
 
 const (
 	stripeSpins  = 200
@@ -30,8 +28,8 @@ const (
 	stripeSleep  = 20 * time.Microsecond
 )
 
-// tryStripe takes a lock, for somebody who must not wait, unless it is held for longer
-// than it takes to combine a few elements.
+// tryStripe takes a lock for a caller that must not wait. It fails if the lock is held for longer than it takes to
+// combine a few elements.
 func (c *core) tryStripe(word *atomic.Uint32) bool {
 	for range c.stripeLooks() {
 		if word.CompareAndSwap(0, c.lockWord) {
@@ -46,7 +44,7 @@ func (c *core) tryStripe(word *atomic.Uint32) bool {
 	return false
 }
 
-// stripeLooks is how often a lock is looked at while its holder is likely to run.
+// stripeLooks returns how often a waiter looks at a lock while its holder is likely to run.
 func (c *core) stripeLooks() int {
 	if c.world.Crowded() {
 		return 1
@@ -87,9 +85,8 @@ func (c *core) waitStripe(word *atomic.Uint32) {
 	}
 }
 
-// isDead tells whether the holder of a lock word will not give it back: its process has
-// died. A word that names no rank was written by nobody who keeps the rules, and is
-// broken too.
+// isDead reports whether the holder of a lock word will never release it, because its process has died. A word that
+// names no rank was not written by the rules, and is broken, too.
 func (c *core) isDead(holder uint32) bool {
 	c = c.host
 	rank := holderOf(holder)
@@ -102,7 +99,7 @@ func (c *core) isDead(holder uint32) bool {
 	return !c.here[rank].Load() && c.world.Failure(rank) != nil
 }
 
-// untilStripeEnd is how many elements from offset on are in its stripe.
+// untilStripeEnd returns the number of elements from offset to the end of its stripe.
 func (v *view) untilStripeEnd(p *peer, offset uint64) int {
 	stripe := uint64(1) << p.control.stripeShift
 	return int((stripe - offset&(stripe-1)) >> v.shift)

@@ -10,62 +10,56 @@ import (
 	"github.com/onesided/rma/scheduler"
 )
 
-// A Fence among ranks that do not all map each other's memory needs no answers: behind what
-// it has sent to a rank a rank sends a mark, and the ranks tell each other in the Fence how
-// many marks each has to wait for. So a Fence is a message to each rank that was sent
-// something to, and one a round of the barrier, which is the same where it is the same rank.
-// The ranks of a host, which do map each other, tell each other through memory, and one of
-// them takes part in the barrier for all: see job.Meeting. What they do to each other's
-// memory themselves is done when the call has returned, or, where it was held back, before
-// they begin the Fence.
+// A counting fence serves ranks that do not all map each other's memory. It needs no responses. After its operations on
+// a rank, a rank sends that rank a marker. In the Fence the ranks tell each other how many markers each has to wait
+// for. So a Fence takes one message to each rank that was the target of operations, and one for each round of the
+// barrier. If both go to the same rank, it is one message. The ranks of a host map each other and use memory. One of
+// them takes part in the barrier for all: see job.Meeting. Their operations on each other's memory are done when the
+// call has returned, or, if they were held, before they begin the Fence.
 //
-// But the ranks do not end the Fence at once: what a rank does in the next epoch may come to
-// one that still waits for marks, from a third, or for answers into its window. It must not
-// be done before those have come:
+// The ranks do not end the Fence at the same time. An operation of the next epoch may reach a rank that still waits for
+// markers of a third rank, or for responses into its window. It must not be applied before those have arrived:
 //
-//   - A packet carries the number of the Fence that its sender has ended last, and is put
-//     off until its target has ended that.
-//   - What goes direct cannot be put off. Where operations have, and there are more than
-//     two ranks, the Fence that closes their epoch waits for answers instead of sending a
-//     mark; and where any rank has sent marks, the first direct operation on a rank after
-//     that Fence waits until the rank has ended it: see gate. Between two ranks all goes one
-//     way, in order; but what has come in a packet is done when progress comes to it, which
-//     what goes direct behind it overtakes: there, only an epoch with packets has a gate.
-//   - What ranks do to memory that they map cannot be put off either. Where any rank has
-//     sent marks, a rank ends the Fence only when all of its host have what they wait for:
-//     it hears of that through memory. A rank that waits for this has sent its own marks and
-//     taken part in the barrier: so nobody waits for it, but those who wait for the same.
+//   - A packet has the number of the Fence that its sender has ended last. Its target postpones it until the target has
+//     ended that Fence.
+//   - A direct operation cannot be postponed by its target. If there were direct operations, and there are more than
+//     two ranks, the Fence that ends their epoch waits for responses and sends no marker. If any rank has sent markers,
+//     the first direct operation on a rank after that Fence waits until the rank has ended it: see gate. Between two
+//     ranks everything is in order on one connection. But a packet is applied when progress comes to it, and a later
+//     direct operation may overtake it. So with two ranks only an epoch with packets has a gate.
+//   - Operations on mapped memory cannot be postponed either. If any rank has sent markers, a rank ends the Fence only
+//     when all ranks of its host have what they wait for. It learns that through memory. A rank that waits for this has
+//     sent its own markers and taken part in the barrier. So only ranks that wait for the same thing wait for it.
 //
-// Those who map each other have to be the hosts of the World, for all of its ranks. Else a
-// Fence waits for answers, and then for all ranks.
+// The ranks that map each other have to be the hosts of the World, for all of its ranks. Otherwise a Fence waits for
+// responses, and then for all ranks.
 type tallies struct {
-	// on tells that Fences are of this kind.
+	// on is set if Fences count markers.
 	on atomic.Bool
-	// begun is the number of the last Fence that this rank has begun, passed of the last
-	// that it has ended, gate of the last of those in which marks were sent. broken tells
-	// that there will be no further one.
+	// begun is the number of the last Fence that this rank has begun, and passed that of the last that it has ended.
+	// gate is the number of the last Fence in which markers were sent. broken is set if no further Fence can end.
 	begun, passed, gate atomic.Uint32
 	broken              atomic.Bool
-	// packets tells that this rank has sent or served packets since the last.
+	// packets is set if this rank has sent or served packets since the last Fence.
 	packets atomic.Bool
-	// marks counts those of the Fences of a parity.
+	// marks counts the markers of Fences with even and with odd numbers.
 	marks [2]atomic.Uint32
-	// marked is 1 + the last Fence that each rank has sent a mark for; it belongs to progress.
+	// marked is 1 + the last Fence for which each rank has sent a marker. It belongs to progress.
 	marked []uint64
 }
 
-// The ranks of fewHosts fence by tally also where they share cores. Of more, each does better
-// to run once in a Fence than each round.
+// Ranks of at most fewHosts hosts use counting fences also if they share cores. With more hosts a rank does better to
+// run once in a Fence than once in each round.
 const fewHosts = 8
 
-// talliesSuit tells whether a Fence by tally suits a rank.
+// talliesSuit reports whether a counting fence is the faster one for this World.
 func talliesSuit(w *job.World) bool {
 	hosts, regular := w.Hosts()
 	return hosts > 1 && regular && (hosts <= fewHosts || !w.Crowded())
 }
 
-// fenceByTally completes this rank's operations and meets the others. It is repeated when
-// its context has cut it short.
+// fenceByTally completes this rank's operations and waits for the other ranks. If its context ends first, the next call
+// continues it.
 func (c *core) fenceByTally(ctx context.Context, call string, number uint32, assert Assert) error {
 	c.tallies.begun.Store(number)
 	if assert&NoPrecede == 0 {
@@ -90,7 +84,7 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 		return err
 	}
 	if c.world.FailureCount() != 0 {
-		// Others have given this Fence up.
+		// Other ranks have returned an error from this Fence.
 		return c.anyFailure(call)
 	}
 	t := &c.tallies
@@ -100,12 +94,12 @@ func (c *core) fenceByTally(ctx context.Context, call string, number uint32, ass
 	}
 	_ = c.eachLink(everyone, func(_ int, p *peer) error { p.deferred.fenced(); return nil })
 	t.passed.Store(number)
-	// What was put off until now.
+	// Postponed messages can be served now.
 	c.world.TryAgain()
 	return nil
 }
 
-// markEpoch sends what is queued with a mark behind it, or waits for answers.
+// markEpoch sends what is queued and then a marker, or waits for responses.
 func (c *core) markEpoch(ctx context.Context, call string, number uint32) error {
 	var unmarked []int
 	err := c.eachLink(everyone, func(rank int, p *peer) error {
@@ -126,8 +120,8 @@ func (c *core) markEpoch(ctx context.Context, call string, number uint32) error 
 	return nil
 }
 
-// mark sends what is queued with a mark behind it if there is anything to mark. It is not
-// marked if answers have to be waited for.
+// mark sends what is queued and then a marker, if there is anything to mark. It reports false if responses have to be
+// waited for instead.
 func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err error) {
 	for {
 		left, marked, err := d.markNow(ctx, number)
@@ -140,8 +134,7 @@ func (d *deferred) mark(ctx context.Context, number uint32) (marked bool, err er
 	}
 }
 
-// markNow is mark that does not wait for the rank to end a Fence, and tells whether something is
-// left for that.
+// markNow is mark that does not wait until the rank has ended a Fence. left reports whether operations remain for that.
 func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,8 +142,7 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 		return false, true, nil
 	}
 	for len(d.queue.Operations) > 0 {
-		// Among more than two ranks direct operations are flushed, which takes longer still than
-		// their completion.
+		// Among more than two ranks direct operations are flushed. That takes longer still than their completion.
 		if left, err = d.send(ctx, scheduler.End); left || err != nil {
 			return left, false, err
 		}
@@ -166,7 +158,7 @@ func (d *deferred) markNow(ctx context.Context, number uint32) (left, marked boo
 	}
 	d.marked.Store(true)
 	if d.link.Rank() != c.meeting.FirstTold() {
-		// To that one the first round of the barrier goes with it.
+		// The first message of the barrier goes to that rank and takes the marker along.
 		d.link.Post()
 	}
 	return false, true, nil
@@ -181,7 +173,7 @@ func (d *deferred) fenced() {
 	d.learn()
 }
 
-// awaitMarks waits until so many marks of a Fence have come.
+// awaitMarks waits until arrivals markers of a Fence have arrived.
 func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uint32) error {
 	marks := &c.tallies.marks[number&1]
 	if marks.Load() >= arrivals {
@@ -204,7 +196,7 @@ func (c *core) awaitMarks(ctx context.Context, call string, number, arrivals uin
 	return nil
 }
 
-// mark counts a mark of another rank.
+// mark counts a marker of another rank.
 func (s *server) mark(from *job.Link, m *job.Message) error {
 	t, number := &s.core.tallies, uint32(m.X)
 	if ahead := number - t.passed.Load(); m.X > 1<<32-1 || ahead != 1 && ahead != 2 || t.marked[from.Rank()] == m.X+1 {
@@ -215,10 +207,10 @@ func (s *server) mark(from *job.Link, m *job.Message) error {
 	return nil
 }
 
-// early tells whether a message is of the epoch behind the Fence that this rank is in. Its
-// sender cannot be further: every rank has begun a Fence that one has ended.
+// early reports whether a message is of the epoch after the Fence that this rank is in. Its sender cannot be further:
+// if one rank has ended a Fence, every rank has begun it.
 func (t *tallies) early(number uint64) (bool, error) {
-	// In this order: a Fence that ends in between was begun.
+	// begun is loaded before passed: a Fence that ends between the two loads was begun before the first.
 	begun, passed := t.begun.Load(), t.passed.Load()
 	switch {
 	case !t.on.Load() || t.broken.Load() || number < 1<<32 && epoch.Reached(passed, uint32(number)):
@@ -229,14 +221,14 @@ func (t *tallies) early(number uint64) (bool, error) {
 	return false, fmt.Errorf("message behind fence %d, this rank is behind %d", number, passed)
 }
 
-// early is tallies.early. A rank that has left ends no further Fence, but serves.
+// early is tallies.early. A rank that has left ends no further Fence, but still serves messages.
 func (c *core) early(number uint64) (bool, error) {
 	early, err := c.tallies.early(number)
 	return early && !c.world.Gone(c.rank), err
 }
 
-// A delay is a message of a rank that waits for a Fence: one of each, since what the rank has
-// sent behind it waits too.
+// A delay is a message of a rank that waits for a Fence. There is one for each rank, because later messages of the rank
+// wait after it.
 type delay struct {
 	server  *server
 	from    *job.Link
@@ -246,8 +238,7 @@ type delay struct {
 	try     func() (bool, error)
 }
 
-// putOff has a message served when this rank has come to its epoch, behind the Fence that
-// its sender has ended.
+// putOff postpones a message until this rank has ended the Fence that the sender of the message has ended.
 func (s *server) putOff(from *job.Link, m *job.Message, payload []byte, ended uint64) {
 	d := s.delays[from.Rank()]
 	if d == nil {

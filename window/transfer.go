@@ -24,7 +24,7 @@ func (w *Window[T]) Get(result []T, target, displacement int) error {
 // offset returns the offset of an element in its window, in bytes.
 func (v *view) offset(displacement int) uint64 { return uint64(displacement) << v.shift }
 
-// failed returns the error of an operation that could not be carried out. Its cause is the failure of target if target
+// failed returns the error of an operation that could not be done. Its cause is the failure of target if target
 // has failed, otherwise cause.
 func (v *view) failed(op string, target, displacement, count int, cause error) error {
 	if err := v.world.Failure(target); err != nil {

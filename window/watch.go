@@ -6,9 +6,9 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// A watch is told of each operation on a window. There is none where nobody asked for it, and operations on mapped
-// memory go the short way then; else they all go the long way, which tells of them. So those pay nothing that are not
-// watched.
+// A watch observes each operation on a window. If nothing is observed there is none, and operations on mapped memory
+// take the fast path. Otherwise they all take the slow path, which reports them. So operations that are not observed
+// pay nothing.
 type watch struct {
 	watchCounts
 	counts bool
@@ -17,7 +17,7 @@ type watch struct {
 	debug *debugging
 }
 
-// newWatch is what a World has windows tell, nil if that is nothing.
+// newWatch returns the watch that the options of a World need, or nil if they need none.
 func newWatch(w *job.World) *watch {
 	one := &watch{counts: w.Counts(), hook: w.Hook()}
 	if w.Debugs() {
@@ -29,7 +29,7 @@ func newWatch(w *job.World) *watch {
 	return one
 }
 
-// watched issues an operation by do, and tells of it unless that is an error.
+// watched issues an operation by do, and reports it unless do returns an error.
 func (v *view) watched(i *issue, do func() error) error {
 	w := v.watch
 	if w.hook != nil {

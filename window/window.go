@@ -72,8 +72,8 @@ func (w *Window[T]) calls() *untyped {
 	return &w.untyped
 }
 
-// of returns the view of a Window. That of a nil Window has no core, like that of one that no call has made: operations
-// find that out where they are not fast. Put and Get take w.view, because programs would not inline them otherwise.
+// of returns the view of a Window. That of a nil Window has no core, like that of one that no call has made. Operations
+// find that out in their slow path. Put and Get take w.view, because programs would not inline them otherwise.
 func (w *Window[T]) of() *view {
 	if w == nil {
 		return &noView

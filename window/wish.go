@@ -7,15 +7,15 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// What other ranks have asked for, and what rides with it, may have to wait: for a lock until
-// that is free, for an end of an epoch until this rank has posted, and for a stripe. It becomes
-// a wish, which is tried again whenever progress is made.
+// A lock request of another rank waits until the lock is free. The end of another rank's epoch waits until this rank
+// has posted. Both may wait for a stripe, too. A request that waits is a wish. It is tried again whenever progress is
+// made.
 
-// A lease is a lock that a rank asks for, or, of no kind, the end of its epoch of a number.
+// A lease is a lock that a rank has requested. If it has no kind, it is the end of the rank's epoch of a number.
 type lease struct {
 	kind   LockKind
 	ticket uint64
-	// once tells that it is given back when what rides with it has been carried out.
+	// once is set if the lock is released when the packet of the request is applied.
 	once   bool
 	number uint32
 }
@@ -24,16 +24,15 @@ type lease struct {
 type wish struct {
 	lease
 	from *job.Link
-	// taken tells that it has the exclusive word, and waits for shared holders; held that
-	// it has the lock, and waits for the rest of what rides with it.
+	// taken is set if the request has the exclusive word, and waits for shared holders. held is set if it has the lock,
+	// and waits until its packet is applied.
 	taken, held bool
-	// packet rides with it, and riding is the carrying out of that, answer where its answer is
-	// made.
+	// packet came with the request, riding is the state of applying it, and answer is the memory of its response.
 	packet, answer []byte
 	riding         carrying
 }
 
-// keep gives a wish that waits, with a copy of what rides with it, until it is forgotten.
+// keep returns a wish that waits, with a copy of the packet that came with it. It is valid until forget.
 func (s *server) keep(w wish, packet []byte) *wish {
 	if len(s.spare) == 0 {
 		s.spare = append(s.spare, new(wish))
@@ -47,20 +46,20 @@ func (s *server) keep(w wish, packet []byte) *wish {
 	return kept
 }
 
-// forget has the memory of a wish used again. It is nobody's until then, in whichever list it
-// may be still.
+// forget makes the memory of a wish available for another. It is not used before that, even if a list still has the
+// wish.
 func (s *server) forget(w *wish) {
 	*w = wish{packet: w.packet, answer: w.answer}
 	s.spare = append(s.spare, w)
 }
 
-// busy tells whether something that a rank has sent before is not carried out yet, though it
-// could be but for a stripe.
+// busy reports whether an earlier packet of a rank waits for a stripe only.
 func (s *server) busy(from *job.Link) bool {
 	return slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from == from })
 }
 
-// completing tells whether the end of an epoch of a rank is being carried out: it may wait for a stripe when the rank has left.
+// completing reports whether the packet of a rank's Complete is being applied. It may wait for a stripe after the rank
+// has left.
 func (s *server) completing(rank int) (is bool) {
 	s.core.world.Exclude(func() {
 		is = slices.ContainsFunc(s.wishes, func(w *wish) bool { return w.kind == 0 && w.from.Rank() == rank })
@@ -68,7 +67,7 @@ func (s *server) completing(rank int) (is bool) {
 	return is
 }
 
-// retry has wishes tried again, until none is left.
+// retry has progress try wishes again until none is left.
 func (s *server) retry() {
 	if !s.retrying && len(s.wishes) > 0 {
 		s.retrying = true
@@ -76,12 +75,12 @@ func (s *server) retry() {
 	}
 }
 
-// complete ends an epoch of another rank, or keeps what rides with its Complete until this
-// rank has posted.
+// complete ends an epoch of another rank. If this rank has not posted yet, complete keeps the packet of the Complete
+// until then.
 func (s *server) complete(from *job.Link, m *job.Message, packet []byte) error {
 	c, rank := s.core, from.Rank()
 	number, last := uint32(m.Z), c.own.control.pair(rank, completeAt).Load()
-	// What waits for a stripe may be the one before.
+	// The previous epoch may still wait for a stripe.
 	if ahead := number - last; m.Z > 1<<32-1 || ahead != 1 && ahead != 2 || slices.ContainsFunc(s.early, func(w *wish) bool { return w.from.Rank() == rank }) {
 		return fmt.Errorf("complete %d, the last was %d", m.Z, last)
 	}
@@ -90,7 +89,8 @@ func (s *server) complete(from *job.Link, m *job.Message, packet []byte) error {
 	if err != nil {
 		return err
 	}
-	// Who posts looks for what waits afterwards.
+	// A Post stores its number before it loads waiting. This stores waiting before take loads the number. So one of the
+	// two finds the other.
 	s.waiting.Store(true)
 	if s.take(&w) {
 		s.waiting.Store(len(s.early) > 0)
@@ -100,7 +100,7 @@ func (s *server) complete(from *job.Link, m *job.Message, packet []byte) error {
 	return nil
 }
 
-// serveRides carries out what has waited for a post.
+// serveRides applies the packets that waited for a post.
 func (s *server) serveRides() {
 	if !s.waiting.Load() {
 		return
@@ -119,7 +119,7 @@ func (s *server) serveRides() {
 	})
 }
 
-// begin carries out what rides, under the lease that it needs.
+// begin applies the packet of a request, under its lease.
 func (s *server) begin(from *job.Link, riding *carrying, l lease) error {
 	riding.rides, riding.lease = true, l
 	if !riding.goOn() {
@@ -129,7 +129,7 @@ func (s *server) begin(from *job.Link, riding *carrying, l lease) error {
 	return riding.end(from)
 }
 
-// grantWishes grants what can be granted, the oldest first.
+// grantWishes grants the requests that can be granted, the oldest first.
 func (s *server) grantWishes() {
 	if s.ended.Load() {
 		s.wishes = nil
@@ -147,19 +147,19 @@ func (s *server) grantWishes() {
 		return true
 	})
 	if len(s.wishes) < before {
-		// This rank may sleep until that is done.
+		// A call of this rank may sleep until one of these requests is done.
 		s.core.world.Ring(s.core.rank)
 	}
 }
 
-// lost tells whether nobody is there any more for a wish. What a rank has completed counts
-// though it has left.
+// lost reports whether the rank of a request has failed, or has left and waits for a lock. The Complete of a rank
+// counts after the rank has left.
 func (s *server) lost(w *wish) bool {
 	rank := w.from.Rank()
 	return s.core.world.Failure(rank) != nil || w.kind != 0 && s.core.world.Gone(rank)
 }
 
-// fulfil goes on with a wish, and tells whether it is fulfilled.
+// fulfil continues with a request and reports whether it is done.
 func (s *server) fulfil(w *wish) bool {
 	if !w.held {
 		if w.kind != 0 && s.busy(w.from) || !s.take(w) {
@@ -177,12 +177,12 @@ func (s *server) fulfil(w *wish) bool {
 	return true
 }
 
-// grant ends the epoch, or gives the lock back that is for once, and tells the rank, with the
-// answer to what has ridden with it.
+// grant ends the epoch, or releases a lock that is for one packet only. It notifies the rank, with the response to the
+// packet.
 func (s *server) grant(to *job.Link, l *lease, answer []byte) {
 	switch {
 	case s.ended.Load():
-		// There may be no words any more.
+		// The memory of the control block may be gone.
 	case l.kind == 0:
 		s.core.world.BeforeTelling()
 		s.core.own.control.pair(to.Rank(), completeAt).Store(l.number)
