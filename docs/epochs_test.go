@@ -24,19 +24,19 @@ func TestEpochs(t *testing.T) {
 	require.Equal(t, string(kept), drawn, "if this is meant: go test ./docs -run TestEpochs -rewrite-pictures")
 }
 
-// A kind is what a part of a rank's time is.
-type kind int
+// A shade is what a part of a rank's time is.
+type shade int
 
 const (
-	call     kind = iota
-	access        // an epoch in which the rank may access others
-	exposure      // one in which others may access the rank
-	both          // one of a fence
+	callShade     shade = iota
+	accessShade         // an epoch in which the rank may access others
+	exposureShade       // one in which others may access the rank
+	bothShade           // one of a fence
 )
 
 // A span is a part of a rank's time, from 0 to 100.
 type span struct {
-	kind     kind
+	shade    shade
 	from, to float64
 	text     string
 }
@@ -59,16 +59,16 @@ type panel struct {
 var epochPanels = []panel{{
 	title: "Fence: every rank may access every other between two fences",
 	ranks: [3][]span{
-		{{both, 22, 62, "epoch"}, {both, 79, 100, "epoch"}, {call, 3, 22, "Fence"}, {call, 25, 31, "Put"}, {call, 62, 79, "Fence"}},
-		{{both, 22, 54, "epoch"}, {both, 79, 100, "epoch"}, {call, 14, 22, "Fence"}, {call, 54, 79, "Fence"}},
-		{{both, 22, 70, "epoch"}, {both, 79, 100, "epoch"}, {call, 9, 22, "Fence"}, {call, 27, 33, "Put"}, {call, 70, 79, "Fence"}},
+		{{bothShade, 22, 62, "epoch"}, {bothShade, 79, 100, "epoch"}, {callShade, 3, 22, "Fence"}, {callShade, 25, 31, "Put"}, {callShade, 62, 79, "Fence"}},
+		{{bothShade, 22, 54, "epoch"}, {bothShade, 79, 100, "epoch"}, {callShade, 14, 22, "Fence"}, {callShade, 54, 79, "Fence"}},
+		{{bothShade, 22, 70, "epoch"}, {bothShade, 79, 100, "epoch"}, {callShade, 9, 22, "Fence"}, {callShade, 27, 33, "Put"}, {callShade, 70, 79, "Fence"}},
 	},
 	arrows: []arrow{{0, 1, 31, 40, false}, {2, 1, 33, 45, false}},
 }, {
 	title: "Start, Complete, Post, Wait: the ranks of a group, and no others",
 	ranks: [3][]span{
-		{{access, 24, 62, "access epoch"}, {call, 14, 24, "Start"}, {call, 26, 32, "Put"}, {call, 51, 62, "Complete"}},
-		{{exposure, 11, 72, "exposure epoch"}, {call, 4, 11, "Post"}, {call, 57, 72, "Wait"}},
+		{{accessShade, 24, 62, "access epoch"}, {callShade, 14, 24, "Start"}, {callShade, 26, 32, "Put"}, {callShade, 51, 62, "Complete"}},
+		{{exposureShade, 11, 72, "exposure epoch"}, {callShade, 4, 11, "Post"}, {callShade, 57, 72, "Wait"}},
 		{},
 	},
 	remark: [3]string{2: "not in the group: waits for no other rank"},
@@ -76,9 +76,9 @@ var epochPanels = []panel{{
 }, {
 	title: "Lock, Unlock: ranks 0 and 2 lock rank 1, both exclusively",
 	ranks: [3][]span{
-		{{access, 12, 46, "access epoch"}, {call, 4, 12, "Lock"}, {call, 14, 20, "Put"}, {call, 37, 46, "Unlock"}},
+		{{accessShade, 12, 46, "access epoch"}, {callShade, 4, 12, "Lock"}, {callShade, 14, 20, "Put"}, {callShade, 37, 46, "Unlock"}},
 		{},
-		{{access, 52, 88, "access epoch"}, {call, 16, 52, "Lock, waits for the Unlock of rank 0"}, {call, 54, 60, "Put"}, {call, 79, 88, "Unlock"}},
+		{{accessShade, 52, 88, "access epoch"}, {callShade, 16, 52, "Lock, waits for the Unlock of rank 0"}, {callShade, 54, 60, "Put"}, {callShade, 79, 88, "Unlock"}},
 	},
 	remark: [3]string{1: "calls nothing"},
 	arrows: []arrow{{0, 1, 20, 28, false}, {2, 1, 60, 68, false}},
@@ -108,10 +108,10 @@ func drawEpochs() string {
 	// The key shows what each color is.
 	at := timeStart
 	for _, one := range []struct {
-		kind kind
-		text string
-	}{{call, "a call"}, {access, "may access others"}, {exposure, "may be accessed"}, {both, "both"}} {
-		fmt.Fprintf(&s, `<rect x="%g" y="%g" width="16" height="12" %s/><text x="%g" y="%g">%s</text>`+"\n", at, top, looks[one.kind], at+21, top+10, one.text)
+		shade shade
+		text  string
+	}{{callShade, "a call"}, {accessShade, "may access others"}, {exposureShade, "may be accessed"}, {bothShade, "both"}} {
+		fmt.Fprintf(&s, `<rect x="%g" y="%g" width="16" height="12" %s/><text x="%g" y="%g">%s</text>`+"\n", at, top, looks[one.shade], at+21, top+10, one.text)
 		at += 120
 	}
 	fmt.Fprintf(&s, `<text x="%g" y="%g">An arrow is an operation, or, if it is dashed, what one call waits for of another.</text>`+"\n", timeStart, top+29)
@@ -119,7 +119,7 @@ func drawEpochs() string {
 }
 
 var looks = [...]string{
-	call: `fill="white" stroke="#333"`, access: `fill="#cfe2f6"`, exposure: `fill="#fbdcb4"`, both: `fill="#cfe8cf"`,
+	callShade: `fill="white" stroke="#333"`, accessShade: `fill="#cfe2f6"`, exposureShade: `fill="#fbdcb4"`, bothShade: `fill="#cfe8cf"`,
 }
 
 // draw draws a panel whose title is at top.
@@ -135,14 +135,14 @@ func (p *panel) draw(s *strings.Builder, top float64) {
 		}
 		for _, one := range spans {
 			left, width := x(one.from), timeUnit*(one.to-one.from)
-			if one.kind == call {
+			if one.shade == callShade {
 				fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" rx="3" %s/><text x="%g" y="%g" text-anchor="middle">%s</text>`+"\n",
-					left, y-boxHeight/2, width, boxHeight, looks[call], left+width/2, y+4, one.text)
+					left, y-boxHeight/2, width, boxHeight, looks[callShade], left+width/2, y+4, one.text)
 				continue
 			}
 			// The text of an epoch is at the end of its bar, where no call is.
 			fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" %s/><text x="%g" y="%g" fill="#444">%s</text>`+"\n",
-				left, y-laneHeight/2+4, width, laneHeight-8, looks[one.kind], left+4, y-laneHeight/2+13, one.text)
+				left, y-laneHeight/2+4, width, laneHeight-8, looks[one.shade], left+4, y-laneHeight/2+13, one.text)
 		}
 	}
 	for _, a := range p.arrows {

@@ -59,7 +59,7 @@ func (a *aftermath) faults() iter.Seq[*sim.Fault] {
 	}
 }
 
-// killed tells whether a fault has ended a rank.
+// killed reports whether a fault has ended a rank.
 func (a *aftermath) killed(rank int) bool {
 	for f := range a.faults() {
 		if f.Kind == sim.Kill && f.Rank == rank || f.Kind == sim.PowerLoss && slices.Contains(f.Ranks, rank) {
@@ -69,7 +69,7 @@ func (a *aftermath) killed(rank int) bool {
 	return false
 }
 
-// refused tells whether a fault has had a rank's card refuse memory.
+// refused reports whether a fault has had a rank's card reject memory.
 func (a *aftermath) refused(rank int) bool {
 	for f := range a.faults() {
 		if f.Kind == sim.RefuseMemory && f.Rank == rank {
@@ -79,9 +79,9 @@ func (a *aftermath) refused(rank int) bool {
 	return false
 }
 
-// parts tells whether a fault may have broken what connects two ranks, other than by ending one.
-// Delays, senders that wait for receives, and slow processors do not, nor does what stalls for
-// less than a request may wait. A card that refuses memory refuses connections.
+// parts reports whether a fault may have broken the connection of two ranks, other than by ending one. Delays, senders
+// that wait for receives, and slow processors do not. Nor do stalls that are shorter than the timeout of a request. A
+// card that rejects memory rejects connections.
 func (a *aftermath) parts(rank, other int) bool {
 	for f := range a.faults() {
 		one := f.Rank == rank || f.Rank == other
@@ -128,15 +128,15 @@ const (
 	followed = "because a rank had left with an error"
 )
 
-// reason tells what explains an error of a rank, "" if nothing does. A fault of its own card
-// does, and the failure of a rank if faults
+// reason returns what explains an error of a rank, or "" if nothing does. A fault of its own card does. So does the
+// failure of a rank if faults
 //
-//   - have ended that rank, or parted the two,
-//   - have parted that rank from another, and this one was told of it: all take for failed whom one
-//     has lost, or
-//   - are why that rank had left with an error of its own. No fault need have come to it: as who
-//     gives up closes its card, those that wait for it are told that it has failed, by "ended the
-//     connection" or "the device was closed".
+//   - have ended that rank, or have separated the two,
+//   - have separated that rank from another, which has notified this one: a rank that one rank has lost counts as
+//     failed on all, or
+//   - are the reason that the rank had left with an error of its own. No fault need have affected it. A rank that gives
+//     up closes its card. Ranks that wait for it learn that it has failed, by "ended the connection" or "the device was
+//     closed".
 func (a *aftermath) reason(rank int, err error, explained []bool) string {
 	var peer *world.PeerError
 	switch {

@@ -8,9 +8,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// NoPut and NoStore are promises of a rank by itself: a Fence with them closes and opens epochs
-// as one without. In even rounds nobody puts to rank 0, and each rank stores to its part only
-// where it does not promise that it has not.
+// NoPut and NoStore are promises of a single rank. A Fence with them closes and opens epochs like one without. In even
+// rounds no rank puts to rank 0, and a rank stores to its part only if it has not promised otherwise.
 var promises = registerShared("fences with promises", []int{3}, func(s *script) {
 	n, me := s.World.Size(), s.World.Rank()
 	win := allocate[int64](s, n+1)

@@ -198,7 +198,7 @@ var nothingAllocated = register("nothing allocated", func(s *script) {
 			s.OK(request.Wait(ctx))
 			s.OK(win.PutNotify(one, target, 0, 0))
 			s.OK(win.Flush(ctx, target))
-			// The first put alone behind a Fence asks whether the target has ended that.
+			// Only the first put after a Fence asks whether the target has ended that Fence.
 			s.OK(win.Put(one, target, 0))
 			s.OK(win.Flush(ctx, target))
 			s.OK(win.Put(one, target, 0))

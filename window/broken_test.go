@@ -14,10 +14,10 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// TestFailedFence has a rank die in a Fence after it has told the others, of whom one
-// calls it only when the rest have given it up. It must not pass what they have given
-// up; and they must not give back memory that one which passed would put to. On one
-// core the ranks meet at the root, on four each tells some others.
+// TestFailedFence has a rank die in a Fence after it has sent its messages. One other rank calls the Fence only when
+// the rest have returned an error from it. That rank must not pass a Fence that the others have given up. The others
+// must not free memory that a rank which passed would put to. On one core the ranks meet at the root, on four each
+// sends to some others.
 func TestFailedFence(t *testing.T) {
 	for _, cores := range []int{1, 4} {
 		t.Run(fmt.Sprintf("%d cores", cores), func(t *testing.T) {

@@ -91,7 +91,7 @@ func countByCards(s *script) {
 	s.Check(win.Local()[0] == int64(7+3*n), "posted to %d", win.Local()[0])
 	s.OK(s.World.Barrier(ctx))
 
-	// What is put is there before what is counted behind a flush.
+	// Puts have arrived before counts that were issued after a flush.
 	everyone(func(target int) {
 		s.OK(win.Lock(ctx, window.Exclusive, target))
 		var count int64
@@ -153,7 +153,7 @@ func refuseByCards(s *script) {
 	s.OK(win.Close())
 }
 
-// says tells whether an operation was refused for a hint, with such a text.
+// says reports whether an operation was rejected for a hint, with such a text.
 func says(err error, text string) bool {
 	var refused *window.OpError
 	return errors.As(err, &refused) && refused.Cause.Error() == fmt.Sprintf("%v: %s", window.ErrHint, text)
@@ -230,7 +230,7 @@ func TestCardsCount(t *testing.T) {
 	}
 }
 
-// TestCardOfDead: who counts on a rank that is killed hears of that, and goes on by itself.
+// TestCardOfDead: a rank that counts on a rank which is killed gets the failure, and continues alone.
 func TestCardOfDead(t *testing.T) {
 	s := simulatorOf(t, false)
 	faults, err := sim.ParseFaults("at 3ms kill rank 1")

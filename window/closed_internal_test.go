@@ -90,7 +90,7 @@ func TestClosedPart(t *testing.T) {
 	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, closedPart) })
 }
 
-// keyless looks at what a rank that maps nothing is told of another's part.
+// keyless checks the description of another's part on a rank that maps nothing.
 var keyless = jobtest.Register("keys of a part", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 10)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestControlHasNoKey(t *testing.T) {
 	t.Run("tcp", func(t *testing.T) { jobtest.TCP(t, 2, keyless) })
 }
 
-// TestNothingListens looks that a window, however it ends, is told of no failure any more.
+// TestNothingListens checks that a closed window gets no more failures, however it was closed.
 func TestNothingListens(t *testing.T) {
 	for _, c := range []struct {
 		name string

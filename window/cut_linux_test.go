@@ -105,8 +105,7 @@ var shunned = jobtest.RegisterWith("shunned", encrypting, scripted(func(s *scrip
 	s.OK(err)
 }))
 
-// A rank that has another certificate, or no TLS, comes together with nobody, and both
-// sides say why.
+// A rank with another certificate, or without TLS, connects to no other rank. Both sides return the reason.
 func TestEncryptedOtherwise(t *testing.T) {
 	t.Parallel()
 	const hosts = 3
@@ -169,8 +168,8 @@ var reset = registerImpatient("reset", func(s *script) {
 	}
 	s.OK(<-done)
 	s.Lost(err, other)
-	// There are two connections, and who finds one reset gives up the other. The victim's
-	// own system may have forgotten whom it was connected with.
+	// There are two connections. A side that finds one reset gives up the other. The victim's own system may have
+	// forgotten the peer of the connection.
 	given := strings.Contains(err.Error(), "the peer has taken this side for dead")
 	s.Check(given || errors.Is(err, syscall.ECONNRESET) || me == victim && errors.Is(err, syscall.ENOTCONN), "rank %d is told %v", me, err)
 	s.Lost(win.UnlockAll(s.Ctx), other)

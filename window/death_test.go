@@ -23,8 +23,8 @@ type death struct {
 	// prepare is done by all; rank 0 then calls wait, which needs the victim.
 	prepare func(s *script, win *window.Window[int64])
 	wait    func(ctx context.Context, s *script, win *window.Window[int64]) error
-	// breaks tells that wait succeeds, because the lock of the dead was broken; leaver, that it does so of one who leaves: that
-	// serves the others yet.
+	// breaks is set if wait succeeds because the lock of the dead rank was broken. leaver is set if it succeeds the
+	// same way for a rank that leaves, which still serves the others.
 	breaks, leaver bool
 	// killed: a rank that leaves would be no hindrance.
 	killed bool
@@ -277,7 +277,7 @@ func dying(s *script, d death, leaves bool) {
 		s.Lost(win.Lock(s.Ctx, window.Shared, victim), victim)
 		s.OK(win.Close())
 	default:
-		// This rank serves, and needs nobody: it may hear of the death last, from rank 0.
+		// This rank serves and needs no other. It may learn of the death last, from rank 0.
 		awaitWritten(s, win, 1)
 		if !leaves {
 			s.OK(win.Close())

@@ -189,7 +189,8 @@ func TestDebugLooksAtFewOperations(t *testing.T) {
 	}, world.WithDebug()))
 }
 
-// Flushes that nobody waits for have nothing more kept, nor looked at; each that ends gives up what it has completed.
+// Flushes without a wait keep no more records, and look at no more. Each flush that ends releases the records of what
+// it has completed.
 func TestDebugKeepsFewBehindRFlush(t *testing.T) {
 	const n = 500
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {

@@ -103,7 +103,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// What is issued behind a flush with a request is not complete with it.
+// An operation issued after a flush with a request is not completed by it.
 func TestMisuseBehindRFlush(t *testing.T) {
 	buffer := []int64{1, 2}
 	for _, c := range []struct {
@@ -149,7 +149,7 @@ func TestMisuseBehindRFlush(t *testing.T) {
 	}
 }
 
-// What was refused behind a flush with a request has nothing wait for another one.
+// An operation that was rejected after a flush with a request makes nothing wait for another flush.
 func TestNoMisuseWithWhatIsRefusedBehindRFlush(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 20)
@@ -327,7 +327,7 @@ func TestMisuseSettlesNoOp(t *testing.T) {
 	}), world.WithDebug()))
 }
 
-// Who closes a window too early is told which calls have opened what is open.
+// The error of closing a window too early names the calls that have opened what is open.
 func TestOpeners(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 1)
@@ -396,7 +396,7 @@ func TestEpochLeftOpen(t *testing.T) {
 	require.NotErrorIs(t, err, window.ErrMisuse)
 }
 
-// Of an epoch that is left open because another rank has left nobody says so.
+// No error reports an epoch that is left open because another rank has left.
 func TestEpochOfALeaver(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, scripted(func(s *script) {
 		win := allocate[int64](s, 1)

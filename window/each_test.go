@@ -46,7 +46,7 @@ func eachSumsOf[T window.Element](s *script, count int, options ...window.Option
 			if rank != me {
 				continue
 			}
-			// One element alone comes before and behind.
+			// A single element comes before and after.
 			s.OK(win.Accumulate(window.Sum, []T{elementOf[T](3)}, target, 7))
 			s.OK(win.AccumulateEach(window.Sum, origin, target, places))
 			s.OK(win.Accumulate(window.Sum, []T{elementOf[T](-3)}, target, 7))
@@ -78,7 +78,7 @@ func elementOf[T window.Element](n int) (element T) {
 	return element
 }
 
-// eachOrder looks that elements of one call, and of calls one behind the other, are combined in their order.
+// eachOrder checks that elements of one call, and of successive calls, are combined in their order.
 var eachOrder = registerShared("order of accumulates in one call", []int{1, 3}, func(s *script) {
 	for _, count := range []int{100, farCount / 2} {
 		win := allocate[int64](s, count)
@@ -137,7 +137,7 @@ var eachCollected = registerShared("accumulates in one call while memory is coll
 	s.OK(win.Close())
 })
 
-// eachClosed has a goroutine close the epoch while another accumulates for long: a few elements may come behind that.
+// eachClosed has a goroutine close the epoch while another accumulates for long. A few elements may arrive after that.
 var eachClosed = registerShared("accumulates in one call whose epoch is closed", []int{1, 3}, func(s *script) {
 	// By atomic instructions, which others may watch.
 	win := allocate[int64](s, 10, window.SingleElement())

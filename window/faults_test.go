@@ -123,8 +123,7 @@ func (j faultJob) String() string {
 // tooLate is when a job under faults has to have ended.
 const tooLate = time.Minute
 
-// run runs the job under faults, and tells how it ended. report is told of each event, if it is
-// not nil.
+// run runs the job under faults and returns how it ended. It passes each event to report, if that is not nil.
 func (j faultJob) run(t *testing.T, plan sim.Faults, report func(sim.Event)) *aftermath {
 	s := simtest.New(t, j.profile, j.seed)
 	require.NoError(t, s.Inject(plan...))

@@ -104,9 +104,8 @@ var epochKinds = []epochKind{
 	}), each(1, 1), true},
 }
 
-// counted runs an epoch many times and counts the frames. What is sent now and then besides,
-// such as room for more letters, is less than one in two epochs, with the barrier behind
-// them.
+// counted runs an epoch many times and counts the frames. Messages that are sent now and then besides, such as credits
+// for eager buffers, are fewer than one in two epochs, with the barrier that follows.
 func counted(kind epochKind) string {
 	return register("frames: "+kind.name, func(s *script) {
 		const epochs = 64
@@ -122,7 +121,7 @@ func counted(kind epochKind) string {
 			kind.run(s, win)
 		}
 		s.OK(s.World.Barrier(s.Ctx))
-		// No rank begins before the others have counted, who may only serve.
+		// No rank begins before the others have counted. These may only serve.
 		before := job.Of(s.World).Frames()
 		s.OK(s.World.Barrier(s.Ctx))
 		for range epochs {
@@ -177,9 +176,8 @@ func (s *script) inTurn(bodies []string) {
 	}
 }
 
-// Among n ranks, of which each writes to k, a Fence takes a message to each of those and
-// one a round of a barrier; and who is sent more letters than it sends back tells now and
-// then of room for more.
+// Among n ranks, each of which writes to k, a Fence takes a message to each of those and one for each round of a
+// barrier. A rank that receives more eager messages than it sends returns credits now and then.
 var manyFences = register("frames: Fence of many", func(s *script) {
 	const epochs = 32
 	rank, size := s.World.Rank(), s.World.Size()
@@ -215,8 +213,8 @@ func TestFramesOfMany(t *testing.T) {
 	}
 }
 
-// fencesOfHosts are epochs of four ranks on two hosts, ranks 0 and 1 the first of each: whom
-// each writes to, and to how many elsewhere.
+// fencesOfHosts are epochs of four ranks on two hosts. Ranks 0 and 1 are the first of each. An epoch has the targets of
+// each rank, and their number on the other host.
 var fencesOfHosts = []struct {
 	name      string
 	writes    [4][]int

@@ -40,7 +40,7 @@ func nextStep(script []byte) (m job.Message, payload, rest []byte) {
 	return m, script[stepBytes:][:n], script[stepBytes+n:]
 }
 
-// asks tells whether a message has an answer.
+// asks reports whether a message has a response.
 func asks(m *job.Message, payload []byte) bool {
 	n, err := aggregate.Check(payload)
 	return m.Kind == messagePacket && err == nil && n > 0

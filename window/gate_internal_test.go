@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// aheadOf has rank 1 be in a Fence that rank 0 has ended, behind number last, when all have come.
+// aheadOf returns while rank 1 is in a Fence after number last, which rank 0 has ended.
 func aheadOf(ctx context.Context, win *Window[int64], asserts ...Assert) (last uint32, err error) {
 	w := win.core.world
 	if err := errors.Join(win.Fence(ctx, asserts...), w.Barrier(ctx)); err != nil {

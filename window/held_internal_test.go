@@ -128,8 +128,8 @@ func isFree(l *latch.Latch) {
 	defer l.Unlock()
 }
 
-// TestHeldForAStripe has a batch wait for a stripe that somebody keeps: other
-// goroutines of the rank can take its latches meanwhile, and go on.
+// TestHeldForAStripe has a batch wait for a stripe that is taken. Other goroutines of the rank can take its latches
+// meanwhile, and continue.
 func TestHeldForAStripe(t *testing.T) {
 	needsHolding(t)
 	alone(t, func(ctx context.Context, w *world.World) error {

@@ -62,8 +62,7 @@ var heldSums = registerShared("sums of what is held", []int{1, 2, 3}, func(s *sc
 	const goroutines, turns = 3, 400
 	for _, options := range [][]window.Option{nil, {window.SingleElement()}} {
 		win := allocate[int64](s, farCount, options...)
-		// look is called when nobody accumulates, after that many rounds beside the
-		// goroutines'.
+		// look is called while no goroutine accumulates, after that many rounds beside those of the goroutines.
 		look := func(rounds int) {
 			if s.World.Rank() == 0 {
 				want := int64(s.World.Size() * turns / 50 * (goroutines + rounds))

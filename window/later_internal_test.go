@@ -64,7 +64,7 @@ var stripeHeld = jobtest.Register("a stripe held for long", func(ctx context.Con
 	return errors.Join(err, win.Close())
 })
 
-// sendToHeld sends what comes to the stripe that is held, and messages behind it.
+// sendToHeld sends an operation that needs the held stripe, and messages after it.
 func sendToHeld(ctx context.Context, win *Window[int64]) error {
 	ones, old, swapped := slices.Repeat([]int64{1}, 3*perStripe), make([]int64, 3*perStripe), int64(0)
 	err := errors.Join(
@@ -113,9 +113,8 @@ func passHeld(ctx context.Context, win *Window[int64]) error {
 	return nil
 }
 
-// TestStripeHeldForLong looks that who serves messages does not wait for a stripe: it
-// serves others meanwhile, and goes on with the message, and what came behind it, when it
-// can.
+// TestStripeHeldForLong checks that a rank which serves messages does not wait for a stripe. It serves other ranks
+// meanwhile. It continues with the message, and with later ones of its sender, when it can.
 func TestStripeHeldForLong(t *testing.T) { jobtest.Hosts(t, 4, stripeHeld) }
 
 // stripeEnded has rank 0 end its part of the window while a message waits for a stripe.

@@ -113,7 +113,7 @@ func TestLayoutRefusedWhole(t *testing.T) {
 	}
 }
 
-// Operations on no elements may be behind the last one, where the program's memory ends.
+// Operations on no elements may be after the last element, where the program's memory ends.
 func TestNothingAtTheEnd(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
 		win, err := window.Create(s.Ctx, s.World, make([]int64, 2))

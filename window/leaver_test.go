@@ -20,11 +20,11 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A rank leaves while the others call, as one of so many. writers are those that write to it before: they may hear of it in their
-// operations, and then call the Fence no further than that.
-var (
-	leftRanks = testsize.PlainOrLarge(7, 12)
-	writers   = map[int]bool{0: true, 2: true, 3: true, leftRanks * 3 / 4: true}
+// A rank leaves while the others call. writers of them write to it before. Their operations may return that it has
+// left, and they then call the Fence no further than that.
+const (
+	leftRanks = 7
+	leaver    = 1
 )
 
 const leaver = 1
@@ -82,8 +82,8 @@ func init() {
 	}
 }
 
-// The memory of a rank that has left is there for passive targets until all have left, and its locks are broken: for who has met it,
-// and who has not.
+// The memory of a rank that has left is there for passive targets until all have left, and its locks are broken. This
+// holds for ranks that have mapped it and for others.
 func passiveLeaver(s *script) {
 	win := allocate[int64](s, 4)
 	rank := s.World.Rank()
@@ -171,7 +171,8 @@ func init() {
 	}
 }
 
-// A lock that a rank has left with is broken also by one that maps the memory, has no link with who held it, and waits itself.
+// A lock that a rank has left with is also broken by a rank that maps the memory, has no link with the holder, and
+// waits itself.
 func TestLeaverWithLock(t *testing.T) {
 	busy.Acquire(t)
 	names := slices.Sorted(maps.Keys(held))

@@ -6,8 +6,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// Rank 0 takes exclusive locks of all ranks, from the last to the first, while the
-// others lock all: nobody waits for ever, and nobody sees an update half made.
+// Rank 0 takes exclusive locks of all ranks, from the last to the first, while the others lock all. No rank waits for
+// ever, and none sees half of an update.
 var lockOrder = registerShared("locking all against locking backwards", []int{2, 3}, func(s *script) {
 	win := allocate[int64](s, 1)
 	for round := range int64(200) {
@@ -35,7 +35,7 @@ var lockOrder = registerShared("locking all against locking backwards", []int{2,
 	s.OK(win.Close())
 })
 
-// TestLockOrder looks that LockAll waits for nobody while others wait for it.
+// TestLockOrder checks that LockAll waits for no rank while others wait for it.
 func TestLockOrder(t *testing.T) {
 	busy.Acquire(t)
 	runShared(t, lockOrder)

@@ -63,7 +63,7 @@ func TestCompleteWithoutPost(t *testing.T) {
 	}), jobtest.OptionsApart()...))
 }
 
-// A post that is on its way behind much else when all have met to close the window is none that is missing.
+// A post that is on its way after many other messages, when all have met to close the window, is not missing.
 func TestPostOnItsWay(t *testing.T) {
 	busy.Acquire(t)
 	many := testsize.PlainOrLarge(2<<20, 8<<20)

@@ -15,10 +15,10 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// holdBack has rank 1 be late with what it puts to rank 0, and with the mark behind it, when all
-// ranks have told each other of it. Rank 2, which maps rank 0, has all that it waits for, but
-// what it puts in the next epoch must come behind: it does not end its Fence before. Nor does
-// rank 3 before rank 1, its mate. It gives the queue of rank 1, nil on others.
+// holdBack delays what rank 1 puts to rank 0, and the marker after it, until all ranks have told each other their
+// numbers of markers. Rank 2, which maps rank 0, has all that it waits for. But its puts of the next epoch must come
+// later, so it does not end its Fence before. Nor does rank 3, which is on the host of rank 1, before rank 1. holdBack
+// returns the queue of rank 1, and nil on other ranks.
 func holdBack(ctx context.Context, w *world.World, win *Window[int64]) (late *deferred, err error) {
 	if !win.core.tallies.on.Load() {
 		return nil, errors.New("no Fence by tally")

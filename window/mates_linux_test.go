@@ -12,11 +12,11 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// blockRanks are so many on two hosts that most have no links with the other for what they do.
+// blockRanks is a number of ranks on two hosts of which most have no links with the other host for what they do.
 const blockRanks = 8
 
-// missedStopped has all ranks but one, which stops itself, wait in a Fence in which nobody has
-// written to anybody. It may be the first one, before which nobody knows who is elsewhere.
+// missedStopped has all ranks but one, which stops itself, wait in a Fence of an epoch without operations. It may be
+// the first Fence, before which no rank knows which ranks are on other hosts.
 func missedStopped(first bool) func(s *script) {
 	return func(s *script) {
 		win := allocate[int64](s, 1)
@@ -41,8 +41,8 @@ var missedStoppedBodies = []string{
 // missedRanks are ranks that stop: those that speak for a host, and others.
 var missedRanks = []int{0, 1, 6}
 
-// A rank that stops is missed by its mates too, who do not look after each other: those
-// elsewhere tell them.
+// The ranks of its own host also learn that a rank has stopped. They do not watch each other: ranks of other hosts
+// notify them.
 func TestStoppedAmongMates(t *testing.T) {
 	t.Parallel()
 	for turn, body := range missedStoppedBodies {

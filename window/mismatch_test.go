@@ -188,7 +188,7 @@ var crossing = registerShared("collective calls of two windows that cross", []in
 
 func TestCrossing(t *testing.T) { runShared(t, crossing) }
 
-// A window of one rank has nobody to disagree with.
+// In a window of one rank there is no other rank to disagree with.
 func TestUnlikeCallsOfOneRank(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 1, scripted(func(s *script) {
 		for _, c := range collectives[1:] {

@@ -7,8 +7,8 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A window that is closed notifies nobody: neither those who wait meanwhile, for
-// notifications like others that have come before, nor those who ask later.
+// No wait for notifications succeeds on a closed window: neither one that has begun before, for notifications like
+// earlier ones, nor a later one.
 var notifyOverClose = registerShared("notification over close", []int{1, 2}, func(s *script) {
 	const waiters = 3
 	for range testsize.N(5) {
@@ -51,7 +51,7 @@ func TestNotifyOverClose(t *testing.T) {
 	runShared(t, notifyOverClose)
 }
 
-// Counts that nobody can have sent are there for nobody.
+// A count that no rank can have sent is never there.
 var hugeCounts = registerShared("huge counts of notifications", []int{1}, func(s *script) {
 	win := allocate[int64](s, 4)
 	for _, count := range []uint64{1, 1 << 63, 1<<64 - 1} {

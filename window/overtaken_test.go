@@ -26,7 +26,7 @@ func fill(elements []int64, x int) {
 	}
 }
 
-// allAre tells whether all elements are x.
+// allAre reports whether all elements are x.
 func allAre(elements []int64, x int64) bool {
 	return !slices.ContainsFunc(elements, func(e int64) bool { return e != x })
 }
@@ -55,8 +55,8 @@ var gotBeforeWait = register("got before Wait", func(s *script) {
 	s.OK(win.Close())
 })
 
-// What is got under an exclusive lock is what nobody else has changed: rank 0 gets from
-// rank 1, which changes its own part, as rank 2 does, each under the lock.
+// No other rank has changed what is got under an exclusive lock. Rank 0 gets from rank 1. Rank 1 changes its own part,
+// and so does rank 2, each under the lock.
 var gotUnderLock = register("got under a lock", func(s *script) {
 	win := allocate[int64](s, long)
 	buffer := make([]int64, long)

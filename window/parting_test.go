@@ -70,7 +70,7 @@ func init() {
 		jobtest.Signal("ready")
 		switch s.World.Rank() {
 		case 1:
-			// It does not close the window before, which is told, too.
+			// It does not close the window before that. Its close is announced, too.
 			s.OK(jobtest.Hold("held"))
 		case 2:
 			var lost *world.PeerError

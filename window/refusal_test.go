@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 	runShared(t, refusals)
 }
 
-// An operation without an epoch is told what it is once, and what it lacks.
+// The error of an operation without an epoch says once what the operation is, and what it lacks.
 func TestOperationWithoutEpoch(t *testing.T) {
 	err := world.Run(t.Context(), 1, scripted(func(s *script) {
 		win := allocate[float64](s, 2)

@@ -15,7 +15,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Complete that rides, because its target has not posted, is granted nothing: a flush of nothing behind it asks.
+// A piggybacked Complete, whose target has not posted, has no grant. A flush without operations after it sends a
+// request.
 var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err != nil {
@@ -40,8 +41,8 @@ var flushBehindComplete = jobtest.Register("a flush behind a Complete that rode"
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 
-// What is refused behind a flush that has ridden with its lock is not of that flush, though it has come before that is
-// waited for.
+// An operation that is rejected after a flush, which was piggybacked on its lock request, does not belong to that
+// flush. This holds even if the rejection arrives before the wait for the flush.
 var refusedBehindRide = jobtest.Register("a flush that rode, and a refusal behind it", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 1)
 	if err == nil && w.Rank() == 1 {
@@ -91,8 +92,8 @@ func firstFlush(ctx context.Context, win *Window[int64], rides bool) (Request, e
 	}
 }
 
-// A flush of one epoch, which has ridden with its lock or not, has nothing of what is refused in the next, whose flush rides
-// and is told.
+// A flush of one epoch, piggybacked on its lock request or not, reports no rejection of the next epoch. The flush of
+// that one is piggybacked, and reports it.
 func refusedInNext(rides bool) func(ctx context.Context, w *world.World) error {
 	return func(ctx context.Context, w *world.World) error {
 		win, err := Allocate[int64](ctx, w, 1)

@@ -112,7 +112,7 @@ var flushOfNothing = registerShared("a flush of nothing", []int{2}, func(s *scri
 	s.OK(win.Close())
 })
 
-// A request waits for nothing that was begun behind its flush: not for the post of an epoch, nor for a lock.
+// A request waits for nothing that began after its flush: not for the post of an epoch, nor for a lock.
 var flushOfBefore = registerShared("a flush of an epoch before", []int{2}, func(s *script) {
 	win := allocate[int64](s, 8)
 	for round := range int64(4) {
@@ -141,8 +141,8 @@ var flushOfBefore = registerShared("a flush of an epoch before", []int{2}, func(
 	s.OK(win.Close())
 }, "apart", "tcp")
 
-// flushOnce has operations come behind a flush that could not begin at once, as often as it is looked at: it does not wait
-// for those.
+// flushOnce has operations follow a flush that could not begin at once, one for each look at it. The flush does not
+// wait for them.
 func flushOnce(s *script) {
 	const long = 1 << 13
 	win := allocate[int64](s, 8+long)
@@ -208,7 +208,7 @@ func flushOfLeaver(s *script) {
 	s.OK(win.Unlock(s.Ctx, 1))
 }
 
-// serveNothing has a rank serve nothing, which it says, until it is told to.
+// serveNothing closes silent in a rank that serves nothing from then on, until serve is closed.
 func serveNothing(s *script, silent, serve chan struct{}) {
 	job.Of(s.World).Exclude(func() {
 		close(silent)
@@ -216,8 +216,8 @@ func serveNothing(s *script, silent, serve chan struct{}) {
 	})
 }
 
-// flushUnasked has a flush begin when its target, which serves nothing, was asked as much as it can be: who waits for it
-// asks when it has answered.
+// flushUnasked has a flush begin when its target serves nothing and takes no further request. The wait for the flush
+// sends the request when the target has responded.
 func flushUnasked(s *script, silent, serve chan struct{}) {
 	const most = 64
 	win := allocate[int64](s, 2)
@@ -299,8 +299,8 @@ func flushUnserved(s *script, rode bool, silent, serve chan struct{}) {
 	s.OK(win.Close())
 }
 
-// flushOfDead has a flush ride with the lock of a rank that dies with it: who waits for it is told, also when the Unlock has
-// been told already.
+// flushOfDead has a flush piggybacked on the lock request to a rank that dies with it. The wait for the flush returns
+// the failure, also when the Unlock has already returned it.
 var flushOfDead = register("a flush of one who dies", func(s *script) {
 	win := allocate[int64](s, 1)
 	if s.World.Rank() == victim {

@@ -8,9 +8,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// rideWindows has two ranks lock rank 1's parts of two windows in one order: who has the
-// second lock has the first, though it had no need of it yet, so that nobody who has the
-// first waits for the second for ever.
+// rideWindows has two ranks lock rank 1's parts of two windows in one order. A rank with the second lock has the first
+// one, though it had no need of it yet. So no rank with the first lock waits for the second for ever.
 var rideWindows = register("two windows locked in one order", func(s *script) {
 	first, second := allocate[int64](s, 8), allocate[int64](s, 8)
 	if s.World.Rank() == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// rideTakenBack has a goroutine of rank 0 wait, in a Lock of another rank, for a lock that
-// another goroutine wishes for and takes back: nobody has to wait for it then.
+// rideTakenBack has a goroutine of rank 0 wait, in a Lock of another rank, for a lock that another goroutine has
+// requested and withdraws. Then no goroutine has to wait for it.
 var rideTakenBack = register("a wish taken back from who waits for it", func(s *script) {
 	win := allocate[int64](s, 8)
 	if s.World.Rank() == 1 {

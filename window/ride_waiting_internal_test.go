@@ -103,9 +103,9 @@ var rideFailed = jobtest.Register("a Complete of one that fails", func(ctx conte
 
 func TestRideFailed(t *testing.T) { jobtest.Apart(t, 2, rideFailed) }
 
-// rideNotified has a goroutine of rank 1 wait for a notification that rides with a lock which
-// another of its goroutines has: it is granted when that is given back, by whoever makes
-// progress, and the goroutine is told.
+// rideNotified has a goroutine of rank 1 wait for a notification that is piggybacked on a lock request. Another
+// goroutine of the rank has that lock. When it releases the lock, the request is granted by the next progress of any
+// goroutine, and the notification arrives.
 var rideNotified = jobtest.Register("a notification that waits for a lock", func(ctx context.Context, w *world.World) error {
 	win, err := Allocate[int64](ctx, w, 8)
 	if err != nil {

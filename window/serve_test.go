@@ -64,7 +64,8 @@ func evicted(t *testing.T, err error, why string) {
 	require.ErrorContains(t, err, why)
 }
 
-// A client that falls silent under a lock keeps nobody from it for longer than the limit, and is told which one it was.
+// A client that falls silent while it holds a lock delays others for no longer than the limit. Its error names the
+// window and the limit.
 func TestStallingLockHolder(t *testing.T) {
 	for _, kind := range []window.LockKind{window.Shared, window.Exclusive} {
 		server := &window.Server{Limits: window.Limits{LockTime: 50 * time.Millisecond}}

@@ -61,8 +61,8 @@ func FuzzOffer(f *testing.F) {
 	})
 }
 
-// A client that keeps no rule is refused, does nothing to what it has no lock for as ranks see it, and leaves
-// nothing behind.
+// A client that breaks every rule is rejected, changes nothing that it has no lock for as ranks see it, and leaves
+// nothing open.
 func TestHostileClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -91,8 +91,8 @@ func TestHostileClient(t *testing.T) {
 	}))
 }
 
-// A client that keeps no rule changes nothing of a window that clients only read: whatever writes is refused, and what is read
-// beside it is answered.
+// A client that breaks every rule changes nothing of a window that clients only read. Every write is rejected, and the
+// reads beside it get their results.
 func TestHostileReader(t *testing.T) {
 	const word = 0x0707_0707_0707_0707
 	swap := run(aggregate.Swap, 0, kindOfInt64, 8, 0, 16)
@@ -374,7 +374,7 @@ func TestLockNotWaitedFor(t *testing.T) {
 		all := server.attendants()
 		require.Len(t, all, 3)
 		seat := func(i int) Seat { return all[i].show().Seats[0] }
-		// A look that is the first to find that somebody waits, and one two hours later.
+		// The first look that finds a waiter, and one two hours later.
 		late := func(i int) error {
 			now := time.Now()
 			return errors.Join(all[i].exceeded(now), all[i].exceeded(now.Add(2*time.Hour)))

@@ -233,7 +233,7 @@ func TestAttachCutShort(t *testing.T) {
 	})
 }
 
-// Clients of a Serve that ends in order are told that the server has left, whatever they are in.
+// When a Serve ends in order, every call of its clients returns that the server has left.
 func TestServeEndsInOrder(t *testing.T) {
 	busy.Acquire(t)
 	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
@@ -296,8 +296,8 @@ func TestServeEndsInOrder(t *testing.T) {
 	}))
 }
 
-// The World of a window ends while it is served: its clients are told, and nothing touches its memory any more. A client that
-// comes later is refused.
+// The World of a window ends while the window is served. The calls of its clients return that, and nothing touches its
+// memory any more. A later client is rejected.
 func TestServedWindowEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

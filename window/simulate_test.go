@@ -103,8 +103,8 @@ func TestSimulatedProfiles(t *testing.T) {
 	}
 }
 
-// Complete waits for the completion of what went direct, which is all that it needs: nothing is
-// sent behind the message that tells the target.
+// Complete waits only for the completion of direct operations. Nothing is sent after the message that notifies the
+// target.
 func TestCompleteSendsNoMore(t *testing.T) {
 	const epochs = 10
 	for _, bytes := range []int{16384, 1 << 20} {

@@ -72,7 +72,7 @@ func TestCloseContext(t *testing.T) {
 	jobtest.TCP(t, 3, closedInTime)
 }
 
-// A World closes what a Close has left behind.
+// A World closes what an interrupted Close has left.
 func TestCloseContextLeft(t *testing.T) {
 	for _, options := range [][]world.Option{nil, {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
 		var cut atomic.Bool

@@ -76,7 +76,7 @@ var heldStripe = jobtest.Register("dying with a stripe", func(ctx context.Contex
 // TestStripeOfTheDead looks that a lock inside an accumulate is taken over when its
 // holder dies.
 func TestStripeOfTheDead(t *testing.T) {
-	// Over TCP nobody takes a stripe of another rank.
+	// Over TCP no rank takes a stripe of another.
 	jobtest.StartWith(t, 3, heldStripe, func(int) []string { return []string{"RMA_DEVICE=shm", "RMA_HOST="} }).Killed(1)
 }
 
@@ -101,7 +101,7 @@ func TestLayoutHasRoomForEverything(t *testing.T) {
 	}
 }
 
-// TestStrayStripe looks that a lock word which names no rank holds nobody up.
+// TestStrayStripe checks that a lock word which names no rank delays no rank.
 func TestStrayStripe(t *testing.T) {
 	for _, stray := range []uint32{1, 2, 77, 1 << 31, 1<<32 - 1} {
 		alone(t, func(ctx context.Context, w *world.World) error {
@@ -119,8 +119,8 @@ func TestStrayStripe(t *testing.T) {
 	}
 }
 
-// TestStripeOfTheLate has a rank fail, by its body's error, while another goroutine of
-// it holds a stripe: nobody takes it over from that goroutine, which gives it back.
+// TestStripeOfTheLate has a rank fail, by its body's error, while another goroutine of it holds a stripe. No rank takes
+// the stripe over from that goroutine, which releases it.
 func TestStripeOfTheLate(t *testing.T) {
 	early := errors.New("body returns")
 	done := make(chan error, 1)

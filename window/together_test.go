@@ -20,7 +20,7 @@ import (
 // A keeper has the lock of a target for goroutines of its rank: for several at a time, of
 // which the first locks and the last unlocks, or for one.
 type keeper struct {
-	// free has a token while nobody is about to lock or unlock.
+	// free has a token while no goroutine is about to lock or unlock.
 	free  chan struct{}
 	users int
 }
@@ -51,7 +51,7 @@ type runner struct {
 	flights []*flight
 }
 
-// attempt makes a call with a context that may end before it, and tells whether the call has.
+// attempt makes a call with a context that may end before it, and reports whether the call has ended otherwise.
 func (r *runner) attempt(call func(ctx context.Context) error) bool {
 	ctx, cancel := r.Ctx, context.CancelFunc(func() {})
 	switch r.random.IntN(4) {
@@ -225,7 +225,7 @@ func (r *runner) look(target int) {
 	}
 }
 
-// finished tells whether the request of an operation is complete, for which it may wait.
+// finished reports whether the request of an operation is complete. It may wait for it.
 func (r *runner) finished(f *flight) bool {
 	if r.random.IntN(2) == 0 {
 		return r.attempt(f.request.Wait)
@@ -251,7 +251,7 @@ func (r *runner) complete(target int, there bool) {
 	})
 }
 
-// settle looks at what was read, and spoils the buffers, which nobody may use any more.
+// settle checks the results, and overwrites the buffers, which nothing may use any more.
 func (r *runner) settle(f *flight) {
 	f.settled = true
 	r.Check(f.want == nil || slices.Equal(f.result, f.want), "%s (%v) of %d elements of rank %d from %d on has read\n%v, want\n%v",

@@ -106,8 +106,8 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// A creation that another goroutine's collective keeps out has told nobody anything:
-// any other call may follow it, and the ranks stay in step.
+// A creation that was kept out by another goroutine's collective has sent nothing to other ranks. Any other call may
+// follow it, and the ranks stay in step.
 var kept = registerShared("creation kept out", []int{2}, func(s *script) {
 	gate := allocate[int64](s, 1)
 	ended, end := context.WithCancel(s.Ctx)
