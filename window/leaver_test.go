@@ -22,9 +22,9 @@ import (
 
 // A rank leaves while the others call. writers of them write to it before. Their operations may return that it has
 // left, and they then call the Fence no further than that.
-const (
-	leftRanks = 7
-	leaver    = 1
+var (
+	leftRanks = testsize.PlainOrLarge(7, 12)
+	writers   = map[int]bool{0: true, 2: true, 3: true, leftRanks * 3 / 4: true}
 )
 
 const leaver = 1

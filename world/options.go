@@ -66,7 +66,8 @@ func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
 // WithStall sets after how long a waiting call logs a warning, once ([WithLogger]). The warning names the ranks that the call waits for,
-// by their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. 0 means never.
+// by their numbers in the job, and the call that each of them is in. A rank that does not answer within 5 s is reported as such. [Dial] names the server.
+// [Init] and [New] warn of ranks that have not started after 3 s, or after d if that is less. 0 means never.
 // Without this option the environment variable RMA_STALL decides, as in RMA_STALL=1m; the default is 10 s. In virtual time d is virtual.
 func WithStall(d time.Duration) Option { return job.WithStall(d) }
 
@@ -98,8 +99,8 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 //   - memory that is used before the operation on it is complete
 //   - epochs that are open when the World is closed
 //
-// The call that reveals the misuse returns a *window.MisuseError with both
-// places in the program. Each operation costs time and memory. Without this
+// The call that reveals the misuse returns a *window.MisuseError with both places in the program. Errors of ranks that make different
+// collective calls have both places, too, unless a rank has gone on from its call. Each operation costs time and memory. Without this
 // option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
@@ -121,7 +122,7 @@ func WithHook(hook func(*Event)) Option {
 }
 
 // An Event is what a rank did, for the function of [WithHook]. It is an operation on a window, or a call that other ranks take
-// part in, such as Fence or Barrier.
+// part in, such as Fence or Barrier. A call that is rejected at once, or that has nothing to wait for, may have no event.
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string

@@ -47,7 +47,8 @@ func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 
 // Init joins the job that a process manager has started this process for. The process manager is rmarun, or another one that serves
 // PMI-1, such as MPICH's mpiexec and Slurm's srun --mpi=pmi2. Without a process manager RMA_ROOT, RMA_RANK and RMA_SIZE, with RMA_KEY_FILE, say
-// which rank this is and where rank 0 gathers the job. A process with neither is a job of one rank.
+// which rank this is and where rank 0 gathers the job. A process with neither is a job of one rank. If another launcher has started it
+// as one of several, as Open MPI's mpirun does, Init logs a warning. RMA_RANKS and RMA_SIMULATE, by which [Main] makes ranks, are errors.
 //
 // If a rank cannot join, or its settings differ from those of others, Init returns an error on all ranks at once. If a rank does not
 // start, Init returns an error after the time of [WithStartTimeout]. Until then the logger ([WithLogger]) gets the ranks that are

@@ -120,16 +120,19 @@ func (w *World) BeginSpan() time.Duration {
 	return w.Now()
 }
 
-// EndSpan tells the trace and the hook of a call of the program that BeginSpan has begun.
-func (w *World) EndSpan(name string, begun time.Duration) {
-	hook := w.settings.hook
-	if w.span == nil && hook == nil {
-		return
-	}
-	ended := w.Now()
-	w.Span(name, begun, ended)
-	if hook != nil {
-		hook(&Event{Call: name, Rank: w.InJob(w.rank), Begun: begun, Ended: ended})
+// EndSpan reports a call of the program that BeginSpan has begun to the trace and the hook.
+func (w *World) EndSpan(name string, begun time.Duration) { w.EndSpanOf(0, name, begun) }
+
+// EndSpanOf is EndSpan of a call of a window, which has a number.
+func (w *World) EndSpanOf(window uint32, name string, begun time.Duration) {
+	w.endStep(name, begun)
+	w.reportCall(window, name, begun)
+}
+
+// reportCall reports a call of the program to the hook.
+func (w *World) reportCall(window uint32, name string, begun time.Duration) {
+	if hook := w.settings.hook; hook != nil {
+		hook(&Event{Call: name, Rank: w.InJob(w.rank), Begun: begun, Ended: w.Now(), Window: window})
 	}
 }
 
