@@ -87,7 +87,7 @@ var epochPanels = []panel{{
 // The measures of the picture, in the units of SVG.
 const (
 	timeStart, timeUnit = 62.0, 6.5
-	laneHeight          = 46.0
+	laneHeight          = 56.0
 	boxHeight           = 20.0
 	panelHeight         = 3*laneHeight + 42
 )
@@ -112,7 +112,7 @@ func drawEpochs() string {
 		text  string
 	}{{callShade, "a call"}, {accessShade, "may access others"}, {exposureShade, "may be accessed"}, {bothShade, "both"}} {
 		fmt.Fprintf(&s, `<rect x="%g" y="%g" width="16" height="12" %s/><text x="%g" y="%g">%s</text>`+"\n", at, top, looks[one.shade], at+21, top+10, one.text)
-		at += 120
+		at += 135
 	}
 	fmt.Fprintf(&s, `<text x="%g" y="%g">An arrow is an operation, or, if it is dashed, what one call waits for of another.</text>`+"\n", timeStart, top+29)
 	return s.String() + "</svg>\n"
@@ -140,9 +140,9 @@ func (p *panel) draw(s *strings.Builder, top float64) {
 					left, y-boxHeight/2, width, boxHeight, looks[callShade], left+width/2, y+4, one.text)
 				continue
 			}
-			// The text of an epoch is at the end of its bar, where no call is.
-			fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" %s/><text x="%g" y="%g" fill="#444">%s</text>`+"\n",
-				left, y-laneHeight/2+4, width, laneHeight-8, looks[one.shade], left+4, y-laneHeight/2+13, one.text)
+			// The text of an epoch is below the calls, at its end, where no arrow begins.
+			fmt.Fprintf(s, `<rect x="%g" y="%g" width="%g" height="%g" %s/><text x="%g" y="%g" fill="#444" text-anchor="end">%s</text>`+"\n",
+				left, y-laneHeight/2+4, width, laneHeight-8, looks[one.shade], left+width-4, y+laneHeight/2-8, one.text)
 		}
 	}
 	for _, a := range p.arrows {

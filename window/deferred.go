@@ -378,8 +378,8 @@ func (d *deferred) sentNow() {
 	}
 }
 
-// expectDirect makes the completions of earlier direct operations visible, before a message that follows them is
-// planned. The caller holds the mutex.
+// expectDirect requests signaled completions of the direct operations that were sent before the plan which a message
+// follows. The caller holds the mutex, and sends the message afterwards.
 func (d *deferred) expectDirect() {
 	if d.flying {
 		d.link.Expect(d.lastDirect)
