@@ -17,6 +17,8 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // TestMain lets the ranks that tests start be this program.
@@ -28,14 +30,14 @@ func TestMain(m *testing.M) {
 }
 
 // measured returns the results that the program prints, by cell. Its loops are short unless args says otherwise.
-func measured(t *testing.T, args ...string) map[string]result {
+func measured(t *testing.T, args ...string) map[string]plan.Result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	status := run(t.Context(), append([]string{"-format", "json", benchtest.Trial()}, args...), &stdout, &stderr)
 	require.Equal(t, 0, status, stderr.String())
-	results := make(map[string]result)
+	results := make(map[string]plan.Result)
 	for decoder := json.NewDecoder(&stdout); ; {
-		var r result
+		var r plan.Result
 		err := decoder.Decode(&r)
 		if err == io.EOF {
 			return results
@@ -178,8 +180,8 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	for _, name := range cases.Names() {
 		assert.Contains(t, stdout.String(), "  "+name+" ")
 	}
-	for _, s := range toggles() {
-		assert.Contains(t, stdout.String(), "  "+s.name+"=")
+	for _, s := range toggles.All() {
+		assert.Contains(t, stdout.String(), "  "+s.Name+"=")
 	}
 	for _, s := range schemes() {
 		assert.Contains(t, stdout.String(), "  "+s.name)

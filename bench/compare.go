@@ -10,6 +10,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -18,7 +19,7 @@ import (
 type contestant struct {
 	name string
 	// run measures the cells of a job. With an error it returns the results before it.
-	run func(ctx context.Context, j launch) ([]result, error)
+	run func(ctx context.Context, j plan.Job) ([]plan.Result, error)
 }
 
 const ours = "ours"
@@ -26,7 +27,7 @@ const ours = "ours"
 // A turn is the run of one contestant for one case in every round.
 type turn struct {
 	contestant
-	job     launch
+	job     plan.Job
 	columns []*column // of the job's cells
 	late    bool      // was too slow, and is not run again: it would take the whole time limit again
 }
@@ -42,13 +43,13 @@ func (t *turn) take(ctx context.Context, round int) error {
 	results, err := t.run(ctx, t.job)
 	if ctx.Err() != nil {
 		// The results before the end count. A missing one is no failure.
-		for i, one := range t.job.cells {
+		for i, one := range t.job.Cells {
 			t.columns[i].enter(round, t.job, one, results, nil)
 		}
 		return context.Cause(ctx)
 	}
 	t.late = errors.Is(err, program.ErrTimeout)
-	for i, one := range t.job.cells {
+	for i, one := range t.job.Cells {
 		t.columns[i].enter(round, t.job, one, results, err)
 	}
 	return nil
@@ -63,23 +64,23 @@ type bout struct {
 }
 
 // newBout returns the bout of a job of one case. The other cases are beside our turn.
-func newBout(device string, j launch, all []contestant, rounds int) *bout {
+func newBout(device string, j plan.Job, all []contestant, rounds int) *bout {
 	b := new(bout)
 	beside := make(map[string]*column) // by cell
-	for _, standards := range byCase([]launch{standardsOf(device, j)}) {
+	for _, standards := range plan.ByCase([]plan.Job{standardsOf(device, j)}) {
 		t := &turn{contestant: all[0], job: standards}
-		for _, one := range standards.cells {
+		for _, one := range standards.Cells {
 			c := &column{Series: stats.NewSeries(rounds)}
 			beside[one.String()] = c
 			t.columns = append(t.columns, c)
 		}
 		b.turns = append(b.turns, t)
 	}
-	for _, one := range j.cells {
+	for _, one := range j.Cells {
 		b.rows = append(b.rows, newRow(device, one, all, rounds, func(standard cases.Cell) *column { return beside[standard.String()] }))
 	}
 	for _, c := range all {
-		if c.name != ours && j.cells[0].Case.Ours {
+		if c.name != ours && j.Cells[0].Case.Ours {
 			continue
 		}
 		t := &turn{contestant: c, job: j}
@@ -103,7 +104,7 @@ func (e *endedError) Unwrap() error { return e.cause }
 // compare makes all contestants, of which the first is ours, measure the cases of jobs in rounds. It then judges the
 // results by the goals for device. A round goes bout by bout. A failure of a contestant does not end it. If ctx ends
 // it the error is an endedError, and the rows have the results so far.
-func compare(ctx context.Context, device string, jobs []launch, all []contestant, rounds int, say func(string)) ([]*row, error) {
+func compare(ctx context.Context, device string, jobs []plan.Job, all []contestant, rounds int, say func(string)) ([]*row, error) {
 	bouts := layOut(device, jobs, all, rounds)
 	rest := cli.NewForecast()
 	for _, b := range bouts {
@@ -115,7 +116,7 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 	for round := range rounds {
 		for i, b := range bouts {
 			for _, t := range stats.InRound(round, b.turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.cells[0].Case.Name, t.job.ranks, t.name, rest.String()))
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.Cells[0].Case.Name, t.job.Ranks, t.name, rest.String()))
 				began := time.Now()
 				if err := t.take(ctx, round); err != nil {
 					return judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
@@ -133,7 +134,7 @@ func compare(ctx context.Context, device string, jobs []launch, all []contestant
 }
 
 // spell returns the name of the turn for messages.
-func (t *turn) spell() string { return t.job.cells[0].Case.Name + " by " + t.name }
+func (t *turn) spell() string { return t.job.Cells[0].Case.Name + " by " + t.name }
 
 // lacking lists the turns of bouts after the first done ones, by round.
 func lacking(bouts []*bout, rounds, done int) []string {
@@ -167,9 +168,9 @@ func lacking(bouts []*bout, rounds, done int) []string {
 }
 
 // layOut returns the bouts of jobs.
-func layOut(device string, jobs []launch, all []contestant, rounds int) []*bout {
+func layOut(device string, jobs []plan.Job, all []contestant, rounds int) []*bout {
 	var bouts []*bout
-	for _, j := range byCase(jobs) {
+	for _, j := range plan.ByCase(jobs) {
 		bouts = append(bouts, newBout(device, j, all, rounds))
 	}
 	return bouts
@@ -185,20 +186,4 @@ func judged(bouts []*bout) []*row {
 		}
 	}
 	return rows
-}
-
-// byCase splits jobs so that each has one case, as the peers run them.
-func byCase(jobs []launch) []launch {
-	var split []launch
-	for _, j := range jobs {
-		for _, one := range j.cells {
-			i := slices.IndexFunc(split, func(other launch) bool { return other.ranks == j.ranks && other.cells[0].Case.Name == one.Case.Name })
-			if i < 0 {
-				i = len(split)
-				split = append(split, launch{ranks: j.ranks})
-			}
-			split[i].cells = append(split[i].cells, one)
-		}
-	}
-	return split
 }

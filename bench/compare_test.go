@@ -15,13 +15,15 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
 func sharedScript(t *testing.T) *comparison {
 	t.Helper()
-	jobs := []launch{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "put_bw:65536", "scatter_rate"), jobOf(t, "create_time:64"), jobOf(t, "idle_cpu:2")}
+	jobs := []plan.Job{plantest.Job(t, "put_flush_lat:8,1024", "cas_lat", "put_bw:65536", "scatter_rate"), plantest.Job(t, "create_time:64"), plantest.Job(t, "idle_cpu:2")}
 	all := []contestant{
 		scripted(ours, map[string][]float64{
 			"put_flush_lat:8": {0.011, 0.013, 0.012}, "put_flush_lat:1024": {0.03, 0.031, 0.032}, "cas_lat:8": {0.1, 0.1, 0.1},
@@ -52,7 +54,7 @@ func sharedScript(t *testing.T) *comparison {
 // cannot be judged.
 func tcpScript(t *testing.T) *comparison {
 	t.Helper()
-	jobs := []launch{jobOf(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), jobOf(t, "socket_bw:65536")}
+	jobs := []plan.Job{plantest.Job(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), plantest.Job(t, "socket_bw:65536")}
 	all := []contestant{
 		scripted(ours, map[string][]float64{
 			"put_flush_lat:8": {9}, "put_flush_lat:1024": {10}, "cas_lat:8": {10}, "get_flush_lat:8": {9}, "put_bw:65536": {2500},
@@ -92,9 +94,9 @@ func TestTheTableAsJSONHasTheSpread(t *testing.T) {
 
 func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	turns := 0
-	slow := contestant{"mpich", func(context.Context, launch) ([]result, error) { turns++; return nil, program.ErrTimeout }}
+	slow := contestant{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { turns++; return nil, program.ErrTimeout }}
 	quick := scripted(ours, map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)
-	rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
+	rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
 	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Known())
@@ -102,8 +104,8 @@ func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 }
 
 func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
-	slow := contestant{ours, func(context.Context, launch) ([]result, error) { return nil, program.ErrTimeout }}
-	_, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
+	slow := contestant{ours, func(context.Context, plan.Job) ([]plan.Result, error) { return nil, program.ErrTimeout }}
+	_, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
 	require.NoError(t, err)
 }
 
@@ -114,15 +116,15 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 		0: {"all of round 1", "all of round 2"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		cut := contestant{ours, func(_ context.Context, j launch) ([]result, error) {
+		cut := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			cancel()
-			var results []result
-			for _, one := range j.cells[:values] {
-				results = append(results, newResult(one, 2, []float64{1}))
+			var results []plan.Result
+			for _, one := range j.Cells[:values] {
+				results = append(results, plan.NewResult(one, 2, []float64{1}))
 			}
 			return results, ctx.Err()
 		}}
-		_, err := compare(ctx, device.Shm, []launch{jobOf(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
+		_, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
 		var ended *endedError
 		require.ErrorAs(t, err, &ended)
 		assert.Equal(t, want, ended.lacks)
@@ -139,10 +141,10 @@ func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 		{fmt.Errorf("%w: 2m0s (-timeout): put_bw of size 64", program.ErrTimeout), "not done in time: 2m0s (-timeout): put_bw of size 64", "not begun: the time of its job was over"},
 		{errors.New("signal 11"), "signal 11", "not begun: its job failed at put_bw:64"},
 	} {
-		cut := contestant{ours, func(_ context.Context, j launch) ([]result, error) {
-			return []result{newResult(j.cells[0], 2, []float64{1})}, test.err
+		cut := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+			return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{1})}, test.err
 		}}
-		rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
+		rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
 		require.NoError(t, err)
 		assert.Equal(t, test.begun, rows[1].Columns[ours].Reason)
 		assert.Equal(t, test.reason, rows[2].Columns[ours].Reason)
@@ -162,7 +164,7 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 		{"put_flush_lat:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"openmpi", "mpich", "mpich"}, []float64{6. / 8, 6. / 10, 6. / 12}},
 		{"put_bw:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"mpich", "openmpi", "mpich"}, []float64{6. / 12, 6. / 12, 6. / 12}},
 	} {
-		rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, test.name)}, []contestant{
+		rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, test.name)}, []contestant{
 			scripted(ours, map[string][]float64{test.name: test.ours}, nil),
 			scripted("openmpi", map[string][]float64{test.name: test.openmpi}, nil),
 			scripted("mpich", map[string][]float64{test.name: test.mpich}, nil),
@@ -175,11 +177,11 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 
 func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 	turns := 0
-	flaky := contestant{"openmpi", func(_ context.Context, j launch) ([]result, error) {
+	flaky := contestant{"openmpi", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		if turns++; turns == 2 {
 			return nil, errors.New("signal 11")
 		}
-		return []result{newResult(j.cells[0], 2, []float64{4})}, nil
+		return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{4})}, nil
 	}}
 	for _, test := range []struct {
 		name   string
@@ -193,7 +195,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			turns = 0
 			mine := scripted(ours, map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)
-			rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
+			rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
 			require.NoError(t, err)
 			assert.Equal(t, test.ratio, rows[0].Ratio.Known())
 			assert.Equal(t, test.better, rows[0].Better)
@@ -209,14 +211,14 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	var order []string
 	turn := func(name string) contestant {
-		return contestant{name, func(_ context.Context, j launch) ([]result, error) {
-			for _, one := range j.cells {
+		return contestant{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+			for _, one := range j.Cells {
 				order = append(order, name+" "+one.String())
 			}
 			return nil, nil
 		}}
 	}
-	_, err := compare(t.Context(), device.TCP, []launch{jobOf(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
+	_, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
 	require.NoError(t, err)
 	forwards := []string{
 		"ours socket_bw:65536", "ours socket_bw:1048576", "ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576",
@@ -232,12 +234,12 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 }
 
 func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
-	refusing := contestant{"mpich", func(_ context.Context, j launch) ([]result, error) {
-		t.Errorf("a turn at %s", j.cells[0].String())
+	refusing := contestant{"mpich", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+		t.Errorf("a turn at %s", j.Cells[0].String())
 		return nil, nil
 	}}
 	quick := scripted(ours, map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)
-	rows, err := compare(t.Context(), device.TCP, []launch{jobOf(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
+	rows, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
 	require.NoError(t, err)
 	for _, r := range rows {
 		assert.NotNil(t, r.Columns[ours].Median)
@@ -247,19 +249,19 @@ func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
 
 func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := contestant{ours, func(context.Context, launch) ([]result, error) { cancel(); return nil, ctx.Err() }}
-	_, err := compare(ctx, device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
+	stop := contestant{ours, func(context.Context, plan.Job) ([]plan.Result, error) { cancel(); return nil, ctx.Err() }}
+	_, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
 // What came before the end of a job that is ended counts.
 func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := contestant{ours, func(_ context.Context, j launch) ([]result, error) {
+	stop := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		cancel()
-		return []result{newResult(j.cells[0], 2, []float64{7})}, ctx.Err()
+		return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{7})}, ctx.Err()
 	}}
-	rows, err := compare(ctx, device.Shm, []launch{jobOf(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
+	rows, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, []float64{7}, rows[0].Columns[ours].Known())
 	assert.Equal(t, &column{Series: stats.NewSeries(2)}, rows[1].Columns[ours], "no failure")
@@ -271,13 +273,13 @@ func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 
 func TestOurOwnFailureIsAnError(t *testing.T) {
 	failing := scripted(ours, nil, map[string]error{"fop_lat": errors.New("world: broken")})
-	rows, err := compare(t.Context(), device.Shm, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
 	require.NoError(t, err)
 	c := &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")
 
 	failing = scripted(ours, map[string][]float64{"fop_lat:8": {1}}, map[string]error{"socket_lat": errors.New("no ports")})
-	rows, err = compare(t.Context(), device.TCP, []launch{jobOf(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	rows, err = compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
 	require.NoError(t, err)
 	c = &comparison{rows: rows}
 	assert.EqualError(t, c.ourFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 )
 
 // An exhibit is a measurement that shows the effect of a switch.
@@ -64,7 +65,7 @@ func exhibits() []exhibit {
 }
 
 // options returns the options and the cases of the exhibit with its switch at a value.
-func (e exhibit) options(set string, repeat string) (*options, *request, error) {
+func (e exhibit) options(set string, repeat string) (*options, *plan.Selection, error) {
 	args := []string{"-device", e.device, "-repeat", repeat}
 	return parseJob(slices.Concat(args, e.by, []string{"-set", set}, e.cases))
 }

@@ -11,13 +11,14 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/verbs/sim"
 )
 
 // mainOptions are a command line without the word of a command, or with schemes.
 type mainOptions struct {
 	options
-	request
+	plan.Selection
 	format  string
 	list    bool
 	peers   bool
@@ -33,7 +34,7 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 		// The ranks of a launcher measure all patterns in one job.
 		args, rounds, timeout, deviceName = args[1:], 21, 10*time.Minute, device.TCP
 	}
-	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.request, deviceName, timeout)
+	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.Selection, deviceName, timeout)
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.BoolVar(&o.peers, "peers", false, "compare with Open MPI and MPICH, as far as they are installed")
@@ -51,7 +52,7 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 	}
 	named := flags.Args()
 	if o.schemes && len(named) == 0 {
-		if o.sizes != nil {
+		if o.Sizes != nil {
 			return nil, cli.Usagef("-size is for named cases; those of schemes without names have their own")
 		}
 		named = patterns()
@@ -122,12 +123,12 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 		return cli.Usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
 	case o.card != nil && o.card.Name == sim.Ideal().Name:
 		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
-	case o.settings.arranged != "":
-		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.arranged)
+	case o.settings.Arranges != "":
+		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.Arranges)
 	}
-	for _, s := range o.cases {
-		if !s.c.HasEpochs() {
-			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.c.Name)
+	for _, s := range o.Cases {
+		if !s.Case.HasEpochs() {
+			return cli.Usagef("%s is not a case of schemes: it has no epochs to arrange, or times them one by one", s.Case.Name)
 		}
 	}
 	return nil
@@ -136,7 +137,7 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 // checkAll rejects values that no run can have. Its order decides which of several faults is told.
 func (o *mainOptions) checkAll(given map[string]bool) error {
 	for _, check := range []func(given map[string]bool) error{
-		func(given map[string]bool) error { return o.checkLoops(given, o.ranks) },
+		func(given map[string]bool) error { return o.checkLoops(given, o.Ranks) },
 		o.checkRounds,
 		func(map[string]bool) error { return o.checkTimeout() },
 		o.checkFormat,

@@ -17,11 +17,11 @@ func planned(t *testing.T, world int, args ...string) ([][]string, error) {
 	t.Helper()
 	o, err := parse(args, io.Discard)
 	require.NoError(t, err)
-	jobs, err := o.jobs(world)
+	jobs, err := o.Jobs(world)
 	var text [][]string
 	for _, j := range jobs {
 		var cells []string
-		for _, one := range j.cells {
+		for _, one := range j.Cells {
 			cells = append(cells, one.String())
 		}
 		text = append(text, cells)
@@ -168,7 +168,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		t.Run(test.says, func(t *testing.T) {
 			o, err := parse(test.args, io.Discard)
 			if err == nil {
-				_, err = o.jobs(test.world)
+				_, err = o.Jobs(test.world)
 			}
 			require.ErrorIs(t, err, cli.ErrUsage)
 			assert.Contains(t, err.Error(), "bench: ")
@@ -213,11 +213,11 @@ func TestPatternsAreCasesOfSchemes(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, o.schemes)
 	assert.Equal(t, device.TCP, o.device)
-	jobs, err := o.jobs(0)
+	jobs, err := o.Jobs(0)
 	require.NoError(t, err)
 	cells := 0
 	for _, j := range jobs {
-		cells += len(j.cells)
+		cells += len(j.Cells)
 	}
 	assert.Equal(t, len(patterns())+3, cells, "one of them has four sizes")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/gate"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -181,7 +182,7 @@ func (p *gatePrograms) measure(ctx context.Context, side gate.Side, c gate.Cell,
 		}
 		return 0, errors.New(program.Reason(err, stderr.String()))
 	}
-	var r result
+	var r plan.Result
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		return 0, fmt.Errorf("%w: %w", program.ErrNoResult, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 )
 
 // A goal is what a cell must reach.
@@ -112,16 +113,16 @@ func goalsOf(device string, one cases.Cell) []goal {
 }
 
 // standardsOf returns the job of the cells to which goals of j's cells are ratios.
-func standardsOf(device string, j launch) launch {
-	standards := launch{ranks: 2}
-	for _, one := range j.cells {
+func standardsOf(device string, j plan.Job) plan.Job {
+	standards := plan.Job{Ranks: 2}
+	for _, one := range j.Cells {
 		for _, g := range goalsOf(device, one) {
 			if !g.ofCase() {
 				continue
 			}
 			standard := g.standard(one)
-			if !slices.ContainsFunc(standards.cells, func(other cases.Cell) bool { return other.String() == standard.String() }) {
-				standards.cells = append(standards.cells, standard)
+			if !slices.ContainsFunc(standards.Cells, func(other cases.Cell) bool { return other.String() == standard.String() }) {
+				standards.Cells = append(standards.Cells, standard)
 			}
 		}
 	}

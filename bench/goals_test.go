@@ -9,6 +9,8 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
 func TestGoalsDependOnTheDevice(t *testing.T) {
@@ -59,18 +61,18 @@ func TestEveryGoalIsOfACell(t *testing.T) {
 }
 
 func TestWhatGoalsAreRatiosToIsMeasuredToo(t *testing.T) {
-	beside := func(device string, j launch) []string {
+	beside := func(device string, j plan.Job) []string {
 		standards := standardsOf(device, j)
-		assert.Equal(t, 2, standards.ranks)
+		assert.Equal(t, 2, standards.Ranks)
 		var names []string
-		for _, one := range standards.cells {
+		for _, one := range standards.Cells {
 			names = append(names, one.String())
 		}
 		return names
 	}
-	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, beside(device.TCP, jobOf(t, "fop_lat", "cas_lat", "put_bw:8,65536", "put_flush_lat:1024")), "once each")
-	assert.Empty(t, beside(device.TCP, jobOf(t, "socket_lat:8")))
-	assert.Empty(t, beside(device.Shm, jobOf(t, "fop_lat")))
+	assert.Equal(t, []string{"socket_lat:8", "socket_bw:65536"}, beside(device.TCP, plantest.Job(t, "fop_lat", "cas_lat", "put_bw:8,65536", "put_flush_lat:1024")), "once each")
+	assert.Empty(t, beside(device.TCP, plantest.Job(t, "socket_lat:8")))
+	assert.Empty(t, beside(device.Shm, plantest.Job(t, "fop_lat")))
 }
 
 func TestAGoalIsMetAtItsLimit(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -59,29 +60,29 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 }
 
 // jobs returns one job for each kernel.
-func (o *kernelOptions) jobs() []launch {
-	var jobs []launch
+func (o *kernelOptions) jobs() []plan.Job {
+	var jobs []plan.Job
 	for _, k := range o.kernels {
-		jobs = append(jobs, launch{ranks: o.ranks, cells: []cases.Cell{k.Cell}})
+		jobs = append(jobs, plan.Job{Ranks: o.ranks, Cells: []cases.Cell{k.Cell}})
 	}
 	return jobs
 }
 
 // contestants returns the contestants that run the kernels; ours are those built in dir.
 func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
-	all := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) {
+	all := []contestant{{ours, func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 		k := o.kernel(j)
-		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.ranks), filepath.Join(dir, k.name)}, k.mine...)
+		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.Ranks), filepath.Join(dir, k.name)}, k.mine...)
 		return o.measure(ctx, j, o.timeout, argv, append(device.WithoutLauncher(os.Environ()), device.Variable+"="+o.device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
-		all = append(all, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) {
+		all = append(all, contestant{p.name, func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 			k := o.kernel(j)
 			if p.programs[k.name] == "" {
-				return []result{left(k.Cell, j.ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
+				return []plan.Result{plan.Skipped(k.Cell, j.Ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
 			}
-			return o.measure(ctx, j, o.peerTimeout, p.command(o.device, k.name, j.ranks, k.theirs...), p.environment(o.device))
+			return o.measure(ctx, j, o.peerTimeout, p.command(o.device, k.name, j.Ranks, k.theirs...), p.environment(o.device))
 		}})
 	}
 	return all
@@ -98,21 +99,21 @@ func (o *kernelOptions) find(p *peer) {
 }
 
 // kernel returns the kernel of a job.
-func (o *kernelOptions) kernel(j launch) *benchKernel {
-	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.Cell == j.cells[0] })]
+func (o *kernelOptions) kernel(j plan.Job) *benchKernel {
+	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.Cell == j.Cells[0] })]
 }
 
 // measure runs a kernel.
-func (o *kernelOptions) measure(ctx context.Context, j launch, timeout time.Duration, argv, env []string) ([]result, error) {
+func (o *kernelOptions) measure(ctx context.Context, j plan.Job, timeout time.Duration, argv, env []string) ([]plan.Result, error) {
 	output, err := program.Run(ctx, argv, env, timeout, 0)
 	if err != nil {
 		return nil, err
 	}
-	rate, ok := parseRate(output, j.cells[0].Case.Unit)
+	rate, ok := parseRate(output, j.Cells[0].Case.Unit)
 	if !ok {
 		return nil, program.ErrNoResult
 	}
-	return []result{newResult(j.cells[0], j.ranks, []float64{rate})}, nil
+	return []plan.Result{plan.NewResult(j.Cells[0], j.Ranks, []float64{rate})}, nil
 }
 
 // rateLine matches the rate in the output of the examples' commands or of the Parallel Research Kernels.

@@ -19,6 +19,7 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
@@ -136,7 +137,7 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 	dir := t.TempDir()
 	benchtest.Script(t, filepath.Join(dir, "mpirun"), `shift 2; exec "$@"`)
 	// stencil runs a script as the peer's kernel.
-	stencil := func(lines string, timeout time.Duration) ([]result, error) {
+	stencil := func(lines string, timeout time.Duration) ([]plan.Result, error) {
 		benchtest.Script(t, filepath.Join(dir, "stencil.mpich"), lines)
 		o := kernelsIn(t, "-prk", dir)
 		o.peerTimeout = timeout

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/table"
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // writeList writes the output of -list.
@@ -21,8 +22,8 @@ func writeList(w io.Writer) error {
 	b.WriteString("sizes are bytes of one operation, operations of one epoch or batch (1000), or ranks (barrier_lat, allreduce_scale, bcast_scale, fence_scale, create_time, idle_cpu).\n")
 	b.WriteString("\nswitches for -set (the first value is the default; bench switches: each with both values in one run):\n")
 	lines = nil
-	for _, t := range toggles() {
-		lines = append(lines, []string{"  " + t.name + "=" + strings.Join(t.values, "|"), t.about})
+	for _, t := range toggles.All() {
+		lines = append(lines, []string{"  " + t.Name + "=" + strings.Join(t.Values, "|"), t.About})
 	}
 	table.Align(&b, lines, func(int) bool { return false })
 	b.WriteString("\nschemes (bench schemes: all in one run):\n")

@@ -80,21 +80,21 @@ func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.
 		return err
 	}
 	if o.schemes {
-		return (&schemesRun{&o.options, &o.request, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&schemesRun{&o.options, &o.Selection, o.rounds, o.format}).run(ctx, args, stdout, stderr)
 	}
 	report := reporter(o.format, stdout, stderr)
 	switch {
 	case atSocket():
-		return runSocket(ctx, &o.options, &o.request, report)
+		return runSocket(ctx, &o.options, &o.Selection, report)
 	case device.Launched():
-		return runJoined(ctx, &o.options, &o.request, report)
+		return runJoined(ctx, &o.options, &o.Selection, report)
 	}
-	jobs, err := o.jobs(0)
+	jobs, err := o.Jobs(0)
 	if err != nil {
 		return err
 	}
 	if o.peers {
-		return (&peersRun{&o.options, jobs, o.ranks, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&peersRun{&o.options, jobs, o.Ranks, o.rounds, o.format}).run(ctx, args, stdout, stderr)
 	}
 	if o.profile != "" && len(jobs) > 1 {
 		return cli.Usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))

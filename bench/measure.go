@@ -10,6 +10,8 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/toggles"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -23,9 +25,9 @@ type stage struct {
 	allocs bool
 	// tails is set if percentiles are requested.
 	tails    bool
-	settings settings
+	settings toggles.Settings
 	// report receives each result on rank 0.
-	report func(result) error
+	report func(plan.Result) error
 }
 
 // run measures cells. It is collective. First come the cells under LockAll, then those between fences, then the rest,
@@ -42,7 +44,7 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 	}
 	for _, one := range scenes[cases.Alone] {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
+			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -51,7 +53,7 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 		if err != nil {
 			return fmt.Errorf("bench: %s with %d ranks: %w", one.Case.Name, one.Size, err)
 		}
-		if err := s.publish(newResult(one, s.World.Size(), values)); err != nil {
+		if err := s.publish(plan.NewResult(one, s.World.Size(), values)); err != nil {
 			return err
 		}
 	}
@@ -60,7 +62,7 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 
 // cases.New makes the windows and buffers for cells.
 func (s *stage) newBoard(ctx context.Context, cells []cases.Cell, options []window.Option) (*cases.Buffers, error) {
-	b, err := cases.New(ctx, s.World, cells, options, s.settings.unregistered)
+	b, err := cases.New(ctx, s.World, cells, options, s.settings.Unregistered)
 	if err == nil && !s.Virtual && s.Shorten <= 1 {
 		b.Touch()
 	}
@@ -81,7 +83,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cel
 		return err
 	}
 	if together[0] == cases.Messages {
-		if err := b.Connect(ctx, cells, s.open, s.settings.tuning.NoPipes); err != nil {
+		if err := b.Connect(ctx, cells, s.open, s.settings.Tuning.NoPipes); err != nil {
 			return err
 		}
 	}
@@ -105,7 +107,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cel
 func (s *stage) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.Cell) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
+			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -123,7 +125,7 @@ func (s *stage) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.
 
 // forbids says why a cell cannot be measured. It returns "" if it can.
 func (s *stage) forbids(one cases.Cell) string {
-	why := s.settings.forbids(one)
+	why := s.settings.Forbids(one)
 	if s.Virtual {
 		why = cmp.Or(one.Case.NotVirtual, why)
 	}
@@ -140,13 +142,13 @@ func (s *stage) turns(one cases.Cell) int {
 }
 
 // measure times the loops of one cell.
-func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (result, error) {
+func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (plan.Result, error) {
 	if one.Case.Sample != nil {
 		values, err := one.Case.Sample(ctx, &s.Rank, b, one.Size)
 		if err != nil {
-			return result{}, err
+			return plan.Result{}, err
 		}
-		return newResult(one, s.World.Size(), values), nil
+		return plan.NewResult(one, s.World.Size(), values), nil
 	}
 	turns := s.turns(one)
 	values := make([]float64, 0, s.Repeat)
@@ -155,7 +157,7 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 	for range s.Repeat {
 		took, allocated, err := s.timed(ctx, b, one, turns)
 		if err != nil {
-			return result{}, err
+			return plan.Result{}, err
 		}
 		allocs += allocated
 		if best == 0 || took < best {
@@ -163,9 +165,9 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 		}
 		values = append(values, one.Case.Value(took.Seconds()/float64(turns), one.Size))
 	}
-	r := newResult(one, s.World.Size(), values)
+	r := plan.NewResult(one, s.World.Size(), values)
 	if math.IsInf(r.Value, 0) {
-		r = left(one, s.World.Size(), "it takes no time")
+		r = plan.Skipped(one, s.World.Size(), "it takes no time")
 	}
 	if s.allocs {
 		r.Allocs = &allocs
@@ -173,7 +175,7 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 	if s.tails && one.Case.HasPercentiles() {
 		var err error
 		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(turns)); err != nil {
-			return result{}, err
+			return plan.Result{}, err
 		}
 	}
 	return r, nil
@@ -234,7 +236,7 @@ func (s *stage) heapObjects() uint64 {
 }
 
 // publish reports a result on rank 0, whose clock counts.
-func (s *stage) publish(r result) error {
+func (s *stage) publish(r plan.Result) error {
 	if s.World.Rank() != 0 {
 		return nil
 	}

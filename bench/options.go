@@ -13,6 +13,8 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/toggles"
 	"github.com/onesided/rma/verbs/sim"
 )
 
@@ -36,7 +38,7 @@ type options struct {
 	allocs  bool
 	// percentiles is set if percentiles of latencies are requested.
 	percentiles bool
-	settings    settings
+	settings    toggles.Settings
 
 	// measure measures cells on a rank, in place of repeat loops of each. It is nil for those. Ranks that are processes
 	// have it by their command line: words are its first, and arguments take the place of -repeat.
@@ -100,12 +102,12 @@ func (o *options) checkTimeout() error {
 // checkSettings rejects switches that the device does not have.
 func (o *options) checkSettings() error {
 	switch {
-	case o.settings.network != "" && o.device != device.TCP:
-		return cli.Usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.network, device.TCP)
-	case o.settings.shared != "" && o.device != device.Shm:
-		return cli.Usagef("-set %s is of memory that processes share: say -device %s", o.settings.shared, device.Shm)
-	case o.settings.link != "" && !o.linked():
-		return cli.Usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.link, device.TCP, device.IBV, device.Sim)
+	case o.settings.NeedsTCP != "" && o.device != device.TCP:
+		return cli.Usagef("-set %s is of what goes over TCP: say -device %s too", o.settings.NeedsTCP, device.TCP)
+	case o.settings.NeedsSharedMemory != "" && o.device != device.Shm:
+		return cli.Usagef("-set %s is of memory that processes share: say -device %s", o.settings.NeedsSharedMemory, device.Shm)
+	case o.settings.NeedsLinks != "" && !o.linked():
+		return cli.Usagef("-set %s is of what goes over links: say -device %s, %s or %sPROFILE too", o.settings.NeedsLinks, device.TCP, device.IBV, device.Sim)
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ const maxRails = 8
 type jobFlags struct {
 	*flag.FlagSet
 	options *options
-	request *request
+	request *plan.Selection
 	// device is the default.
 	device string
 
@@ -141,10 +143,10 @@ type jobFlags struct {
 }
 
 // newJobFlags adds the flags of o and r to a set of flags.
-func newJobFlags(flags *flag.FlagSet, o *options, r *request, deviceName string, timeout time.Duration) *jobFlags {
+func newJobFlags(flags *flag.FlagSet, o *options, r *plan.Selection, deviceName string, timeout time.Duration) *jobFlags {
 	f := &jobFlags{FlagSet: flags, options: o, request: r, device: deviceName}
 	flags.SetOutput(io.Discard) // the caller prints errors
-	flags.IntVar(&r.ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
+	flags.IntVar(&r.Ranks, "n", 0, "number of ranks (default 2; of cases whose size it is: 4, 16 and 64)")
 	flags.StringVar(&o.device, "device", "", "local: ranks are goroutines; shm: processes that share memory; tcp: processes over TCP on loopback, and -peers over TCP too; ibv: processes over an RDMA card, in a program that was built with -tags ibverbs; sim:PROFILE: in virtual time, on the simulated cards of "+strings.Join(sim.Profiles(), ", ")+" (default "+deviceName+"; "+device.Variable+" counts only where a launcher starts the ranks)")
 	flags.Uint64Var(&o.seed, "seed", 1, "with -device sim:PROFILE: the seed of the order of simultaneous events")
 	flags.IntVar(&o.rails, "rails", 1, "with -device sim:PROFILE: cards of each rank, all of which long transfers use")
@@ -173,7 +175,7 @@ func (f *jobFlags) given() map[string]bool {
 // readSwitches sets the switches and the sizes.
 func (f *jobFlags) readSwitches() error {
 	for _, text := range f.switches {
-		if err := f.options.settings.set(text); err != nil {
+		if err := f.options.settings.Add(text); err != nil {
 			return err
 		}
 	}
@@ -181,7 +183,7 @@ func (f *jobFlags) readSwitches() error {
 		return nil
 	}
 	var err error
-	f.request.sizes, err = parseSizes(f.sizes)
+	f.request.Sizes, err = plan.ParseSizes(f.sizes)
 	return err
 }
 
@@ -189,12 +191,12 @@ func (f *jobFlags) readSwitches() error {
 func (f *jobFlags) readCases(named []string) error {
 	o, r := f.options, f.request
 	var err error
-	if r.cases, err = parseCases(named); err != nil {
+	if r.Cases, err = plan.Parse(named); err != nil {
 		return err
 	}
-	for _, c := range r.cases {
-		if r.sizes != nil && c.sizes != nil {
-			return cli.Usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", f.sizes, c.String(), c.c.Name)
+	for _, c := range r.Cases {
+		if r.Sizes != nil && c.Sizes != nil {
+			return cli.Usagef("-size %s beside %s: allowed are -size for cases without sizes of their own, or sizes behind each case, as %s:8,1024", f.sizes, c.String(), c.Case.Name)
 		}
 	}
 	if o.deviceGiven = o.device != ""; !o.deviceGiven {
@@ -215,8 +217,8 @@ func (f *jobFlags) readCases(named []string) error {
 }
 
 // parseJob reads a command line that has only the flags and cases of a job.
-func parseJob(args []string) (*options, *request, error) {
-	o, r := new(options), new(request)
+func parseJob(args []string) (*options, *plan.Selection, error) {
+	o, r := new(options), new(plan.Selection)
 	f := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), o, r, device.Default(), usualTimeout)
 	if err := f.Parse(args); err != nil {
 		return nil, nil, cli.Usagef("%v; -h tells the flags", err)
@@ -227,7 +229,7 @@ func parseJob(args []string) (*options, *request, error) {
 	if err := f.readCases(f.Args()); err != nil {
 		return nil, nil, err
 	}
-	return o, r, o.check(f.given(), r.ranks)
+	return o, r, o.check(f.given(), r.Ranks)
 }
 
 // usualTimeout is the longest that a job may take unless a flag says otherwise.

@@ -16,11 +16,11 @@ import (
 func TestALauncherDecidesTheRanks(t *testing.T) {
 	o, r, err := parseJob([]string{"-n", "2"})
 	require.NoError(t, err)
-	assert.NoError(t, checkLaunched(o, r.ranks, 2, "tcp"))
-	assert.EqualError(t, checkLaunched(o, r.ranks, 4, "tcp"), "bench: -n 2: the launcher started 4 ranks")
+	assert.NoError(t, checkLaunched(o, r.Ranks, 2, "tcp"))
+	assert.EqualError(t, checkLaunched(o, r.Ranks, 4, "tcp"), "bench: -n 2: the launcher started 4 ranks")
 	o, r, err = parseJob([]string{"-device", "sim:ideal"})
 	require.NoError(t, err)
-	assert.EqualError(t, checkLaunched(o, r.ranks, 2, "tcp"), "bench: -device sim:ideal has its ranks in one process: run it without a launcher")
+	assert.EqualError(t, checkLaunched(o, r.Ranks, 2, "tcp"), "bench: -device sim:ideal has its ranks in one process: run it without a launcher")
 }
 
 func TestADeviceThatIsAskedForIsTheOneInUse(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
+	"github.com/onesided/rma/bench/internal/toggles"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs/sim"
@@ -241,13 +243,13 @@ func caseAt(name string, n float64) measurement {
 		if err != nil {
 			return nil, err
 		}
-		j := launch{ranks: 2}
+		j := plan.Job{Ranks: 2}
 		for _, size := range f.xs {
-			j.cells = append(j.cells, cases.Cell{Case: cases.ByName(name), Size: size})
+			j.Cells = append(j.Cells, cases.Cell{Case: cases.ByName(name), Size: size})
 		}
 		var values []float64
-		one := &options{card: &card, seed: o.seed, repeat: device.SimulatedLoops, timeout: o.timeout, settings: settings{tuning: c.tuning}}
-		err = runSimulated(ctx, one, j, func(r result) error {
+		one := &options{card: &card, seed: o.seed, repeat: device.SimulatedLoops, timeout: o.timeout, settings: toggles.Settings{Tuning: c.tuning}}
+		err = runSimulated(ctx, one, j, func(r plan.Result) error {
 			values = append(values, n*r.Value)
 			return nil
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 )
 
 // A peer is an MPI library that is measured beside ours.
@@ -128,15 +129,15 @@ func (p *peer) over(deviceName string) string {
 }
 
 // arguments returns the peers' program for a job and its arguments.
-func (p *peer) arguments(j launch, o *options) (program string, args []string) {
+func (p *peer) arguments(j plan.Job, o *options) (program string, args []string) {
 	program = "mpi_rma"
 	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}
-	first := j.cells[0]
+	first := j.Cells[0]
 	if first.Case.Kind == cases.Alone {
 		program = "mpi_job"
 	} else if first.Case.Limit != 0 {
 		var sizes []string
-		for _, one := range j.cells {
+		for _, one := range j.Cells {
 			sizes = append(sizes, fmt.Sprint(one.Size))
 		}
 		args = append(args, "-size", strings.Join(sizes, ","))

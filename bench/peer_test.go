@@ -11,6 +11,7 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
 func TestALibraryIsKnownByItsVersion(t *testing.T) {
@@ -30,15 +31,15 @@ func TestALibraryIsKnownByItsVersion(t *testing.T) {
 func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
 	o := &options{repeat: 3, timeout: 1500 * time.Millisecond}
 	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
-	program, args := open.arguments(jobOf(t, "put_bw:8,64"), o)
+	program, args := open.arguments(plantest.Job(t, "put_bw:8,64"), o)
 	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(device.Shm, program, 1, args...))
 	assert.Contains(t, open.command(device.Local, program, 1<<20), "--oversubscribe")
 
 	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
-	program, args = mpich.arguments(jobOf(t, "fence_scale:64"), o)
+	program, args = mpich.arguments(plantest.Job(t, "fence_scale:64"), o)
 	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.command(device.Shm, program, 64, args...))
 	assert.NotContains(t, mpich.environment(device.Shm), "UCX_TLS=tcp,self")
-	program, args = mpich.arguments(jobOf(t, "cas_lat"), o)
+	program, args = mpich.arguments(plantest.Job(t, "cas_lat"), o)
 	assert.Equal(t, "mpi_rma", program)
 	assert.Equal(t, []string{"-repeat", "3", "-limit", "2", "cas_lat"}, args, "its size is fixed")
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
 )
 
 // A peersRun is a run of -peers.
 type peersRun struct {
 	*options
-	jobs   []launch
+	jobs   []plan.Job
 	ranks  int // 0: the number for which each case is made
 	rounds int
 	format string
@@ -40,7 +41,7 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.device, cmp.Or(o.ranks, 2)),
 		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
 	}
-	contestants := []contestant{{ours, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) }}}
+	contestants := []contestant{{ours, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.collect(ctx, j, stderr) }}}
 	for _, p := range found {
 		say("compiling with " + p.compiler)
 		if err := p.build(ctx, dir); err != nil {
@@ -51,7 +52,7 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 			continue
 		}
 		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
-		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o.options) }})
+		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o.options) }})
 	}
 	if len(contestants) == 1 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,18 +10,6 @@ import (
 	"github.com/onesided/rma/internal/histogram"
 	"github.com/onesided/rma/world"
 )
-
-// percentileLines returns the percentiles as they are printed below the result.
-func (r result) percentileLines() []string {
-	if r.Percentiles == nil {
-		return nil
-	}
-	var lines []string
-	for _, p := range r.Percentiles.All() {
-		lines = append(lines, fmt.Sprintf("%-21s %9d %14.4f %s", r.Case+":"+p.Name, r.Size, p.Value, r.Unit))
-	}
-	return lines
-}
 
 // The clock is read once a batch. A batch takes clockShare times as long as reading the clock. It has at most
 // longestBatch iterations, because a slow one would not show among more.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 )
@@ -39,7 +40,7 @@ func (e *rankError) Unwrap() error { return e.cause }
 // runProcesses measures a job whose ranks are processes of this program. They find the job in their environment and
 // report the results of rank 0 as JSON. The output of a failed rank goes to stderr. If none failed, that of all ranks
 // does, for example a table of RMA_STATS=-.
-func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, report func(result) error) error {
+func runProcesses(ctx context.Context, o *options, j plan.Job, stderr io.Writer, report func(plan.Result) error) error {
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("bench: own program: %w", err)
@@ -54,8 +55,8 @@ func runProcesses(ctx context.Context, o *options, j launch, stderr io.Writer, r
 	if err != nil {
 		return err
 	}
-	c := &crew{ranks: j.ranks, links: l, cancel: cancel, ended: make(chan error, j.ranks)}
-	for rank := 0; rank < j.ranks && err == nil; rank++ {
+	c := &crew{ranks: j.Ranks, links: l, cancel: cancel, ended: make(chan error, j.Ranks)}
+	for rank := 0; rank < j.Ranks && err == nil; rank++ {
 		err = c.start(exec.CommandContext(limited, executable, childArguments(o, j)...), rank, report)
 	}
 	if err != nil {
@@ -98,11 +99,11 @@ type links struct {
 	close func() error
 }
 
-func (o *options) links(j launch) (*links, error) {
-	if j.cells[0].Case.Kind == cases.Raw {
+func (o *options) links(j plan.Job) (*links, error) {
+	if j.Cells[0].Case.Kind == cases.Raw {
 		return socketLinks()
 	}
-	server := pmi.NewServer(j.ranks, pmi.Events{})
+	server := pmi.NewServer(j.Ranks, pmi.Events{})
 	return &links{
 		of: func(rank int) (*os.File, []string, error) {
 			file, environment, err := server.Child(rank, firstFile)
@@ -123,7 +124,7 @@ type crew struct {
 }
 
 // start starts a rank. The results of rank 0 are reported as they arrive.
-func (c *crew) start(cmd *exec.Cmd, rank int, report func(result) error) error {
+func (c *crew) start(cmd *exec.Cmd, rank int, report func(plan.Result) error) error {
 	link, environment, err := c.links.of(rank)
 	if err != nil {
 		return err
@@ -182,13 +183,13 @@ func ofPeer(err error) bool {
 }
 
 // relay reports the results that arrive from rank 0 until it ends. Other ranks have no results.
-func relay(results io.Reader, report func(result) error) error {
+func relay(results io.Reader, report func(plan.Result) error) error {
 	if results == nil {
 		return nil
 	}
 	decoder := json.NewDecoder(results)
 	for {
-		var r result
+		var r plan.Result
 		err := decoder.Decode(&r)
 		switch {
 		case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
@@ -203,7 +204,7 @@ func relay(results io.Reader, report func(result) error) error {
 }
 
 // childArguments returns the command line of a rank.
-func childArguments(o *options, j launch) []string {
+func childArguments(o *options, j plan.Job) []string {
 	args := append(slices.Clone(o.words), "-device", o.device, "-format", "json", "-timeout", o.timeout.String())
 	if o.measure == nil {
 		args = append(args, "-repeat", fmt.Sprint(o.repeat))
@@ -224,12 +225,12 @@ func childArguments(o *options, j launch) []string {
 	if o.trace != "" {
 		args = append(args, "-trace", o.trace)
 	}
-	for _, thrown := range o.settings.thrown {
+	for _, thrown := range o.settings.Given {
 		args = append(args, "-set", thrown)
 	}
-	for _, one := range byCase([]launch{j}) {
-		text := one.cells[0].String()
-		for _, more := range one.cells[1:] {
+	for _, one := range plan.ByCase([]plan.Job{j}) {
+		text := one.Cells[0].String()
+		for _, more := range one.Cells[1:] {
 			text += fmt.Sprint(",", more.Size)
 		}
 		args = append(args, text)

@@ -16,6 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
 	"github.com/onesided/rma/internal/testsize"
@@ -144,7 +145,7 @@ func TestRanksOfALauncher(t *testing.T) {
 	require.NoError(t, err, stderr.String())
 	var names []string
 	for line := range strings.Lines(string(output)) {
-		var r result
+		var r plan.Result
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		assert.Equal(t, 3, r.Ranks)
 		names = append(names, r.Case)

@@ -16,14 +16,16 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/table"
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // reportOptions are the command line after that word.
 type reportOptions struct {
 	dir     string
 	devices []*options // the options for each device
-	request request
+	request plan.Selection
 	peers   bool
 	prk     string // "" or a directory
 	rounds  int
@@ -43,7 +45,7 @@ const reportLoops = 2
 func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	o := new(reportOptions)
 	var devices string
-	var thrown settings
+	var thrown toggles.Settings
 	var switches []string
 	var timeout time.Duration
 	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
@@ -82,14 +84,14 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		return nil, cli.Usagef("-prk is for -peers")
 	}
 	for _, text := range switches {
-		if err := thrown.set(text); err != nil {
+		if err := thrown.Add(text); err != nil {
 			return nil, err
 		}
 	}
 	if o.prk, err = checkPRK(o.prk); err != nil {
 		return nil, err
 	}
-	if o.request.cases, err = o.chosen(flags.Args()); err != nil {
+	if o.request.Cases, err = o.chosen(flags.Args()); err != nil {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(devices, ",") {
@@ -115,14 +117,14 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 var reportDevices = device.Names[:4]
 
 // chosen returns the cases that are named, or the usual ones, with their sizes in a report.
-func (o *reportOptions) chosen(named []string) ([]selection, error) {
+func (o *reportOptions) chosen(named []string) ([]plan.Named, error) {
 	if o.whole = len(named) == 0; o.whole {
 		named = reportCases
 	}
-	selected, err := parseCases(named)
+	selected, err := plan.Parse(named)
 	for i, s := range selected {
-		if s.sizes == nil && s.c.Limit != 0 {
-			selected[i].sizes = o.sizes(s.c)
+		if s.Sizes == nil && s.Case.Limit != 0 {
+			selected[i].Sizes = o.sizes(s.Case)
 		}
 	}
 	return selected, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -78,7 +79,7 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 		case len(r.peers) > 0:
 			args = append(args, "-peers", "-rounds", fmt.Sprint(r.o.rounds))
 		}
-		for _, text := range o.settings.thrown {
+		for _, text := range o.settings.Given {
 			args = append(args, "-set", text)
 		}
 		commands = append(commands, cli.CommandLine(append(args, lines[0].benchCase().Name+":"+strings.Join(sizes, ","))))
@@ -174,16 +175,16 @@ func (c *reportCell) percentiles() *stats.Percentiles {
 }
 
 // schemesChart has a position on the x axis for each scheme.
-func schemesChart(patterns [][]result) *chart.Chart {
+func schemesChart(patterns [][]plan.Result) *chart.Chart {
 	c := &chart.Chart{Note: "time taken to that of the best fixed scheme of the same round: medians, and their extent; less is better", XLabel: "scheme: adaptive; all ways; all but the one named, early to getsfirst; at-once, none", YLabel: "ratio"}
 	for k, p := range patterns {
 		// Patterns are drawn side by side.
-		curve, aside := chart.Curve{Name: p[0].cell(), Apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
+		curve, aside := chart.Curve{Name: p[0].Cell(), Apart: true}, 0.14*(float64(k)-float64(len(patterns)-1)/2)
 		for i, one := range p {
 			if m := one.Ratio; m.Median != nil {
 				curve.Points = append(curve.Points, chart.Point{
 					X: float64(i+1) + aside, Y: *m.Median, Low: *m.Min, High: *m.Max,
-					Hover: fmt.Sprintf("%s, %s: %s", one.cell(), one.Scheme, table.Ratio(m.Median)),
+					Hover: fmt.Sprintf("%s, %s: %s", one.Cell(), one.Scheme, table.Ratio(m.Median)),
 				})
 			}
 		}

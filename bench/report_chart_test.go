@@ -7,19 +7,20 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // Of the reports' other charts, on whose axes names and numbers of ranks stand.
 func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
-	var patterns [][]result
+	var patterns [][]plan.Result
 	for i, name := range reportPatterns {
-		var pattern []result
+		var pattern []plan.Result
 		for k, s := range schemes() {
 			ratios := stats.NewSeries(2)
 			ratios.Set(0, 1+0.1*float64(i*k))
 			ratios.Set(1, 1+0.3*float64(i+k))
-			pattern = append(pattern, result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.name, Ratio: &ratios})
+			pattern = append(pattern, plan.Result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.name, Ratio: &ratios})
 		}
 		patterns = append(patterns, pattern)
 	}

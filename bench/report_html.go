@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
@@ -271,10 +272,10 @@ func leftOut(lines []*reportLine) []string {
 }
 
 // schemesTable returns a row for each scheme, with the value and the ratio of each pattern.
-func schemesTable(patterns [][]result) [][]string {
+func schemesTable(patterns [][]plan.Result) [][]string {
 	head := []string{"scheme"}
 	for _, p := range patterns {
-		head = append(head, p[0].cell()+", "+p[0].Unit, "ratio")
+		head = append(head, p[0].Cell()+", "+p[0].Unit, "ratio")
 	}
 	rows := [][]string{head}
 	for i, s := range schemes() {

@@ -19,7 +19,7 @@ type kernelReport struct {
 
 // findKernels builds the kernels into dir, if they are requested. They have no switches and are no cases.
 func (r *report) findKernels(ctx context.Context, dir string) {
-	if !r.o.whole || len(r.o.devices[0].settings.thrown) > 0 {
+	if !r.o.whole || len(r.o.devices[0].settings.Given) > 0 {
 		return
 	}
 	peers, missing, err := buildKernels(ctx, dir, kernelNames, r.peers)

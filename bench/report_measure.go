@@ -15,6 +15,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
@@ -51,8 +52,8 @@ type report struct {
 // A reportLine is one case as one contestant measures it on one device: a line of a plot.
 type reportLine struct {
 	device, by string
-	run        func(ctx context.Context, j launch) ([]result, error)
-	job        launch
+	run        func(ctx context.Context, j plan.Job) ([]plan.Result, error)
+	job        plan.Job
 	cells      []*reportCell
 	late       bool // was too slow, and is not run again
 }
@@ -72,7 +73,7 @@ func (l *reportLine) name() string {
 	return l.device + ", " + l.by
 }
 
-func (l *reportLine) benchCase() *cases.Case { return l.job.cells[0].Case }
+func (l *reportLine) benchCase() *cases.Case { return l.job.Cells[0].Case }
 
 // A reportStep is one step of the run. seconds is a guess of its time. Steps of one key do the same work in different
 // rounds.
@@ -123,15 +124,15 @@ func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
 // plan arranges the measurements. The output of failed ranks goes to stderr.
 func (r *report) plan(stderr io.Writer) error {
 	for _, o := range r.o.devices {
-		jobs, err := r.o.request.jobs(0)
+		jobs, err := r.o.request.Jobs(0)
 		if err != nil {
 			return err
 		}
-		for _, j := range byCase(jobs) {
-			r.addLine(o, ours, j, func(ctx context.Context, j launch) ([]result, error) { return o.collect(ctx, j, stderr) })
+		for _, j := range plan.ByCase(jobs) {
+			r.addLine(o, ours, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.collect(ctx, j, stderr) })
 			for _, p := range r.peers {
-				if !j.cells[0].Case.Ours && o.device != device.IBV {
-					r.addLine(o, p.name, j, func(ctx context.Context, j launch) ([]result, error) { return p.run(ctx, j, o) })
+				if !j.Cells[0].Case.Ours && o.device != device.IBV {
+					r.addLine(o, p.name, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o) })
 				}
 			}
 		}
@@ -157,9 +158,9 @@ func (r *report) plan(stderr io.Writer) error {
 	return nil
 }
 
-func (r *report) addLine(o *options, by string, j launch, run func(context.Context, launch) ([]result, error)) {
+func (r *report) addLine(o *options, by string, j plan.Job, run func(context.Context, plan.Job) ([]plan.Result, error)) {
 	l := &reportLine{device: o.device, by: by, run: run, job: j}
-	for _, one := range j.cells {
+	for _, one := range j.Cells {
 		l.cells = append(l.cells, &reportCell{Cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
@@ -195,7 +196,7 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	for _, c := range l.cells {
 		c.enter(round, l.job, c.Cell, results, err)
 		for _, r := range results {
-			if r.of(c.Cell) {
+			if r.Of(c.Cell) {
 				c.tails[round] = r.Percentiles
 			}
 		}
@@ -237,7 +238,7 @@ const reportRounds = 5
 // planSchemes compares schemes over TCP, if that is among the devices and no switch sets schemes.
 func (r *report) planSchemes(stderr io.Writer) {
 	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == device.TCP })
-	if i < 0 || r.o.devices[i].settings.arranged != "" {
+	if i < 0 || r.o.devices[i].settings.Arranges != "" {
 		return
 	}
 	o := *r.o.devices[i]
@@ -247,15 +248,15 @@ func (r *report) planSchemes(stderr io.Writer) {
 	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: reportRounds}
 	for _, name := range reportPatterns {
 		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
-			selected, err := parseCases([]string{name})
+			selected, err := plan.Parse([]string{name})
 			if err != nil {
 				return err
 			}
-			jobs, err := (&request{cases: selected}).jobs(0)
+			jobs, err := (&plan.Selection{Cases: selected}).Jobs(0)
 			if err != nil {
 				return err
 			}
-			return o.start(ctx, jobs[0], stderr, func(result result) error {
+			return o.start(ctx, jobs[0], stderr, func(result plan.Result) error {
 				r.schemes.add(result)
 				return nil
 			})
@@ -357,7 +358,7 @@ func (r *report) ourFailures() error {
 		if late {
 			cause, slow = cause+program.TimeoutFlag, true
 		}
-		if !strings.HasPrefix(cause, errNotBegun.Error()) && !slices.Contains(causes, cause) {
+		if !strings.HasPrefix(cause, plan.ErrNotBegun.Error()) && !slices.Contains(causes, cause) {
 			causes = append(causes, cause)
 		}
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -37,11 +39,11 @@ func scriptedReport(t *testing.T) *report {
 	r.peers = []*peer{{name: "openmpi"}}
 	require.NoError(t, r.plan(io.Discard))
 	for i, l := range r.lines {
-		l.run = func(_ context.Context, j launch) ([]result, error) {
-			var results []result
-			for k, one := range j.cells[:len(j.cells)-i%2] {
+		l.run = func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+			var results []plan.Result
+			for k, one := range j.Cells[:len(j.Cells)-i%2] {
 				v := float64(i+1) * float64(10*k+1)
-				result := newResult(one, 2, []float64{v})
+				result := plan.NewResult(one, 2, []float64{v})
 				if l.by == ours && one.Case.HasPercentiles() {
 					result.Percentiles = &stats.Percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
 				}
@@ -174,8 +176,8 @@ func TestReportNamesWhatFailedOnce(t *testing.T) {
 	assert.Equal(t, []string{"schemes of fence_rate:1000: no memory", "fence, 4 ranks: rank 0 of 4: no memory"}, r.failed)
 
 	var c column
-	j := jobOf(t, "fop_lat")
-	c.enter(0, j, j.cells[0], nil, errors.New("bench: rank 0 of 2: no memory"))
+	j := plantest.Job(t, "fop_lat")
+	c.enter(0, j, j.Cells[0], nil, errors.New("bench: rank 0 of 2: no memory"))
 	assert.Equal(t, "rank 0 of 2: no memory", c.Reason)
 }
 
@@ -224,11 +226,11 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 	r := scriptedReport(t)
 	require.NoError(t, r.ourFailures())
 	for _, l := range r.lines {
-		l.run = func(_ context.Context, j launch) ([]result, error) {
+		l.run = func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			if l.device == device.TCP {
 				return nil, errors.New("no memory")
 			}
-			return nil, fmt.Errorf("%w: %v%s: %s", program.ErrTimeout, 2*time.Minute, program.TimeoutFlag, j.cells[0].String())
+			return nil, fmt.Errorf("%w: %v%s: %s", program.ErrTimeout, 2*time.Minute, program.TimeoutFlag, j.Cells[0].String())
 		}
 		for _, c := range l.cells {
 			c.column = column{Series: stats.NewSeries(2)}

@@ -2,19 +2,14 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
-	"github.com/onesided/rma/bench/internal/program"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 )
-
-// errNotBegun is the class of reasons of cells that were left out because their job ended.
-var errNotBegun = errors.New("not begun")
 
 // A column is what one contestant reached in a cell.
 type column struct {
@@ -24,36 +19,21 @@ type column struct {
 }
 
 // enter enters the result of a run of a job for a cell in a round, or the reason why there is none.
-func (c *column) enter(round int, j launch, one cases.Cell, results []result, err error) {
-	i := slices.IndexFunc(results, func(r result) bool { return r.of(one) })
+func (c *column) enter(round int, j plan.Job, one cases.Cell, results []plan.Result, err error) {
+	i := slices.IndexFunc(results, func(r plan.Result) bool { return r.Of(one) })
 	switch {
 	case i >= 0 && results[i].Skipped == "":
 		c.Set(round, results[i].Value)
 	case i >= 0:
 		c.Reason = results[i].Skipped
 	case err != nil:
-		c.Reason, c.Failed = cli.Cause(j.missing(one, results, err)), true
+		c.Reason, c.Failed = cli.Cause(j.Missing(one, results, err)), true
 	}
 }
 
 // pass skips a round, because an earlier run was too slow.
 func (c *column) pass() {
 	c.Reason = cmp.Or(c.Reason, "no further turn: its job was not done in time")
-}
-
-// missing returns the reason why a job that ended with err has no result for a cell. err itself is the reason for the
-// first cell without a result.
-func (j launch) missing(one cases.Cell, results []result, err error) error {
-	first := j.cells[slices.IndexFunc(j.cells, func(other cases.Cell) bool {
-		return !slices.ContainsFunc(results, func(r result) bool { return r.of(other) })
-	})]
-	switch {
-	case first == one:
-		return err
-	case errors.Is(err, program.ErrTimeout):
-		return fmt.Errorf("%w: the time of its job was over", errNotBegun)
-	}
-	return fmt.Errorf("%w: its job failed at %s", errNotBegun, first.String())
 }
 
 // A row is one cell of a comparison.

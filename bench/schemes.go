@@ -9,6 +9,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
@@ -98,7 +99,7 @@ type schemeRank struct {
 func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int) error {
 	for _, one := range cells {
 		if why := s.forbids(one); why != "" {
-			if err := s.publish(left(one, s.World.Size(), why)); err != nil {
+			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -126,7 +127,7 @@ type entrant struct {
 }
 
 // compareAt measures one cell.
-func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]result, error) {
+func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]plan.Result, error) {
 	entrants, err := s.entrants(ctx, one, rounds)
 	if err != nil {
 		return nil, err
@@ -217,16 +218,16 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 }
 
 // judgeSchemes returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
-func judgeSchemes(one cases.Cell, ranks int, entrants []*entrant) []result {
+func judgeSchemes(one cases.Cell, ranks int, entrants []*entrant) []plan.Result {
 	var costs []stats.Series
 	for _, e := range entrants {
 		costs = append(costs, stats.Cost(one.Case.Unit, e.values))
 	}
 	best := bestFixed(costs)
-	var results []result
+	var results []plan.Result
 	for i, e := range entrants {
 		ratio := stats.Ratios(costs[i], costs[best])
-		results = append(results, result{
+		results = append(results, plan.Result{
 			Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Repeat: len(e.values.Values),
 			Value: *e.values.Median, Min: *e.values.Min, Max: *e.values.Max,
 			Scheme: e.name, Ratio: &ratio, Best: i == best,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/plan"
 )
 
 func TestSchemesOverTCP(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSchemesOverTCP(t *testing.T) {
 	require.Equal(t, 0, run(t.Context(), []string{"schemes", benchtest.Trial(), "-device", "sim:pcie-2005", "-rounds", "1", "-format", "json", "put_flush_lat:8"}, &stdout, &stderr), stderr.String())
 	decoder := json.NewDecoder(&stdout)
 	for _, s := range schemes() {
-		var r result
+		var r plan.Result
 		require.NoError(t, decoder.Decode(&r))
 		assert.Equal(t, s.name, r.Scheme)
 	}

@@ -10,13 +10,14 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A schemesRun is a run of schemes.
 type schemesRun struct {
 	*options
-	request *request
+	request *plan.Selection
 	rounds  int
 	format  string
 }
@@ -27,7 +28,7 @@ func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.W
 	defer done()
 	table := &schemeTable{Command: cli.CommandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
 	printed := reporter(o.format, stdout, stderr)
-	report := func(r result) error {
+	report := func(r plan.Result) error {
 		done()
 		table.add(r)
 		return printed(r)
@@ -43,25 +44,25 @@ func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.W
 	return err
 }
 
-func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report func(result) error, say func(string)) error {
+func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report func(plan.Result) error, say func(string)) error {
 	if device.Launched() {
 		return runJoined(ctx, o.options, o.request, report)
 	}
-	jobs, err := o.request.jobs(0)
+	jobs, err := o.request.Jobs(0)
 	if err != nil {
 		return err
 	}
-	var cells []launch
+	var cells []plan.Job
 	for _, j := range jobs {
-		for _, one := range j.cells {
-			cells = append(cells, launch{ranks: j.ranks, cells: []cases.Cell{one}})
+		for _, one := range j.Cells {
+			cells = append(cells, plan.Job{Ranks: j.Ranks, Cells: []cases.Cell{one}})
 		}
 	}
 	if o.profile != "" && len(cells) > 1 {
 		return cli.Usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
-		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.cells[0].String(), len(schemes()), table.Plural(o.rounds, "round")))
+		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.Cells[0].String(), len(schemes()), table.Plural(o.rounds, "round")))
 		if err := o.start(ctx, j, stderr, report); err != nil {
 			return err
 		}
@@ -77,16 +78,16 @@ type schemeTable struct {
 	Rounds  int
 
 	// patterns have a result of each scheme. The last may be incomplete.
-	patterns [][]result
+	patterns [][]plan.Result
 }
 
 // add adds the next result. Results of a pattern are consecutive.
-func (t *schemeTable) add(r result) {
+func (t *schemeTable) add(r plan.Result) {
 	if r.Skipped != "" {
 		return
 	}
 	last := len(t.patterns) - 1
-	if last < 0 || t.patterns[last][0].cell() != r.cell() {
+	if last < 0 || t.patterns[last][0].Cell() != r.Cell() {
 		t.patterns = append(t.patterns, nil)
 		last++
 	}
@@ -97,7 +98,7 @@ func (t *schemeTable) add(r result) {
 const sideBySide = 4
 
 // complete returns the patterns without one that was cut off.
-func (t *schemeTable) complete() [][]result {
+func (t *schemeTable) complete() [][]plan.Result {
 	if last := len(t.patterns) - 1; last >= 0 && len(t.patterns[last]) < len(schemes()) {
 		return t.patterns[:last]
 	}
@@ -116,17 +117,17 @@ func (t *schemeTable) write(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	if worst := t.worst(); worst != nil {
-		fmt.Fprintf(&b, "adaptive takes at worst %s times as long as the best fixed scheme: in %s, where that is %s.\n", table.Ratio(worst[0].Ratio.Median), worst[0].cell(), bestOf(worst))
+		fmt.Fprintf(&b, "adaptive takes at worst %s times as long as the best fixed scheme: in %s, where that is %s.\n", table.Ratio(worst[0].Ratio.Median), worst[0].Cell(), bestOf(worst))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // writeBlock writes patterns side by side, a scheme a line.
-func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
+func (t *schemeTable) writeBlock(b *strings.Builder, some [][]plan.Result) {
 	names, units := []string{"scheme"}, []string{""}
 	for _, p := range some {
-		names, units = append(names, p[0].cell(), ""), append(units, p[0].Unit, "ratio")
+		names, units = append(names, p[0].Cell(), ""), append(units, p[0].Unit, "ratio")
 	}
 	lines := [][]string{names, units}
 	for i, first := range some[0] {
@@ -145,8 +146,8 @@ func (t *schemeTable) writeBlock(b *strings.Builder, some [][]result) {
 
 // worst returns the pattern in which the adaptive scheme is worst in relation to the best fixed one, or nil if there
 // is no ratio.
-func (t *schemeTable) worst() []result {
-	var worst []result
+func (t *schemeTable) worst() []plan.Result {
+	var worst []plan.Result
 	for _, p := range t.complete() {
 		if m := p[0].Ratio.Median; m != nil && (worst == nil || *m > *worst[0].Ratio.Median) {
 			worst = p
@@ -156,6 +157,6 @@ func (t *schemeTable) worst() []result {
 }
 
 // bestOf returns the name of the best fixed scheme of a pattern.
-func bestOf(pattern []result) string {
-	return pattern[slices.IndexFunc(pattern, func(r result) bool { return r.Best })].Scheme
+func bestOf(pattern []plan.Result) string {
+	return pattern[slices.IndexFunc(pattern, func(r plan.Result) bool { return r.Best })].Scheme
 }

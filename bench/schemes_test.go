@@ -14,6 +14,8 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/testsize"
@@ -96,7 +98,7 @@ func TestTheBestFixedSchemeIsTheStandard(t *testing.T) {
 			{map[string]float64{"adaptive": 20}, "all", 1},
 			{map[string]float64{"adaptive": 30, "at-once": 5, "pack=off": 6}, "at-once", 6},
 		} {
-			one := jobOf(t, name).cells[0]
+			one := plantest.Job(t, name).Cells[0]
 			results := judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1, 1.4, 1.2}, test.times))
 			require.Len(t, results, len(schemes()))
 			assert.InDelta(t, test.ratio, *results[0].Ratio.Median, 1e-9, "%s: the machine's speed is not in the ratio", name)
@@ -108,7 +110,7 @@ func TestTheBestFixedSchemeIsTheStandard(t *testing.T) {
 }
 
 func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
-	one := jobOf(t, "put_target_cpu").cells[0]
+	one := plantest.Job(t, "put_target_cpu").Cells[0]
 	entrants := entered(one, []float64{0, 0}, nil)
 	results := judgeSchemes(one, 2, entrants)
 	table := &schemeTable{Device: device.TCP, Rounds: 2}
@@ -126,17 +128,17 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 	}
 	var lines strings.Builder
-	report := printer("text", &lines)
+	report := plan.Printer("text", &lines)
 	for i, name := range []string{"put_flush_lat:8", "scatter_rate", "pattern16_bw:1048576", "fence_rate", "hashtable_lookup_rate"} {
-		one := jobOf(t, name).cells[0]
+		one := plantest.Job(t, name).Cells[0]
 		times := map[string]float64{"adaptive": 20 + float64(i), "early=off": 19, "at-once": 200, "merge=off": 20.5}
 		for _, r := range judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, times)) {
 			table.add(r)
 			require.NoError(t, report(r))
 		}
-		table.add(result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
+		table.add(plan.Result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
 	}
-	one := jobOf(t, "get_flush_lat:8").cells[0]
+	one := plantest.Job(t, "get_flush_lat:8").Cells[0]
 	table.add(judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
 	var text strings.Builder
 	require.NoError(t, table.write(&text))
@@ -161,11 +163,11 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 				o.card, o.seed, o.rails = &card, 1, 1
 			}
 			compareSchemes(o, 2)
-			results, err := o.collect(t.Context(), jobOf(t, name), io.Discard)
+			results, err := o.collect(t.Context(), plantest.Job(t, name), io.Discard)
 			require.NoError(t, err)
 			require.Len(t, results, len(schemes()))
 			for i, r := range results {
-				assert.Equal(t, name, strings.TrimSuffix(r.cell(), ":1000"))
+				assert.Equal(t, name, strings.TrimSuffix(r.Cell(), ":1000"))
 				assert.Equal(t, schemes()[i].name, r.Scheme)
 				if name == "put_target_cpu" {
 					// The system may count processor time by ticks that are longer than a loop.

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/tuning"
@@ -17,16 +18,16 @@ import (
 )
 
 // runSimulated measures a job whose ranks are tasks of a simulator.
-func runSimulated(ctx context.Context, o *options, j launch, report func(result) error) error {
+func runSimulated(ctx context.Context, o *options, j plan.Job, report func(plan.Result) error) error {
 	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 		s, err := sim.New(*o.card, o.seed)
 		if err != nil {
 			return err
 		}
 		return traced(o, s, func() error {
-			return device.Simulate(ctx, s, j.ranks, func(ctx context.Context, w *world.World) error {
-				return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
-			}, append(o.settings.ofJob(), job.Tune(func(t *tuning.Tuning) { t.Rails = o.rails }))...)
+			return device.Simulate(ctx, s, j.Ranks, func(ctx context.Context, w *world.World) error {
+				return measureRank(ctx, o, w, j.Cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
+			}, append(o.settings.JobOptions(), job.Tune(func(t *tuning.Tuning) { t.Rails = o.rails }))...)
 		})
 	})
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cases"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 )
 
 // measureSocket times the loops of one cell as rank 0, or answers them as rank 1.
-func measureSocket(w *cases.SocketEnd, rank int, one cases.Cell, repeat, shorten int) (result, error) {
+func measureSocket(w *cases.SocketEnd, rank int, one cases.Cell, repeat, shorten int) (plan.Result, error) {
 	f := one.Case.Socket.Origin
 	if rank == 1 {
 		f = one.Case.Socket.Target
@@ -21,15 +22,15 @@ func measureSocket(w *cases.SocketEnd, rank int, one cases.Cell, repeat, shorten
 	values := make([]float64, 0, repeat)
 	for range repeat {
 		if err := w.Loop(f, one.Size, turns/10+1); err != nil {
-			return result{}, err
+			return plan.Result{}, err
 		}
 		start := time.Now()
 		if err := w.Loop(f, one.Size, turns); err != nil {
-			return result{}, err
+			return plan.Result{}, err
 		}
 		values = append(values, one.Case.Value(time.Since(start).Seconds()/float64(turns), one.Size))
 	}
-	return newResult(one, 2, values), nil
+	return plan.NewResult(one, 2, values), nil
 }
 
 // socketVariable tells a process that it is an end of a socket, and its rank.
@@ -39,12 +40,12 @@ const socketVariable = "RMA_BENCH_SOCKET_RANK"
 func atSocket() bool { return os.Getenv(socketVariable) != "" }
 
 // runSocket measures what r requests as one end of the socket, which is descriptor firstFile.
-func runSocket(ctx context.Context, o *options, r *request, report func(result) error) error {
+func runSocket(ctx context.Context, o *options, r *plan.Selection, report func(plan.Result) error) error {
 	rank, err := strconv.Atoi(os.Getenv(socketVariable))
 	if err != nil || rank < 0 || rank > 1 {
 		return fmt.Errorf("bench: %s=%q: allowed are 0 and 1, set by bench itself", socketVariable, os.Getenv(socketVariable))
 	}
-	jobs, err := r.jobs(0)
+	jobs, err := r.Jobs(0)
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,11 @@ func runSocket(ctx context.Context, o *options, r *request, report func(result) 
 	}
 	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
-			w := cases.NewSocketEnd(ctx, firstFile, jobs[0].cells)
+			w := cases.NewSocketEnd(ctx, firstFile, jobs[0].Cells)
 			if o.shorten <= 1 {
 				w.Touch()
 			}
-			for _, one := range jobs[0].cells {
+			for _, one := range jobs[0].Cells {
 				r, err := measureSocket(w, rank, one, o.repeat, o.shorten)
 				if err != nil {
 					return fmt.Errorf("bench: %s of size %d: %w", one.Case.Name, one.Size, err)

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
 // A moody machine takes 1.4 times as long for everything from one turn of a
@@ -16,19 +18,19 @@ type moody struct{ slow, fast, turn int }
 
 // contestant has costs on this machine, by case, when it is fast.
 func (m *moody) contestant(name string, costs map[string]float64) contestant {
-	return contestant{name, func(_ context.Context, j launch) ([]result, error) {
+	return contestant{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		speed := 1.0
 		if m.slow <= m.turn && m.turn < m.fast {
 			speed = 1.4
 		}
 		m.turn++
-		var results []result
-		for _, one := range j.cells {
+		var results []plan.Result
+		for _, one := range j.Cells {
 			cost := costs[one.Case.Name] * speed
 			if one.Case.MoreIsBetter() {
 				cost = costs[one.Case.Name] / speed
 			}
-			results = append(results, newResult(one, j.ranks, []float64{cost}))
+			results = append(results, plan.NewResult(one, j.Ranks, []float64{cost}))
 		}
 		return results, nil
 	}}
@@ -54,7 +56,7 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 		for _, name := range []string{"fop_lat", "put_bw:65536"} {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				m := &moody{slow: test.slow, fast: test.fast}
-				rows, err := compare(t.Context(), device.TCP, []launch{jobOf(t, name)}, []contestant{
+				rows, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, name)}, []contestant{
 					m.contestant(ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
 					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
 				}, test.rounds, func(string) {})

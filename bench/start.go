@@ -11,6 +11,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs"
@@ -31,19 +32,19 @@ func (o *options) checkCard() error {
 }
 
 // runLocal measures a job whose ranks are goroutines, which share memory whatever the environment says.
-func runLocal(ctx context.Context, o *options, j launch, report func(result) error) error {
+func runLocal(ctx context.Context, o *options, j plan.Job, report func(plan.Result) error) error {
 	fabric := shm.NewFabric()
 	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
-		return world.Run(ctx, j.ranks, func(ctx context.Context, w *world.World) error {
-			return measureRank(ctx, o, w, j.cells, func() (verbs.Device, error) { return fabric.Open() }, report)
-		}, append(o.settings.ofJob(), world.WithDevice(device.Shm))...)
+		return world.Run(ctx, j.Ranks, func(ctx context.Context, w *world.World) error {
+			return measureRank(ctx, o, w, j.Cells, func() (verbs.Device, error) { return fabric.Open() }, report)
+		}, append(o.settings.JobOptions(), world.WithDevice(device.Shm))...)
 	})
 }
 
 // runJoined measures what r requests as a rank that a launcher started.
-func runJoined(ctx context.Context, o *options, r *request, report func(result) error) error {
+func runJoined(ctx context.Context, o *options, r *plan.Selection, report func(plan.Result) error) error {
 	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
-		joins := o.settings.ofJob()
+		joins := o.settings.JobOptions()
 		if o.trace != "" {
 			joins = append(joins, world.WithTrace(o.trace))
 		}
@@ -51,11 +52,11 @@ func runJoined(ctx context.Context, o *options, r *request, report func(result) 
 		if err != nil {
 			return err
 		}
-		err = checkLaunched(o, r.ranks, w.Size(), job.Of(w).Device().Attributes().Name)
+		err = checkLaunched(o, r.Ranks, w.Size(), job.Of(w).Device().Attributes().Name)
 		if err == nil {
-			var jobs []launch
-			if jobs, err = r.jobs(w.Size()); err == nil {
-				err = measureRank(ctx, o, w, jobs[0].cells, func() (verbs.Device, error) { return openBeside(w, o.settings.tuning.NoSockets) }, report)
+			var jobs []plan.Job
+			if jobs, err = r.Jobs(w.Size()); err == nil {
+				err = measureRank(ctx, o, w, jobs[0].Cells, func() (verbs.Device, error) { return openBeside(w, o.settings.Tuning.NoSockets) }, report)
 			}
 		}
 		return errors.Join(err, w.Close())
@@ -88,9 +89,9 @@ func checkLaunched(o *options, ranks, size int, card string) error {
 }
 
 // measureRank measures cells as one rank of w. open opens a device beside that of w.
-func measureRank(ctx context.Context, o *options, w *world.World, cells []cases.Cell, open func() (verbs.Device, error), report func(result) error) error {
+func measureRank(ctx context.Context, o *options, w *world.World, cells []cases.Cell, open func() (verbs.Device, error), report func(plan.Result) error) error {
 	s := &stage{
-		Rank: cases.Rank{World: w, Repeat: o.repeat, Shorten: o.shorten, Virtual: device.IsVirtual(w), WindowOptions: o.settings.options},
+		Rank: cases.Rank{World: w, Repeat: o.repeat, Shorten: o.shorten, Virtual: device.IsVirtual(w), WindowOptions: o.settings.WindowOptions},
 		open: open, allocs: o.allocs, tails: o.percentiles, settings: o.settings, report: report,
 	}
 	return profiled(o, w.Rank(), func() error {

@@ -15,8 +15,10 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // switchesOptions are the command line after that word.
@@ -34,7 +36,7 @@ type show struct {
 	name   string
 	values [2]string
 	sides  [2]*options
-	jobs   []launch
+	jobs   []plan.Job
 	rows   []*showRow
 }
 
@@ -91,8 +93,8 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	}
 	var names []string
-	for _, t := range toggles() {
-		names = append(names, t.name)
+	for _, t := range toggles.All() {
+		names = append(names, t.Name)
 	}
 	var named []string
 	for _, arg := range flags.Args() {
@@ -110,7 +112,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		if at >= 0 && flags.Arg(at) != names[i] {
 			e.set = flags.Arg(at)
 		}
-		s, err := newShow(e, toggles()[i], o)
+		s, err := newShow(e, toggles.All()[i], o)
 		if err != nil {
 			return nil, err
 		}
@@ -120,28 +122,28 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 }
 
 // newShow returns the show of a toggle's exhibit.
-func newShow(e exhibit, t toggle, o *switchesOptions) (*show, error) {
+func newShow(e exhibit, t toggles.Toggle, o *switchesOptions) (*show, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
-	if allowed := t.values[1:]; !slices.Contains(allowed, thrown) {
-		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.values[0], t.name, strings.Join(allowed, ", "+t.name+"="))
+	if allowed := t.Values[1:]; !slices.Contains(allowed, thrown) {
+		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.Values[0], t.Name, strings.Join(allowed, ", "+t.Name+"="))
 	}
-	s := &show{exhibit: e, name: t.name, values: [2]string{t.values[0], thrown}}
-	var cells *request
+	s := &show{exhibit: e, name: t.Name, values: [2]string{t.Values[0], thrown}}
+	var cells *plan.Selection
 	for side, value := range s.values {
-		set, requested, err := e.options(t.name+"="+value, fmt.Sprint(o.repeat))
+		set, requested, err := e.options(t.Name+"="+value, fmt.Sprint(o.repeat))
 		if err != nil {
 			return nil, err
 		}
 		set.timeout = o.timeout
 		s.sides[side], cells = set, requested
 	}
-	jobs, err := cells.jobs(0)
+	jobs, err := cells.Jobs(0)
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = byCase(jobs)
+	s.jobs = plan.ByCase(jobs)
 	for _, j := range s.jobs {
-		for _, one := range j.cells {
+		for _, one := range j.Cells {
 			s.rows = append(s.rows, &showRow{
 				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
 				Default: s.values[0], Thrown: thrown, cell: one,
@@ -161,7 +163,7 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 				return context.Cause(ctx)
 			}
 			for _, r := range s.rows {
-				if slices.Contains(j.cells, r.cell) {
+				if slices.Contains(j.Cells, r.cell) {
 					[]*column{r.WithDefault, r.WithThrown}[side].enter(round, j, r.cell, results, err)
 				}
 			}

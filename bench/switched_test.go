@@ -6,29 +6,31 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // Every switch has an exhibit, in the order of switches, of a value that it may have and does not have by
 // default, and of cases that can be measured so.
 func TestExhibits(t *testing.T) {
-	all, of := exhibits(), toggles()
+	all, of := exhibits(), toggles.All()
 	require.Len(t, all, len(of))
 	for i, e := range all {
 		name, value, _ := strings.Cut(e.set, "=")
-		require.Equal(t, of[i].name, name)
-		require.Contains(t, of[i].values[1:], value, e.set)
+		require.Equal(t, of[i].Name, name)
+		require.Contains(t, of[i].Values[1:], value, e.set)
 		s, err := newShow(e, of[i], &switchesOptions{rounds: 1, repeat: 1})
 		require.NoError(t, err, e.set)
 		require.NotEmpty(t, s.rows, e.set)
 		for side, o := range s.sides {
 			for _, r := range s.rows {
-				require.Empty(t, o.settings.forbids(r.cell), "%s, value %s", e.set, s.values[side])
+				require.Empty(t, o.settings.Forbids(r.cell), "%s, value %s", e.set, s.values[side])
 			}
 		}
 	}
 	// What was thrown here holds for the process.
 	for _, one := range of {
-		require.NoError(t, new(settings).set(one.name+"="+one.values[0]))
+		require.NoError(t, new(toggles.Settings).Add(one.Name+"="+one.Values[0]))
 	}
 }
 

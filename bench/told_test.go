@@ -10,21 +10,23 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
+	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{device: device.TCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: settings{thrown: []string{"sameop=on"}}}
-	got := childArguments(o, jobOf(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
+	o := &options{device: device.TCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: toggles.Settings{Given: []string{"sameop=on"}}}
+	got := childArguments(o, plantest.Job(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
 	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
 
-	o = &options{device: device.TCP, timeout: 9e9, settings: settings{thrown: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
+	o = &options{device: device.TCP, timeout: 9e9, settings: toggles.Settings{Given: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
 	o.measure = func(context.Context, *stage, []cases.Cell) error { return nil }
-	got = childArguments(o, jobOf(t, "get_bw:8"))
+	got = childArguments(o, plantest.Job(t, "get_bw:8"))
 	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
 }
 
 func TestRanksAreToldTheirDevice(t *testing.T) {
-	job := jobOf(t, "fop_lat")
+	job := plantest.Job(t, "fop_lat")
 	t.Setenv(device.Variable, "of somebody else")
 	for _, device := range []string{device.Shm, device.TCP} {
 		o := &options{device: device}

@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"fmt"
@@ -10,21 +10,21 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 )
 
-// A request names what is measured.
-type request struct {
-	ranks int         // 0: the number for which each case is made
-	sizes []int       // nil: each case's own
-	cases []selection // nil: all
+// A Selection names what is measured.
+type Selection struct {
+	Ranks int     // 0: the number for which each case is made
+	Sizes []int   // nil: each case's own
+	Cases []Named // nil: all
 }
 
-// A selection is a case that the command line names.
-type selection struct {
-	c     *cases.Case
-	sizes []int // nil: those of -size, or the case's own; not both may be given
+// A Named is a case that the command line names.
+type Named struct {
+	Case  *cases.Case
+	Sizes []int // nil: those of -size, or the case's own; not both may be given
 }
 
-// parseSizes reads sizes with commas between them.
-func parseSizes(list string) ([]int, error) {
+// ParseSizes reads sizes with commas between them.
+func ParseSizes(list string) ([]int, error) {
 	var sizes []int
 	for field := range strings.SplitSeq(list, ",") {
 		size, err := strconv.Atoi(strings.TrimSpace(field))
@@ -40,13 +40,13 @@ func parseSizes(list string) ([]int, error) {
 }
 
 // String returns a case with sizes as the command line names it.
-func (s selection) String() string {
-	return s.c.Name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.sizes), " ", ","), "[]")
+func (s Named) String() string {
+	return s.Case.Name + ":" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Sizes), " ", ","), "[]")
 }
 
-// parseCases reads cases, each with or without sizes, as put_bw:8,1024.
-func parseCases(args []string) ([]selection, error) {
-	var selected []selection
+// Parse reads cases, each with or without sizes, as put_bw:8,1024.
+func Parse(args []string) ([]Named, error) {
+	var selected []Named
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") {
 			return nil, cli.Usagef("%s: flags come before the cases", arg)
@@ -55,16 +55,16 @@ func parseCases(args []string) ([]selection, error) {
 			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")
-		s := selection{c: cases.ByName(name)}
-		if s.c == nil {
+		s := Named{Case: cases.ByName(name)}
+		if s.Case == nil {
 			return nil, cli.Usagef("there is no case %q; there are %s", name, strings.Join(cases.Names(), ", "))
 		}
-		if slices.ContainsFunc(selected, func(other selection) bool { return other.c.Name == name }) {
+		if slices.ContainsFunc(selected, func(other Named) bool { return other.Case.Name == name }) {
 			return nil, cli.Usagef("case %s is named twice; several sizes of it are asked for as %s:8,1024", name, name)
 		}
 		if sized {
 			var err error
-			if s.sizes, err = parseSizes(list); err != nil {
+			if s.Sizes, err = ParseSizes(list); err != nil {
 				return nil, err
 			}
 		}

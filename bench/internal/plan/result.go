@@ -1,4 +1,4 @@
-package main
+package plan
 
 import (
 	"encoding/json"
@@ -12,8 +12,8 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A result is one cell as it was measured.
-type result struct {
+// A Result is one cell as it was measured.
+type Result struct {
 	Case    string  `json:"case"`
 	Size    int     `json:"size"`
 	Value   float64 `json:"value"` // of the best loop
@@ -34,9 +34,9 @@ type result struct {
 	Best   bool          `json:"best,omitempty"`
 }
 
-// newResult returns the result of loops with these values.
-func newResult(one cases.Cell, ranks int, values []float64) result {
-	r := result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Repeat: len(values), Ranks: ranks}
+// NewResult returns the result of loops with these values.
+func NewResult(one cases.Cell, ranks int, values []float64) Result {
+	r := Result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Repeat: len(values), Ranks: ranks}
 	r.Min, r.Max = slices.Min(values), slices.Max(values)
 	r.Value = r.Min
 	if one.Case.MoreIsBetter() {
@@ -45,13 +45,13 @@ func newResult(one cases.Cell, ranks int, values []float64) result {
 	return r
 }
 
-// left returns the result of a cell that is left out.
-func left(one cases.Cell, ranks int, why string) result {
-	return result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Skipped: why}
+// Skipped returns the result of a cell that is left out.
+func Skipped(one cases.Cell, ranks int, why string) Result {
+	return Result{Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Skipped: why}
 }
 
 // line returns the result as the programs in peers print it.
-func (r result) line() string {
+func (r Result) line() string {
 	if r.Skipped != "" {
 		return fmt.Sprintf("%-21s %9d %14s %s", r.Case, r.Size, "-", r.Unit)
 	}
@@ -62,20 +62,32 @@ func (r result) line() string {
 	return line
 }
 
-// of reports whether the result is that of a cell.
-func (r result) of(one cases.Cell) bool { return r.Case == one.Case.Name && r.Size == one.Size }
+// Of reports whether the result is that of a cell.
+func (r Result) Of(one cases.Cell) bool { return r.Case == one.Case.Name && r.Size == one.Size }
 
-// cell returns the cell as the command line names it.
-func (r result) cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }
+// Cell returns the cell as the command line names it.
+func (r Result) Cell() string { return fmt.Sprintf("%s:%d", r.Case, r.Size) }
 
-// printer returns the function that writes results to w in format.
-func printer(format string, w io.Writer) func(result) error {
+// Printer returns the function that writes results to w in format.
+func Printer(format string, w io.Writer) func(Result) error {
 	if format == "json" {
 		encoder := json.NewEncoder(w)
-		return func(r result) error { return encoder.Encode(r) }
+		return func(r Result) error { return encoder.Encode(r) }
 	}
-	return func(r result) error {
+	return func(r Result) error {
 		_, err := fmt.Fprintln(w, strings.Join(append([]string{r.line()}, r.percentileLines()...), "\n"))
 		return err
 	}
+}
+
+// percentileLines returns the percentiles as they are printed below the result.
+func (r Result) percentileLines() []string {
+	if r.Percentiles == nil {
+		return nil
+	}
+	var lines []string
+	for _, p := range r.Percentiles.All() {
+		lines = append(lines, fmt.Sprintf("%-21s %9d %14.4f %s", r.Case+":"+p.Name, r.Size, p.Value, r.Unit))
+	}
+	return lines
 }

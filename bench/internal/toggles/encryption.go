@@ -1,4 +1,4 @@
-package main
+package toggles
 
 import (
 	"crypto/ed25519"

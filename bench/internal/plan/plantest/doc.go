@@ -1,0 +1,4 @@
+// Package plantest makes jobs for tests.
+package plantest
+
+import _ "github.com/onesided/rma/internal/platform"
