@@ -18,12 +18,13 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
 // TestMain lets the ranks that tests start be this program.
 func TestMain(m *testing.M) {
-	if device.Launched() || atSocket() {
+	if device.Launched() || runner.AtSocket() {
 		main()
 	}
 	os.Exit(m.Run())

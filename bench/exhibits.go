@@ -5,6 +5,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 )
 
 // An exhibit is a measurement that shows the effect of a switch.
@@ -65,7 +66,7 @@ func exhibits() []exhibit {
 }
 
 // options returns the options and the cases of the exhibit with its switch at a value.
-func (e exhibit) options(set string, repeat string) (*options, *plan.Selection, error) {
+func (e exhibit) options(set string, repeat string) (*runner.Options, *plan.Selection, error) {
 	args := []string{"-device", e.device, "-repeat", repeat}
-	return parseJob(slices.Concat(args, e.by, []string{"-set", set}, e.cases))
+	return runner.Parse(slices.Concat(args, e.by, []string{"-set", set}, e.cases))
 }

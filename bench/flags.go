@@ -12,12 +12,13 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/verbs/sim"
 )
 
 // mainOptions are a command line without the word of a command, or with schemes.
 type mainOptions struct {
-	options
+	runner.Options
 	plan.Selection
 	format  string
 	list    bool
@@ -29,12 +30,12 @@ type mainOptions struct {
 // parse reads the command line. It writes the help, if requested, to usage.
 func parse(args []string, usage io.Writer) (*mainOptions, error) {
 	o := new(mainOptions)
-	rounds, timeout, deviceName := 3, usualTimeout, device.Default()
+	rounds, timeout, deviceName := 3, runner.UsualTimeout, device.Default()
 	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
 		args, rounds, timeout, deviceName = args[1:], 21, 10*time.Minute, device.TCP
 	}
-	flags := newJobFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.options, &o.Selection, deviceName, timeout)
+	flags := runner.NewFlags(flag.NewFlagSet("bench", flag.ContinueOnError), &o.Options, &o.Selection, deviceName, timeout)
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.BoolVar(&o.list, "list", false, "list the cases and the switches, and end")
 	flags.BoolVar(&o.peers, "peers", false, "compare with Open MPI and MPICH, as far as they are installed")
@@ -47,7 +48,7 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 	case err != nil:
 		return nil, cli.Usagef("%v; -h tells the flags", err)
 	}
-	if err := flags.readSwitches(); err != nil {
+	if err := flags.ReadSwitches(); err != nil {
 		return nil, err
 	}
 	named := flags.Args()
@@ -57,21 +58,21 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 		}
 		named = patterns()
 	}
-	if err := flags.readCases(named); err != nil {
+	if err := flags.ReadCases(named); err != nil {
 		return nil, err
 	}
-	given := flags.given()
+	given := flags.Given()
 	if o.schemes {
-		if o.card != nil && !given["rounds"] {
+		if o.Card != nil && !given["rounds"] {
 			o.rounds = simulatedRounds
 		}
 		if err := o.checkSchemes(given); err != nil {
 			return nil, err
 		}
-		compareSchemes(&o.options, o.rounds)
+		compareSchemes(&o.Options, o.rounds)
 	}
 	if o.peers {
-		o.refuses = func(string) error {
+		o.Refuses = func(string) error {
 			return cli.Usagef("-peers starts ranks itself: run it without a launcher")
 		}
 	}
@@ -119,12 +120,12 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 		}
 	}
 	switch {
-	case !o.linked():
-		return cli.Usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.device)
-	case o.card != nil && o.card.Name == sim.Ideal().Name:
-		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.device)
-	case o.settings.Arranges != "":
-		return cli.Usagef("-set %s: schemes throws that switch itself", o.settings.Arranges)
+	case !o.Linked():
+		return cli.Usagef("-device %s: schemes are of what goes over a network or is simulated; on mapped memory nothing is deferred", o.Device)
+	case o.Card != nil && o.Card.Name == sim.Ideal().Name:
+		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.Device)
+	case o.Settings.Arranges != "":
+		return cli.Usagef("-set %s: schemes throws that switch itself", o.Settings.Arranges)
 	}
 	for _, s := range o.Cases {
 		if !s.Case.HasEpochs() {
@@ -137,13 +138,13 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 // checkAll rejects values that no run can have. Its order decides which of several faults is told.
 func (o *mainOptions) checkAll(given map[string]bool) error {
 	for _, check := range []func(given map[string]bool) error{
-		func(given map[string]bool) error { return o.checkLoops(given, o.Ranks) },
+		func(given map[string]bool) error { return o.CheckLoops(given, o.Ranks) },
 		o.checkRounds,
-		func(map[string]bool) error { return o.checkTimeout() },
+		func(map[string]bool) error { return o.CheckTimeout() },
 		o.checkFormat,
-		func(map[string]bool) error { return o.checkSettings() },
+		func(map[string]bool) error { return o.CheckSettings() },
 		o.checkPeers,
-		o.checkDevice,
+		o.CheckDevice,
 		o.checkPeersAlone,
 	} {
 		if err := check(given); err != nil {
@@ -155,7 +156,7 @@ func (o *mainOptions) checkAll(given map[string]bool) error {
 
 func (o *mainOptions) checkRounds(map[string]bool) error {
 	switch {
-	case o.peers && o.shorten > 1:
+	case o.peers && o.Shorten > 1:
 		return cli.Usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
 	case o.rounds < 1:
 		return cli.Usagef("-rounds %d: at least 1", o.rounds)
@@ -176,9 +177,9 @@ func (o *mainOptions) checkFormat(given map[string]bool) error {
 // checkPeers rejects devices that the peers do not have.
 func (o *mainOptions) checkPeers(map[string]bool) error {
 	switch {
-	case o.peers && o.card != nil:
+	case o.peers && o.Card != nil:
 		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
-	case o.peers && o.device == device.IBV:
+	case o.peers && o.Device == device.IBV:
 		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", device.Local, device.Shm, device.TCP, device.IBV)
 	}
 	return nil
@@ -187,13 +188,13 @@ func (o *mainOptions) checkPeers(map[string]bool) error {
 // checkPeersAlone rejects flags that a run of -peers cannot have.
 func (o *mainOptions) checkPeersAlone(map[string]bool) error {
 	switch {
-	case o.trace != "" && o.peers:
+	case o.Trace != "" && o.peers:
 		return cli.Usagef("-trace is for runs without -peers, which runs many jobs")
-	case o.allocs && (o.peers || o.format != "json"):
+	case o.Allocs && (o.peers || o.format != "json"):
 		return cli.Usagef("-allocs is told by -format json only, without -peers")
-	case o.peers && o.percentiles:
+	case o.peers && o.Percentiles:
 		return cli.Usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
-	case o.peers && o.profile != "":
+	case o.peers && o.Profile != "":
 		return cli.Usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}
 	return nil

@@ -182,19 +182,19 @@ func TestTheCommandLineNamesTheDevice(t *testing.T) {
 	t.Setenv(device.Variable, device.TCP)
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, device.Default(), o.device)
+	assert.Equal(t, device.Default(), o.Device)
 }
 
 func TestALauncherHasNoPeersAndNoSchemesOfMappedMemory(t *testing.T) {
 	o, err := parse([]string{"-peers"}, io.Discard)
 	require.NoError(t, err)
-	assert.EqualError(t, o.refuses("shm"), "bench: -peers starts ranks itself: run it without a launcher")
+	assert.EqualError(t, o.Refuses("shm"), "bench: -peers starts ranks itself: run it without a launcher")
 
 	o, err = parse([]string{"schemes"}, io.Discard)
 	require.NoError(t, err)
-	assert.NoError(t, o.refuses("tcp"))
-	assert.NoError(t, o.refuses("ibv"))
-	err = o.refuses("shm")
+	assert.NoError(t, o.Refuses("tcp"))
+	assert.NoError(t, o.Refuses("ibv"))
+	err = o.Refuses("shm")
 	assert.EqualError(t, err, "bench: schemes are of what goes over a network, and the ranks use shm: have the launcher give them RMA_DEVICE=tcp or ibv")
 	assert.ErrorIs(t, err, cli.ErrUsage)
 }
@@ -205,14 +205,14 @@ func TestRanksReadThatTheyCompareSchemes(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, child.schemes)
 	assert.Equal(t, 4, child.rounds)
-	assert.Equal(t, []string{"-rounds", "4"}, child.arguments)
+	assert.Equal(t, []string{"-rounds", "4"}, child.Arguments)
 }
 
 func TestPatternsAreCasesOfSchemes(t *testing.T) {
 	o, err := parse([]string{"schemes"}, io.Discard)
 	require.NoError(t, err)
 	assert.True(t, o.schemes)
-	assert.Equal(t, device.TCP, o.device)
+	assert.Equal(t, device.TCP, o.Device)
 	jobs, err := o.Jobs(0)
 	require.NoError(t, err)
 	cells := 0

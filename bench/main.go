@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
 )
@@ -23,7 +24,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run is the program. It returns the exit status: 2 for wrong usage, 1 for a later failure, statusOfPeer if another
+// run is the program. It returns the exit status: 2 for wrong usage, 1 for a later failure, runner.StatusOfPeer if another
 // rank failed.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := command(ctx, args, stdout, stderr)
@@ -40,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, err)
 	if other := (*world.PeerError)(nil); errors.As(err, &other) || errors.Is(err, cases.ErrSocketClosed) {
-		return statusOfPeer
+		return runner.StatusOfPeer
 	}
 	return 1
 }
@@ -76,34 +77,34 @@ func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.
 	if o.list {
 		return writeList(stdout)
 	}
-	if err := o.checkCard(); err != nil {
+	if err := o.CheckCard(); err != nil {
 		return err
 	}
 	if o.schemes {
-		return (&schemesRun{&o.options, &o.Selection, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&schemesRun{&o.Options, &o.Selection, o.rounds, o.format}).run(ctx, args, stdout, stderr)
 	}
-	report := reporter(o.format, stdout, stderr)
+	report := runner.Reporter(o.format, stdout, stderr)
 	switch {
-	case atSocket():
-		return runSocket(ctx, &o.options, &o.Selection, report)
+	case runner.AtSocket():
+		return runner.RunSocket(ctx, &o.Options, &o.Selection, report)
 	case device.Launched():
-		return runJoined(ctx, &o.options, &o.Selection, report)
+		return runner.RunJoined(ctx, &o.Options, &o.Selection, report)
 	}
 	jobs, err := o.Jobs(0)
 	if err != nil {
 		return err
 	}
 	if o.peers {
-		return (&peersRun{&o.options, jobs, o.Ranks, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&peersRun{&o.Options, jobs, o.Ranks, o.rounds, o.format}).run(ctx, args, stdout, stderr)
 	}
-	if o.profile != "" && len(jobs) > 1 {
+	if o.Profile != "" && len(jobs) > 1 {
 		return cli.Usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))
 	}
-	if o.trace != "" && len(jobs) > 1 {
+	if o.Trace != "" && len(jobs) > 1 {
 		return cli.Usagef("-trace is of one job, and these cases are %d jobs: name the cases", len(jobs))
 	}
 	for _, j := range jobs {
-		if err := o.start(ctx, j, stderr, report); err != nil {
+		if err := o.Start(ctx, j, stderr, report); err != nil {
 			return err
 		}
 	}

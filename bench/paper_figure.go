@@ -8,6 +8,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/toggles"
 	"github.com/onesided/rma/internal/job"
@@ -248,8 +249,8 @@ func caseAt(name string, n float64) measurement {
 			j.Cells = append(j.Cells, cases.Cell{Case: cases.ByName(name), Size: size})
 		}
 		var values []float64
-		one := &options{card: &card, seed: o.seed, repeat: device.SimulatedLoops, timeout: o.timeout, settings: toggles.Settings{Tuning: c.tuning}}
-		err = runSimulated(ctx, one, j, func(r plan.Result) error {
+		one := &runner.Options{Card: &card, Seed: o.seed, Repeat: device.SimulatedLoops, Timeout: o.timeout, Settings: toggles.Settings{Tuning: c.tuning}}
+		err = runner.RunSimulated(ctx, one, j, func(r plan.Result) error {
 			values = append(values, n*r.Value)
 			return nil
 		})

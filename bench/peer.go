@@ -15,6 +15,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 )
 
 // A peer is an MPI library that is measured beside ours.
@@ -129,9 +130,9 @@ func (p *peer) over(deviceName string) string {
 }
 
 // arguments returns the peers' program for a job and its arguments.
-func (p *peer) arguments(j plan.Job, o *options) (program string, args []string) {
+func (p *peer) arguments(j plan.Job, o *runner.Options) (program string, args []string) {
 	program = "mpi_rma"
-	args = []string{"-repeat", fmt.Sprint(o.repeat), "-limit", fmt.Sprint(seconds(o.timeout))}
+	args = []string{"-repeat", fmt.Sprint(o.Repeat), "-limit", fmt.Sprint(seconds(o.Timeout))}
 	first := j.Cells[0]
 	if first.Case.Kind == cases.Alone {
 		program = "mpi_job"

@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan/plantest"
+	"github.com/onesided/rma/bench/internal/runner"
 )
 
 func TestALibraryIsKnownByItsVersion(t *testing.T) {
@@ -29,7 +30,7 @@ func TestALibraryIsKnownByItsVersion(t *testing.T) {
 }
 
 func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
-	o := &options{repeat: 3, timeout: 1500 * time.Millisecond}
+	o := &runner.Options{Repeat: 3, Timeout: 1500 * time.Millisecond}
 	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
 	program, args := open.arguments(plantest.Job(t, "put_bw:8,64"), o)
 	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(device.Shm, program, 1, args...))

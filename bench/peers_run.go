@@ -13,11 +13,12 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 )
 
 // A peersRun is a run of -peers.
 type peersRun struct {
-	*options
+	*runner.Options
 	jobs   []plan.Job
 	ranks  int // 0: the number for which each case is made
 	rounds int
@@ -38,10 +39,10 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 	say, done := cli.Progress(stderr)
 	defer done()
 	c := &comparison{
-		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.device, cmp.Or(o.ranks, 2)),
-		Rounds: o.rounds, Repeat: o.repeat, Missing: missing,
+		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.Device, cmp.Or(o.ranks, 2)),
+		Rounds: o.rounds, Repeat: o.Repeat, Missing: missing,
 	}
-	contestants := []contestant{{ours, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.collect(ctx, j, stderr) }}}
+	contestants := []contestant{{ours, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) }}}
 	for _, p := range found {
 		say("compiling with " + p.compiler)
 		if err := p.build(ctx, dir); err != nil {
@@ -51,8 +52,8 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 			c.Missing = append(c.Missing, leftOutPeer(p, err))
 			continue
 		}
-		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.device))
-		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o.options) }})
+		c.Peers = append(c.Peers, p.title+" "+p.version+p.over(o.Device))
+		contestants = append(contestants, contestant{p.name, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o.Options) }})
 	}
 	if len(contestants) == 1 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
@@ -60,7 +61,7 @@ func (o *peersRun) run(ctx context.Context, args []string, stdout, stderr io.Wri
 	for _, one := range contestants {
 		c.columns = append(c.columns, one.name)
 	}
-	rows, err := compare(ctx, o.device, o.jobs, contestants, o.rounds, say)
+	rows, err := compare(ctx, o.Device, o.jobs, contestants, o.rounds, say)
 	c.rows = rows
 	c.end(err)
 	done()

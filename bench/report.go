@@ -17,6 +17,7 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/bench/internal/toggles"
 )
@@ -24,7 +25,7 @@ import (
 // reportOptions are the command line after that word.
 type reportOptions struct {
 	dir     string
-	devices []*options // the options for each device
+	devices []*runner.Options // the options for each device
 	request plan.Selection
 	peers   bool
 	prk     string // "" or a directory
@@ -98,14 +99,14 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		if !slices.Contains(reportDevices, name) {
 			return nil, cli.Usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(reportDevices, ", "))
 		}
-		if slices.ContainsFunc(o.devices, func(d *options) bool { return d.device == name }) {
+		if slices.ContainsFunc(o.devices, func(d *runner.Options) bool { return d.Device == name }) {
 			return nil, cli.Usagef("-devices %q: %s is given twice", devices, name)
 		}
-		one := &options{
-			device: name, deviceGiven: true, repeat: reportLoops, rails: 1,
-			timeout: timeout, settings: thrown, percentiles: true,
+		one := &runner.Options{
+			Device: name, DeviceGiven: true, Repeat: reportLoops, Rails: 1,
+			Timeout: timeout, Settings: thrown, Percentiles: true,
 		}
-		if err := one.check(nil, 0); err != nil {
+		if err := one.Check(nil, 0); err != nil {
 			return nil, err
 		}
 		o.devices = append(o.devices, one)
@@ -155,7 +156,7 @@ func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return cli.Usagef("report starts ranks itself: run it without a launcher")
 	}
 	for _, d := range o.devices {
-		if err := d.checkCard(); err != nil {
+		if err := d.CheckCard(); err != nil {
 			return err
 		}
 	}

@@ -72,14 +72,14 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 	}
 	var commands []string
 	for _, o := range r.o.devices {
-		args := []string{"-device", o.device, "-repeat", fmt.Sprint(reportLoops)}
+		args := []string{"-device", o.Device, "-repeat", fmt.Sprint(reportLoops)}
 		switch {
 		case percentiles:
 			args, sizes = append(args, "-percentiles"), sizes[:1]
 		case len(r.peers) > 0:
 			args = append(args, "-peers", "-rounds", fmt.Sprint(r.o.rounds))
 		}
-		for _, text := range o.settings.Given {
+		for _, text := range o.Settings.Given {
 			args = append(args, "-set", text)
 		}
 		commands = append(commands, cli.CommandLine(append(args, lines[0].benchCase().Name+":"+strings.Join(sizes, ","))))

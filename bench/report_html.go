@@ -216,8 +216,8 @@ func (r *report) writeCircumstances(p *page) {
 		{"date", r.Date.Format(time.RFC1123Z)},
 	}
 	for _, o := range r.o.devices {
-		if o.card == nil {
-			rows = append(rows, []string{"ours", device.Describe(o.device, 2)})
+		if o.Card == nil {
+			rows = append(rows, []string{"ours", device.Describe(o.Device, 2)})
 		}
 	}
 	for _, peer := range append(r.Peers, r.Missing...) {

@@ -19,7 +19,7 @@ type kernelReport struct {
 
 // findKernels builds the kernels into dir, if they are requested. They have no switches and are no cases.
 func (r *report) findKernels(ctx context.Context, dir string) {
-	if !r.o.whole || len(r.o.devices[0].settings.Given) > 0 {
+	if !r.o.whole || len(r.o.devices[0].Settings.Given) > 0 {
 		return
 	}
 	peers, missing, err := buildKernels(ctx, dir, kernelNames, r.peers)
@@ -28,8 +28,8 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 		return
 	}
 	for _, d := range r.o.devices {
-		if slices.Contains(kernelDevices, d.device) {
-			o := &kernelOptions{device: d.device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout, peerTimeout: kernelTimeout}
+		if slices.Contains(kernelDevices, d.Device) {
+			o := &kernelOptions{device: d.Device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout, peerTimeout: kernelTimeout}
 			o.choose(usualSizes(o.device), nil)
 			r.addKernels(o, peers, missing, o.contestants(dir, peers))
 		}

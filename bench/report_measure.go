@@ -17,6 +17,7 @@ import (
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/verbs/sim"
@@ -129,9 +130,9 @@ func (r *report) plan(stderr io.Writer) error {
 			return err
 		}
 		for _, j := range plan.ByCase(jobs) {
-			r.addLine(o, ours, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.collect(ctx, j, stderr) })
+			r.addLine(o, ours, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) })
 			for _, p := range r.peers {
-				if !j.Cells[0].Case.Ours && o.device != device.IBV {
+				if !j.Cells[0].Case.Ours && o.Device != device.IBV {
 					r.addLine(o, p.name, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o) })
 				}
 			}
@@ -158,8 +159,8 @@ func (r *report) plan(stderr io.Writer) error {
 	return nil
 }
 
-func (r *report) addLine(o *options, by string, j plan.Job, run func(context.Context, plan.Job) ([]plan.Result, error)) {
-	l := &reportLine{device: o.device, by: by, run: run, job: j}
+func (r *report) addLine(o *runner.Options, by string, j plan.Job, run func(context.Context, plan.Job) ([]plan.Result, error)) {
+	l := &reportLine{device: o.Device, by: by, run: run, job: j}
 	for _, one := range j.Cells {
 		l.cells = append(l.cells, &reportCell{Cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
 	}
@@ -237,15 +238,15 @@ const reportRounds = 5
 
 // planSchemes compares schemes over TCP, if that is among the devices and no switch sets schemes.
 func (r *report) planSchemes(stderr io.Writer) {
-	i := slices.IndexFunc(r.o.devices, func(o *options) bool { return o.device == device.TCP })
-	if i < 0 || r.o.devices[i].settings.Arranges != "" {
+	i := slices.IndexFunc(r.o.devices, func(o *runner.Options) bool { return o.Device == device.TCP })
+	if i < 0 || r.o.devices[i].Settings.Arranges != "" {
 		return
 	}
 	o := *r.o.devices[i]
-	o.percentiles = false
+	o.Percentiles = false
 	compareSchemes(&o, reportRounds)
 	words := []string{cli.Schemes, "-rounds", fmt.Sprint(reportRounds)}
-	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.device, Rounds: reportRounds}
+	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.Device, Rounds: reportRounds}
 	for _, name := range reportPatterns {
 		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
 			selected, err := plan.Parse([]string{name})
@@ -256,7 +257,7 @@ func (r *report) planSchemes(stderr io.Writer) {
 			if err != nil {
 				return err
 			}
-			return o.start(ctx, jobs[0], stderr, func(result plan.Result) error {
+			return o.Start(ctx, jobs[0], stderr, func(result plan.Result) error {
 				r.schemes.add(result)
 				return nil
 			})
@@ -382,7 +383,7 @@ func (r *report) ourFailures() error {
 	}
 	causes = append(causes, r.failed...)
 	if slow {
-		causes = append(causes, fmt.Sprintf("-timeout %v allows for a busy machine", 5*r.o.devices[0].timeout))
+		causes = append(causes, fmt.Sprintf("-timeout %v allows for a busy machine", 5*r.o.devices[0].Timeout))
 	}
 	return fmt.Errorf("bench: report: %d of %s failed here: %s", failed, table.Plural(all, "cell"), strings.Join(causes, "; "))
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/program"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -198,9 +199,9 @@ func TestCommandsOfPlots(t *testing.T) {
 		for command := range strings.SplitSeq(f.command, "; ") {
 			args, found := strings.CutPrefix(command, "go run ./bench ")
 			require.True(t, found, command)
-			o, _, err := parseJob(strings.Fields(strings.Replace(args, "-peers -rounds 2 ", "", 1)))
+			o, _, err := runner.Parse(strings.Fields(strings.Replace(args, "-peers -rounds 2 ", "", 1)))
 			require.NoError(t, err, command)
-			assert.Equal(t, strings.HasSuffix(f.name, "-percentiles.svg"), o.percentiles, command)
+			assert.Equal(t, strings.HasSuffix(f.name, "-percentiles.svg"), o.Percentiles, command)
 		}
 	}
 }

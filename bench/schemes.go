@@ -10,6 +10,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/hint"
 	"github.com/onesided/rma/scheduler"
@@ -76,12 +77,12 @@ const (
 )
 
 // compareSchemes makes o compare schemes, in rounds, instead of measuring cells with its own.
-func compareSchemes(o *options, rounds int) {
-	o.words, o.arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
-	o.measure = func(ctx context.Context, s *stage, cells []cases.Cell) error {
+func compareSchemes(o *runner.Options, rounds int) {
+	o.Words, o.Arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
+	o.Measure = func(ctx context.Context, s *runner.Rank, cells []cases.Cell) error {
 		return (&schemeRank{s, usualTempo.shortened(s.Shorten)}).compare(ctx, cells, rounds)
 	}
-	o.refuses = func(deviceName string) error {
+	o.Refuses = func(deviceName string) error {
 		if deviceName != device.TCP && deviceName != device.IBV {
 			return cli.Usagef("schemes are of what goes over a network, and the ranks use %s: have the launcher give them %s=%s or %s", deviceName, device.Variable, device.TCP, device.IBV)
 		}
@@ -91,15 +92,15 @@ func compareSchemes(o *options, rounds int) {
 
 // A schemeRank is a rank that compares schemes.
 type schemeRank struct {
-	*stage
+	*runner.Rank
 	tempo tempo
 }
 
 // compare measures cells, each with all schemes. It is collective.
 func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int) error {
 	for _, one := range cells {
-		if why := s.forbids(one); why != "" {
-			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
+		if why := s.Forbids(one); why != "" {
+			if err := s.Publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -109,7 +110,7 @@ func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int
 			return fmt.Errorf("bench: schemes of %s: %w", one.String(), err)
 		}
 		for _, r := range results {
-			if err := s.publish(r); err != nil {
+			if err := s.Publish(r); err != nil {
 				return err
 			}
 		}
@@ -139,7 +140,7 @@ func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) 
 	}
 	for round := range rounds {
 		for _, e := range stats.InRound(round, entrants) {
-			took, _, err := s.timed(ctx, e.board, one, e.turns)
+			took, _, err := s.Timed(ctx, e.board, one, e.turns)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.name, err)
 			}
@@ -165,7 +166,7 @@ func (s *schemeRank) entrants(ctx context.Context, one cases.Cell, rounds int) (
 		options := append(slices.Clone(s.WindowOptions), hint.Without(each.without))
 		var err error
 		if i == 0 {
-			e.board, err = s.newBoard(ctx, []cases.Cell{one}, options)
+			e.board, err = s.NewBuffers(ctx, []cases.Cell{one}, options)
 		} else {
 			e.board, err = entrants[0].board.WithNewWindow(ctx, s.World, options)
 		}
@@ -186,7 +187,7 @@ func (s *schemeRank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell
 	turns, began := fewestTurns, s.World.Now()
 	for {
 		start := s.World.Now()
-		if _, _, err := s.timed(ctx, b, one, turns); err != nil {
+		if _, _, err := s.Timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
 		next, done := s.tempo.afterLoop(turns, s.World.Now()-start, s.World.Now()-began)

@@ -11,12 +11,13 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/table"
 )
 
 // A schemesRun is a run of schemes.
 type schemesRun struct {
-	*options
+	*runner.Options
 	request *plan.Selection
 	rounds  int
 	format  string
@@ -26,8 +27,8 @@ type schemesRun struct {
 func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	say, done := cli.Progress(stderr)
 	defer done()
-	table := &schemeTable{Command: cli.CommandLine(args), Machine: o.machine(), Device: o.device, Rounds: o.rounds}
-	printed := reporter(o.format, stdout, stderr)
+	table := &schemeTable{Command: cli.CommandLine(args), Machine: o.Machine(), Device: o.Device, Rounds: o.rounds}
+	printed := runner.Reporter(o.format, stdout, stderr)
 	report := func(r plan.Result) error {
 		done()
 		table.add(r)
@@ -46,7 +47,7 @@ func (o *schemesRun) run(ctx context.Context, args []string, stdout, stderr io.W
 
 func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report func(plan.Result) error, say func(string)) error {
 	if device.Launched() {
-		return runJoined(ctx, o.options, o.request, report)
+		return runner.RunJoined(ctx, o.Options, o.request, report)
 	}
 	jobs, err := o.request.Jobs(0)
 	if err != nil {
@@ -58,12 +59,12 @@ func (o *schemesRun) eachPattern(ctx context.Context, stderr io.Writer, report f
 			cells = append(cells, plan.Job{Ranks: j.Ranks, Cells: []cases.Cell{one}})
 		}
 	}
-	if o.profile != "" && len(cells) > 1 {
+	if o.Profile != "" && len(cells) > 1 {
 		return cli.Usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
 		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.Cells[0].String(), len(schemes()), table.Plural(o.rounds, "round")))
-		if err := o.start(ctx, j, stderr, report); err != nil {
+		if err := o.Start(ctx, j, stderr, report); err != nil {
 			return err
 		}
 	}

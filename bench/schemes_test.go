@@ -16,6 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/plan/plantest"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/testsize"
@@ -156,14 +157,14 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	for _, i := range testsize.Turns(0, len(names), 2) {
 		name := names[i]
 		t.Run(name, func(t *testing.T) {
-			o := &options{device: device.Local, shorten: 200, timeout: await.Limit}
+			o := &runner.Options{Device: device.Local, Shorten: 200, Timeout: await.Limit}
 			if !real {
 				card, err := sim.ByName("pcie-2005")
 				require.NoError(t, err)
-				o.card, o.seed, o.rails = &card, 1, 1
+				o.Card, o.Seed, o.Rails = &card, 1, 1
 			}
 			compareSchemes(o, 2)
-			results, err := o.collect(t.Context(), plantest.Job(t, name), io.Discard)
+			results, err := o.Collect(t.Context(), plantest.Job(t, name), io.Discard)
 			require.NoError(t, err)
 			require.Len(t, results, len(schemes()))
 			for i, r := range results {
@@ -187,9 +188,9 @@ func TestAShortRunHasShortVisits(t *testing.T) {
 }
 
 func TestRanksAreToldToCompareSchemes(t *testing.T) {
-	o := new(options)
+	o := new(runner.Options)
 	compareSchemes(o, 4)
-	assert.Equal(t, []string{"schemes"}, o.words)
-	assert.Equal(t, []string{"-rounds", "4"}, o.arguments)
-	assert.NotNil(t, o.measure)
+	assert.Equal(t, []string{"schemes"}, o.Words)
+	assert.Equal(t, []string{"-rounds", "4"}, o.Arguments)
+	assert.NotNil(t, o.Measure)
 }

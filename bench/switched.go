@@ -16,6 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/bench/internal/toggles"
@@ -35,7 +36,7 @@ type show struct {
 	exhibit
 	name   string
 	values [2]string
-	sides  [2]*options
+	sides  [2]*runner.Options
 	jobs   []plan.Job
 	rows   []*showRow
 }
@@ -134,7 +135,7 @@ func newShow(e exhibit, t toggles.Toggle, o *switchesOptions) (*show, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.timeout = o.timeout
+		set.Timeout = o.timeout
 		s.sides[side], cells = set, requested
 	}
 	jobs, err := cells.Jobs(0)
@@ -158,7 +159,7 @@ func newShow(e exhibit, t toggles.Toggle, o *switchesOptions) (*show, error) {
 func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 	for _, j := range s.jobs {
 		for _, side := range stats.InRound(round, []int{0, 1}) {
-			results, err := s.sides[side].collect(ctx, j, stderr)
+			results, err := s.sides[side].Collect(ctx, j, stderr)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -201,7 +202,7 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 
 // roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
 func (o *switchesOptions) roundsOf(s *show) int {
-	if s.sides[0].card != nil {
+	if s.sides[0].Card != nil {
 		return 1
 	}
 	return o.rounds

@@ -24,7 +24,7 @@ func TestExhibits(t *testing.T) {
 		require.NotEmpty(t, s.rows, e.set)
 		for side, o := range s.sides {
 			for _, r := range s.rows {
-				require.Empty(t, o.settings.Forbids(r.cell), "%s, value %s", e.set, s.values[side])
+				require.Empty(t, o.Settings.Forbids(r.cell), "%s, value %s", e.set, s.values[side])
 			}
 		}
 	}

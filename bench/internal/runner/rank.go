@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"cmp"
@@ -17,22 +17,22 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A stage is what one rank of a job needs to measure.
-type stage struct {
+// A Rank is what one rank of a job needs to measure.
+type Rank struct {
 	cases.Rank
 	// open opens another device like that of w.
 	open   func() (verbs.Device, error)
 	allocs bool
-	// tails is set if percentiles are requested.
-	tails    bool
-	settings toggles.Settings
+	// percentiles is set if percentiles are requested.
+	percentiles bool
+	settings    toggles.Settings
 	// report receives each result on rank 0.
 	report func(plan.Result) error
 }
 
 // run measures cells. It is collective. First come the cells under LockAll, then those between fences, then the rest,
 // as in peers/mpi_rma.c.
-func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
+func (s *Rank) run(ctx context.Context, cells []cases.Cell) error {
 	scenes := make(map[cases.Kind][]cases.Cell)
 	for _, one := range cells {
 		scenes[one.Case.Kind] = append(scenes[one.Case.Kind], one)
@@ -43,8 +43,8 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 		}
 	}
 	for _, one := range scenes[cases.Alone] {
-		if why := s.forbids(one); why != "" {
-			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
+		if why := s.Forbids(one); why != "" {
+			if err := s.Publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -53,7 +53,7 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 		if err != nil {
 			return fmt.Errorf("bench: %s with %d ranks: %w", one.Case.Name, one.Size, err)
 		}
-		if err := s.publish(plan.NewResult(one, s.World.Size(), values)); err != nil {
+		if err := s.Publish(plan.NewResult(one, s.World.Size(), values)); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (s *stage) run(ctx context.Context, cells []cases.Cell) error {
 }
 
 // cases.New makes the windows and buffers for cells.
-func (s *stage) newBoard(ctx context.Context, cells []cases.Cell, options []window.Option) (*cases.Buffers, error) {
+func (s *Rank) NewBuffers(ctx context.Context, cells []cases.Cell, options []window.Option) (*cases.Buffers, error) {
 	b, err := cases.New(ctx, s.World, cells, options, s.settings.Unregistered)
 	if err == nil && !s.Virtual && s.Shorten <= 1 {
 		b.Touch()
@@ -70,7 +70,7 @@ func (s *stage) newBoard(ctx context.Context, cells []cases.Cell, options []wind
 }
 
 // runScenes measures the cells of scenes that share a board.
-func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cell, together []cases.Kind) error {
+func (s *Rank) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cell, together []cases.Kind) error {
 	var cells []cases.Cell
 	for _, each := range together {
 		cells = append(cells, scenes[each]...)
@@ -78,7 +78,7 @@ func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cel
 	if len(cells) == 0 {
 		return nil
 	}
-	b, err := s.newBoard(ctx, cells, s.WindowOptions)
+	b, err := s.NewBuffers(ctx, cells, s.WindowOptions)
 	if err != nil {
 		return err
 	}
@@ -104,10 +104,10 @@ func (s *stage) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cel
 	return b.Close()
 }
 
-func (s *stage) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.Cell) error {
+func (s *Rank) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.Cell) error {
 	for _, one := range cells {
-		if why := s.forbids(one); why != "" {
-			if err := s.publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
+		if why := s.Forbids(one); why != "" {
+			if err := s.Publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
 			}
 			continue
@@ -116,15 +116,15 @@ func (s *stage) measureAll(ctx context.Context, b *cases.Buffers, cells []cases.
 		if err != nil {
 			return fmt.Errorf("bench: %s of size %d: %w", one.Case.Name, one.Size, err)
 		}
-		if err := s.publish(r); err != nil {
+		if err := s.Publish(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forbids says why a cell cannot be measured. It returns "" if it can.
-func (s *stage) forbids(one cases.Cell) string {
+// Forbids says why a cell cannot be measured. It returns "" if it can.
+func (s *Rank) Forbids(one cases.Cell) string {
 	why := s.settings.Forbids(one)
 	if s.Virtual {
 		why = cmp.Or(one.Case.NotVirtual, why)
@@ -133,7 +133,7 @@ func (s *stage) forbids(one cases.Cell) string {
 }
 
 // turns returns the iterations of a loop.
-func (s *stage) turns(one cases.Cell) int {
+func (s *Rank) turns(one cases.Cell) int {
 	turns := one.Case.Iterations(one.Size)
 	if s.Virtual {
 		turns /= cases.VirtualTurns
@@ -142,7 +142,7 @@ func (s *stage) turns(one cases.Cell) int {
 }
 
 // measure times the loops of one cell.
-func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (plan.Result, error) {
+func (s *Rank) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (plan.Result, error) {
 	if one.Case.Sample != nil {
 		values, err := one.Case.Sample(ctx, &s.Rank, b, one.Size)
 		if err != nil {
@@ -155,7 +155,7 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 	var allocs uint64
 	var best time.Duration
 	for range s.Repeat {
-		took, allocated, err := s.timed(ctx, b, one, turns)
+		took, allocated, err := s.Timed(ctx, b, one, turns)
 		if err != nil {
 			return plan.Result{}, err
 		}
@@ -172,7 +172,7 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 	if s.allocs {
 		r.Allocs = &allocs
 	}
-	if s.tails && one.Case.HasPercentiles() {
+	if s.percentiles && one.Case.HasPercentiles() {
 		var err error
 		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(turns)); err != nil {
 			return plan.Result{}, err
@@ -181,9 +181,9 @@ func (s *stage) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (
 	return r, nil
 }
 
-// timed returns the time of one loop of a cell, and the number of objects that it allocated. A warm-up of a tenth of
+// Timed returns the time of one loop of a cell, and the number of objects that it allocated. A warm-up of a tenth of
 // its iterations precedes it.
-func (s *stage) timed(ctx context.Context, b *cases.Buffers, one cases.Cell, turns int) (took time.Duration, allocs uint64, err error) {
+func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, turns int) (took time.Duration, allocs uint64, err error) {
 	// Calls that never wait never look at ctx.
 	if ctx.Err() != nil {
 		return 0, 0, context.Cause(ctx)
@@ -219,14 +219,14 @@ func (s *stage) timed(ctx context.Context, b *cases.Buffers, one cases.Cell, tur
 }
 
 // OfTarget returns rank 1's value.
-func (s *stage) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
+func (s *Rank) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
 	values := []time.Duration{value}
 	err := world.Broadcast(ctx, s.World, 1, values)
 	return values[0], err
 }
 
 // heapObjects returns the number of objects that this process has allocated, or 0 without -allocs.
-func (s *stage) heapObjects() uint64 {
+func (s *Rank) heapObjects() uint64 {
 	if !s.allocs || s.World.Rank() != 0 {
 		return 0
 	}
@@ -235,8 +235,8 @@ func (s *stage) heapObjects() uint64 {
 	return m.Mallocs
 }
 
-// publish reports a result on rank 0, whose clock counts.
-func (s *stage) publish(r plan.Result) error {
+// Publish reports a result on rank 0, whose clock counts.
+func (s *Rank) Publish(r plan.Result) error {
 	if s.World.Rank() != 0 {
 		return nil
 	}

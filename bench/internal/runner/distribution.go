@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 
 // distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value. turn
 // is the time of one.
-func (s *stage) distribution(ctx context.Context, b *cases.Buffers, one cases.Cell, turn time.Duration) (*stats.Percentiles, error) {
+func (s *Rank) distribution(ctx context.Context, b *cases.Buffers, one cases.Cell, turn time.Duration) (*stats.Percentiles, error) {
 	// The answering rank must have the same number of iterations.
 	batches := []int{s.turns(one), s.batch(turn)}
 	if err := world.Broadcast(ctx, s.World, 0, batches); err != nil {
@@ -51,7 +51,7 @@ func (s *stage) distribution(ctx context.Context, b *cases.Buffers, one cases.Ce
 }
 
 // batches runs count batches of iterations, and adds the time of each to h. It returns the longest.
-func (s *stage) batches(ctx context.Context, b *cases.Buffers, f cases.Step, n, count, batch int, h *histogram.Histogram) (most time.Duration, err error) {
+func (s *Rank) batches(ctx context.Context, b *cases.Buffers, f cases.Step, n, count, batch int, h *histogram.Histogram) (most time.Duration, err error) {
 	if s.World.Rank() != 0 {
 		return 0, cases.Loop(ctx, b, f, n, count*batch)
 	}
@@ -69,7 +69,7 @@ func (s *stage) batches(ctx context.Context, b *cases.Buffers, f cases.Step, n, 
 }
 
 // batch returns the number of iterations that are timed together if one takes turn.
-func (s *stage) batch(turn time.Duration) int {
+func (s *Rank) batch(turn time.Duration) int {
 	if s.Virtual {
 		return 1 // reading the clock takes no time
 	}

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"context"
@@ -17,27 +17,27 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// runSimulated measures a job whose ranks are tasks of a simulator.
-func runSimulated(ctx context.Context, o *options, j plan.Job, report func(plan.Result) error) error {
-	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
-		s, err := sim.New(*o.card, o.seed)
+// RunSimulated measures a job whose ranks are tasks of a simulator.
+func RunSimulated(ctx context.Context, o *Options, j plan.Job, report func(plan.Result) error) error {
+	return program.WithTimeout(ctx, o.Timeout, func(ctx context.Context) error {
+		s, err := sim.New(*o.Card, o.Seed)
 		if err != nil {
 			return err
 		}
 		return traced(o, s, func() error {
 			return device.Simulate(ctx, s, j.Ranks, func(ctx context.Context, w *world.World) error {
 				return measureRank(ctx, o, w, j.Cells, func() (verbs.Device, error) { return s.Open(), nil }, report)
-			}, append(o.settings.JobOptions(), job.Tune(func(t *tuning.Tuning) { t.Rails = o.rails }))...)
+			}, append(o.Settings.JobOptions(), job.Tune(func(t *tuning.Tuning) { t.Rails = o.Rails }))...)
 		})
 	})
 }
 
 // traced runs a job on a simulator with the trace that o requests.
-func traced(o *options, s *sim.Simulator, run func() error) error {
-	if o.trace == "" {
+func traced(o *Options, s *sim.Simulator, run func() error) error {
+	if o.Trace == "" {
 		return run()
 	}
-	file, err := os.Create(o.trace)
+	file, err := os.Create(o.Trace)
 	if err != nil {
 		return fmt.Errorf("bench: -trace: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"context"
@@ -36,11 +36,11 @@ func measureSocket(w *cases.SocketEnd, rank int, one cases.Cell, repeat, shorten
 // socketVariable tells a process that it is an end of a socket, and its rank.
 const socketVariable = "RMA_BENCH_SOCKET_RANK"
 
-// atSocket reports whether this process was started for the raw cases.
-func atSocket() bool { return os.Getenv(socketVariable) != "" }
+// AtSocket reports whether this process was started for the raw cases.
+func AtSocket() bool { return os.Getenv(socketVariable) != "" }
 
-// runSocket measures what r requests as one end of the socket, which is descriptor firstFile.
-func runSocket(ctx context.Context, o *options, r *plan.Selection, report func(plan.Result) error) error {
+// RunSocket measures what r requests as one end of the socket, which is descriptor firstFile.
+func RunSocket(ctx context.Context, o *Options, r *plan.Selection, report func(plan.Result) error) error {
 	rank, err := strconv.Atoi(os.Getenv(socketVariable))
 	if err != nil || rank < 0 || rank > 1 {
 		return fmt.Errorf("bench: %s=%q: allowed are 0 and 1, set by bench itself", socketVariable, os.Getenv(socketVariable))
@@ -52,14 +52,14 @@ func runSocket(ctx context.Context, o *options, r *plan.Selection, report func(p
 	if err := cases.PrepareSocket(firstFile); err != nil {
 		return fmt.Errorf("bench: %s=%d: descriptor %d: %w", socketVariable, rank, firstFile, err)
 	}
-	return program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
+	return program.WithTimeout(ctx, o.Timeout, func(ctx context.Context) error {
 		return profiled(o, rank, func() error {
 			w := cases.NewSocketEnd(ctx, firstFile, jobs[0].Cells)
-			if o.shorten <= 1 {
+			if o.Shorten <= 1 {
 				w.Touch()
 			}
 			for _, one := range jobs[0].Cells {
-				r, err := measureSocket(w, rank, one, o.repeat, o.shorten)
+				r, err := measureSocket(w, rank, one, o.Repeat, o.Shorten)
 				if err != nil {
 					return fmt.Errorf("bench: %s of size %d: %w", one.Case.Name, one.Size, err)
 				}

@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 func TestAShortRunHasFewTurns(t *testing.T) {
 	one := cases.Cell{Case: cases.ByName("put_flush_lat"), Size: 8}
-	assert.Equal(t, 20000, (&stage{}).turns(one))
-	assert.Equal(t, 20, (&stage{Rank: cases.Rank{Shorten: 1000}}).turns(one))
-	assert.Equal(t, 1, (&stage{Rank: cases.Rank{Shorten: 1000, Virtual: true}}).turns(cases.Cell{Case: one.Case, Size: 1 << 20}))
+	assert.Equal(t, 20000, (&Rank{}).turns(one))
+	assert.Equal(t, 20, (&Rank{Rank: cases.Rank{Shorten: 1000}}).turns(one))
+	assert.Equal(t, 1, (&Rank{Rank: cases.Rank{Shorten: 1000, Virtual: true}}).turns(cases.Cell{Case: one.Case, Size: 1 << 20}))
 }
 
 func TestTheTargetsProcessorTimeIsRankOnes(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 3, func(ctx context.Context, w *world.World) error {
-		took, err := (&stage{Rank: cases.Rank{World: w}}).ofTarget(ctx, time.Duration(w.Rank()*10))
+		took, err := (&Rank{Rank: cases.Rank{World: w}}).ofTarget(ctx, time.Duration(w.Rank()*10))
 		assert.Equal(t, time.Duration(10), took)
 		return err
 	}))

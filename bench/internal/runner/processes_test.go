@@ -1,4 +1,4 @@
-package main
+package runner
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 )
 
 func TestARankIsToldItsCells(t *testing.T) {
-	o := &options{device: device.TCP, repeat: 3, shorten: 20, timeout: 1e9, allocs: true, profile: "p", settings: toggles.Settings{Given: []string{"sameop=on"}}}
+	o := &Options{Device: device.TCP, Repeat: 3, Shorten: 20, Timeout: 1e9, Allocs: true, Profile: "p", Settings: toggles.Settings{Given: []string{"sameop=on"}}}
 	got := childArguments(o, plantest.Job(t, "put_bw:8", "fop_lat", "get_bw:8,64"))
 	assert.Equal(t, "-device tcp -format json -timeout 1s -repeat 3 -shorten 20 -allocs -cpuprofile p -set sameop=on put_bw:8 fop_lat:8 get_bw:8,64", strings.Join(got, " "))
 
-	o = &options{device: device.TCP, timeout: 9e9, settings: toggles.Settings{Given: []string{"tls=on"}}, words: []string{"schemes"}, arguments: []string{"-rounds", "4"}}
-	o.measure = func(context.Context, *stage, []cases.Cell) error { return nil }
+	o = &Options{Device: device.TCP, Timeout: 9e9, Settings: toggles.Settings{Given: []string{"tls=on"}}, Words: []string{"schemes"}, Arguments: []string{"-rounds", "4"}}
+	o.Measure = func(context.Context, *Rank, []cases.Cell) error { return nil }
 	got = childArguments(o, plantest.Job(t, "get_bw:8"))
 	assert.Equal(t, "schemes -device tcp -format json -timeout 9s -rounds 4 -set tls=on get_bw:8", strings.Join(got, " "))
 }
@@ -29,7 +29,7 @@ func TestRanksAreToldTheirDevice(t *testing.T) {
 	job := plantest.Job(t, "fop_lat")
 	t.Setenv(device.Variable, "of somebody else")
 	for _, device := range []string{device.Shm, device.TCP} {
-		o := &options{device: device}
+		o := &Options{Device: device}
 		l, err := o.links(job)
 		require.NoError(t, err)
 		file, environment, err := l.of(1)
