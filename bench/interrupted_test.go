@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/internal/await"
 )
 
@@ -64,7 +65,7 @@ func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
 		assert.Regexp(t, `(?s)MPICH is left out: .*no memory`, text)
 	})
 	t.Run("json", func(t *testing.T) {
-		var c comparison
+		var c compare.Table
 		require.NoError(t, json.NewDecoder(strings.NewReader(interrupted(t, "json"))).Decode(&c))
 		assert.Equal(t, "interrupt signal received", c.Ended)
 		assert.Equal(t, []string{"of round 1: cas_lat by openmpi", "all of round 2"}, c.Lacks)

@@ -14,8 +14,10 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -157,8 +159,8 @@ func checkPRK(dir string) (string, error) {
 	}
 	var names []string
 	for _, kernel := range kernelNames[1:] {
-		for _, p := range knownPeers() {
-			name := kernel + "." + p.name
+		for _, p := range peers.Known() {
+			name := kernel + "." + p.Name
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 				return filepath.Abs(dir)
 			}
@@ -189,37 +191,37 @@ func (o *kernelOptions) run(ctx context.Context, command string, stdout, stderr 
 	say, done := cli.Progress(stderr)
 	defer done()
 	say("building the kernels")
-	peers, missing := findPeers(ctx)
+	peers, missing := peers.Find(ctx)
 	peers, unbuilt, err := buildKernels(ctx, dir, o.names(), peers)
 	if err != nil {
 		return err
 	}
 	c := o.comparison(peers, append(missing, unbuilt...))
 	c.Command = command
-	rows, ended := compare(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say)
-	c.rows = rows
-	c.end(ended)
+	rows, ended := compare.Run(ctx, o.device, o.jobs(), o.contestants(dir, peers), o.rounds, say)
+	c.Rows = rows
+	c.End(ended)
 	done()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n%s\n", c.Command, c.Machine, strings.Join(howKernels(c), "\n"))
-	c.writeEnded(&b)
+	c.WriteEnded(&b)
 	b.WriteString("\n")
-	c.writeTable(&b)
+	c.WriteTable(&b)
 	_, err = io.WriteString(stdout, b.String())
 	if err := errors.Join(ended, err); err != nil {
 		return err
 	}
-	return c.ourFailures()
+	return c.OurFailures()
 }
 
 // comparison returns the comparison of the kernels before the first round.
-func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison {
-	c := &comparison{
+func (o *kernelOptions) comparison(peers []*peers.Peer, missing []string) *compare.Table {
+	c := &compare.Table{
 		Machine: machine.This(), Ours: device.Describe(o.device, o.ranks),
-		Rounds: o.rounds, Repeat: 1, Missing: missing, columns: []string{ours}, spreads: true,
+		Rounds: o.rounds, Repeat: 1, Missing: missing, Columns: []string{compare.Ours}, Spreads: true,
 	}
 	for _, p := range peers {
-		c.Peers, c.columns = append(c.Peers, p.title+" "+p.version+p.over(o.device)), append(c.columns, p.name)
+		c.Peers, c.Columns = append(c.Peers, p.Title+" "+p.Version+p.Over(o.device)), append(c.Columns, p.Name)
 	}
 	if slices.ContainsFunc(o.kernels, func(k *benchKernel) bool { return k.Case.Ours }) {
 		c.Missing = append(slices.Clone(missing), "stencil and transpose are ours alone: -prk DIR has the Parallel Research Kernels beside them, built by you as DIR/stencil.openmpi and so on (-h)")
@@ -228,7 +230,7 @@ func (o *kernelOptions) comparison(peers []*peer, missing []string) *comparison 
 }
 
 // howKernels explains how to read the figures of a comparison of kernels.
-func howKernels(c *comparison) []string {
+func howKernels(c *compare.Table) []string {
 	return []string{
 		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),
 		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", table.Plural(c.Rounds, "round")),

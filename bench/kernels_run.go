@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cases"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
@@ -28,7 +30,7 @@ var errNoSource = errors.New("kernels are built from the source of " + modulePat
 
 // buildKernels builds the commands of kernels into dir, and the peers' programs whose source is ours. It returns the
 // peers for which that succeeded, and the reasons why the others are left out.
-func buildKernels(ctx context.Context, dir string, names []string, peers []*peer) (built []*peer, missing []string, err error) {
+func buildKernels(ctx context.Context, dir string, names []string, others []*peers.Peer) (built []*peers.Peer, missing []string, err error) {
 	packages := []string{modulePath + "/cmd/rmarun"}
 	for _, name := range names {
 		packages = append(packages, modulePath+"/examples/"+name)
@@ -43,15 +45,15 @@ func buildKernels(ctx context.Context, dir string, names []string, peers []*peer
 		return nil, nil, fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
 	}
 	if !slices.Contains(names, kernelNames[0]) {
-		return peers, nil, nil
+		return others, nil, nil
 	}
-	for _, p := range peers {
-		err := p.compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c"))
+	for _, p := range others {
+		err := p.Compile(ctx, dir, filepath.Join(strings.TrimSpace(string(source)), "peer", "gups.c"))
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, context.Cause(ctx)
 		case err != nil:
-			missing = append(missing, leftOutPeer(p, err))
+			missing = append(missing, peers.LeftOut(p, err))
 		default:
 			built = append(built, p)
 		}
@@ -69,31 +71,31 @@ func (o *kernelOptions) jobs() []plan.Job {
 }
 
 // contestants returns the contestants that run the kernels; ours are those built in dir.
-func (o *kernelOptions) contestants(dir string, peers []*peer) []contestant {
-	all := []contestant{{ours, func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
+func (o *kernelOptions) contestants(dir string, peers []*peers.Peer) []compare.Library {
+	all := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 		k := o.kernel(j)
 		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.Ranks), filepath.Join(dir, k.name)}, k.mine...)
 		return o.measure(ctx, j, o.timeout, argv, append(device.WithoutLauncher(os.Environ()), device.Variable+"="+o.device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
-		all = append(all, contestant{p.name, func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
+		all = append(all, compare.Library{Name: p.Name, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 			k := o.kernel(j)
-			if p.programs[k.name] == "" {
-				return []plan.Result{plan.Skipped(k.Cell, j.Ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.name, o.prk))}, nil
+			if p.Programs[k.name] == "" {
+				return []plan.Result{plan.Skipped(k.Cell, j.Ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.Name, o.prk))}, nil
 			}
-			return o.measure(ctx, j, o.peerTimeout, p.command(o.device, k.name, j.Ranks, k.theirs...), p.environment(o.device))
+			return o.measure(ctx, j, o.peerTimeout, p.Command(o.device, k.name, j.Ranks, k.theirs...), p.Environment(o.device))
 		}})
 	}
 	return all
 }
 
 // find looks for a peer's programs of the Parallel Research Kernels.
-func (o *kernelOptions) find(p *peer) {
+func (o *kernelOptions) find(p *peers.Peer) {
 	for _, name := range kernelNames[1:] {
-		program := filepath.Join(o.prk, name+"."+p.name)
+		program := filepath.Join(o.prk, name+"."+p.Name)
 		if _, err := os.Stat(program); o.prk != "" && err == nil {
-			p.programs[name] = program
+			p.Programs[name] = program
 		}
 	}
 }

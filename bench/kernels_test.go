@@ -17,9 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/internal/await"
@@ -72,16 +75,16 @@ func noted(dir string) int {
 }
 
 // scriptedKernels are beside one peer that has gups, fails at one stencil, and has no other.
-func scriptedKernels(t *testing.T) (o *kernelOptions, peers []*peer, all []contestant) {
+func scriptedKernels(t *testing.T) (o *kernelOptions, others []*peers.Peer, all []compare.Library) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stencil.openmpi"), nil, 0o777))
 	o, err := parseKernels([]string{"-device", "shm", "-rounds", "2", "-prk", dir}, io.Discard)
 	require.NoError(t, err)
-	open := scripted("openmpi", map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
-		map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")})
-	mine := scripted(ours, map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil)
-	return o, []*peer{{name: "openmpi", title: "Open MPI", version: "4.1.4"}}, []contestant{mine, open}
+	open := compare.Library{Name: "openmpi", Run: plantest.Scripted(map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
+		map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")})}
+	mine := compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil)}
+	return o, []*peers.Peer{{Name: "openmpi", Title: "Open MPI", Version: "4.1.4"}}, []compare.Library{mine, open}
 }
 
 func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
@@ -89,19 +92,19 @@ func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
 	o, peers, all := scriptedKernels(t)
 	c := o.comparison(peers, []string{"MPICH is not installed"})
 	var err error
-	c.rows, err = compare(t.Context(), o.device, o.jobs(), all, o.rounds, func(string) {})
+	c.Rows, err = compare.Run(t.Context(), o.device, o.jobs(), all, o.rounds, func(string) {})
 	require.NoError(t, err)
 	text := new(strings.Builder)
 	text.WriteString(strings.Join(howKernels(c), "\n") + "\n\n")
-	c.writeTable(text)
+	c.WriteTable(text)
 	golden.Check(t, "testdata/kernels.golden", text.String())
 }
 
 func TestKernelsRunBesideTheirPeers(t *testing.T) {
 	dir := t.TempDir()
-	found, missing := findPeers(t.Context())
-	for _, p := range knownPeers() {
-		benchtest.Script(t, filepath.Join(dir, "stencil."+p.name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
+	found, missing := peers.Find(t.Context())
+	for _, p := range peers.Known() {
+		benchtest.Script(t, filepath.Join(dir, "stencil."+p.Name), `echo "Rate (MFlops/s): $1$2  Avg time (s): 1"`)
 	}
 	names := benchtest.SomeOf("gups", "stencil", "transpose")
 	// A peer that stands still has the timeout of peers for it. Nothing of ours is held to that.
@@ -114,7 +117,7 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 	for _, p := range found {
 		stands := false
 		for _, cell := range []string{"gups 10", "stencil_pscw 40", "stencil_fence 40"} {
-			if _, why, lacks := strings.Cut(stdout.String(), cell+", "+p.name+": "); lacks {
+			if _, why, lacks := strings.Cut(stdout.String(), cell+", "+p.Name+": "); lacks {
 				// Now and then a peer stands still, or begins late. Anything else is a fault of ours.
 				assert.True(t, strings.HasPrefix(why, program.ErrTimeout.Error()), stdout.String())
 				stands = stands || cell != "gups 10"
@@ -124,9 +127,9 @@ func TestKernelsRunBesideTheirPeers(t *testing.T) {
 			assert.Regexp(t, `(?m)^stencil_(pscw|fence) +40  MFlop/s +[\d.]+ .*\b240\.0 +.*\d\.\d\d$`, stdout.String())
 		}
 		if slices.Contains(names, "transpose") {
-			assert.Contains(t, stdout.String(), "transpose 40, "+p.name+": there is no transpose."+p.name+" in "+dir)
+			assert.Contains(t, stdout.String(), "transpose 40, "+p.Name+": there is no transpose."+p.Name+" in "+dir)
 		}
-		assert.Contains(t, stdout.String(), p.title+" "+p.version+" over TCP")
+		assert.Contains(t, stdout.String(), p.Title+" "+p.Version+" over TCP")
 	}
 	for _, one := range missing {
 		assert.Contains(t, stdout.String(), one+".\n")
@@ -141,8 +144,8 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 		benchtest.Script(t, filepath.Join(dir, "stencil.mpich"), lines)
 		o := kernelsIn(t, "-prk", dir)
 		o.peerTimeout = timeout
-		p := &peer{name: "mpich", runner: filepath.Join(dir, "mpirun"), programs: make(map[string]string)}
-		return o.contestants("", []*peer{p})[1].run(t.Context(), o.jobs()[1])
+		p := &peers.Peer{Name: "mpich", Runner: filepath.Join(dir, "mpirun"), Programs: make(map[string]string)}
+		return o.contestants("", []*peers.Peer{p})[1].Run(t.Context(), o.jobs()[1])
 	}
 	results, err := stencil("echo no luck >&2; exit 3", await.Limit)
 	assert.Empty(t, results)
@@ -168,11 +171,11 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 	o := kernelsIn(t)
 	text := new(strings.Builder)
-	o.comparison(nil, nil).writeTable(text)
+	o.comparison(nil, nil).WriteTable(text)
 	assert.Contains(t, text.String(), "-prk DIR")
-	refusing := scripted("mpich", map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a turn")})
-	mine := scripted(ours, map[string][]float64{"gups:10": {2}, "stencil_pscw:40": {1}, "stencil_fence:40": {1}, "transpose:40": {1}}, nil)
-	rows, err := compare(t.Context(), o.device, o.jobs(), []contestant{mine, refusing}, 1, func(string) {})
+	refusing := compare.Library{Name: "mpich", Run: plantest.Scripted(map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a turn")})}
+	mine := compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:10": {2}, "stencil_pscw:40": {1}, "stencil_fence:40": {1}, "transpose:40": {1}}, nil)}
+	rows, err := compare.Run(t.Context(), o.device, o.jobs(), []compare.Library{mine, refusing}, 1, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2.0, *rows[0].Ratio.Median)
 	assert.Nil(t, rows[3].Ratio.Median)
@@ -187,11 +190,11 @@ func TestAPeerThatCannotCompileAKernelIsLeftOut(t *testing.T) {
 	able, unable := filepath.Join(dir, "able"), filepath.Join(dir, "unable")
 	benchtest.Script(t, able, "exit 0")
 	benchtest.Script(t, unable, "echo no compiler >&2; exit 1")
-	openmpi := &peer{name: "openmpi", title: "Open MPI", compiler: able, programs: make(map[string]string)}
-	mpich := &peer{name: "mpich", title: "MPICH", compiler: unable, programs: make(map[string]string)}
-	built, missing, err := buildKernels(t.Context(), dir, []string{kernelNames[0]}, []*peer{mpich, openmpi})
+	openmpi := &peers.Peer{Name: "openmpi", Title: "Open MPI", Compiler: able, Programs: make(map[string]string)}
+	mpich := &peers.Peer{Name: "mpich", Title: "MPICH", Compiler: unable, Programs: make(map[string]string)}
+	built, missing, err := buildKernels(t.Context(), dir, []string{kernelNames[0]}, []*peers.Peer{mpich, openmpi})
 	require.NoError(t, err)
-	assert.Equal(t, []*peer{openmpi}, built)
+	assert.Equal(t, []*peers.Peer{openmpi}, built)
 	require.Len(t, missing, 1)
 	assert.Regexp(t, `(?s)^MPICH is left out: .*unable.*no compiler$`, missing[0])
 }
@@ -216,8 +219,8 @@ func TestKernelsHaveGoals(t *testing.T) {
 	for _, device := range kernelDevices {
 		o := &kernelOptions{device: device, ranks: 2}
 		o.choose(usualSizes(device), nil)
-		for _, b := range layOut(device, o.jobs(), []contestant{{name: ours}}, 1) {
-			for _, r := range b.rows {
+		for _, b := range compare.Prepare(device, o.jobs(), []compare.Library{{Name: compare.Ours}}, 1) {
+			for _, r := range b.Rows {
 				assert.Len(t, r.Goals, 1, "%s:%d over %s", r.Case, r.Size, device)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
@@ -95,7 +96,7 @@ func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.
 		return err
 	}
 	if o.peers {
-		return (&peersRun{&o.Options, jobs, o.Ranks, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&peers.Comparison{Options: &o.Options, Jobs: jobs, Ranks: o.Ranks, Rounds: o.rounds, Format: o.format}).Run(ctx, args, stdout, stderr)
 	}
 	if o.Profile != "" && len(jobs) > 1 {
 		return cli.Usagef("-cpuprofile is of one job, and these cases are %d jobs: name the cases", len(jobs))

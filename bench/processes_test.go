@@ -15,7 +15,9 @@ import (
 
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/internal/bootstrap/pmi"
@@ -157,7 +159,7 @@ func TestPeersAreComparedWithGoroutines(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		t.Skip("skipped: the ranks of peers spin while they wait, for minutes where they share a core")
 	}
-	found, _ := findPeers(t.Context())
+	found, _ := peers.Find(t.Context())
 	if len(found) == 0 {
 		t.Skip("skipped: no peer is installed: on Debian, apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev gcc")
 	}
@@ -171,11 +173,11 @@ func TestPeersAreComparedWithGoroutines(t *testing.T) {
 	require.Equal(t, 0, status, stderr.String())
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
 	require.Len(t, lines, 1+len(cells))
-	var circumstances comparison
+	var circumstances compare.Table
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &circumstances))
 	assert.Len(t, circumstances.Peers, len(found))
 	for _, line := range lines[1:] {
-		var r row
+		var r compare.Row
 		require.NoError(t, json.Unmarshal([]byte(line), &r))
 		assert.Len(t, r.Columns, 1+len(found))
 		for name, c := range r.Columns {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
@@ -218,7 +219,7 @@ func writable(dir string) error {
 // write writes all files, and their names to stdout.
 func (r *report) write(stdout io.Writer) error {
 	for _, k := range r.kernels {
-		k.rows = judged(k.bouts)
+		k.Rows = compare.Judged(k.bouts)
 	}
 	files := r.plots()
 	pictures := len(files)

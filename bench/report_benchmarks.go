@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/bench/internal/cases"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
@@ -23,10 +24,10 @@ func (r *report) benchmarks() string {
 		}
 	}
 	for _, k := range r.kernels {
-		for _, row := range k.rows {
-			for _, by := range k.columns {
+		for _, row := range k.Rows {
+			for _, by := range k.Columns {
 				for _, v := range row.Columns[by].Known() {
-					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.cell, k.o.device, by, r.Procs), measuredAs(v, row.Unit, ""))
+					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.Cell, k.o.device, by, r.Procs), measuredAs(v, row.Unit, ""))
 				}
 			}
 		}
@@ -36,7 +37,7 @@ func (r *report) benchmarks() string {
 
 // benchmarkName contains the case, the device, the contestant unless it is this library, and the size.
 func benchmarkName(one cases.Cell, device, by string, procs int) string {
-	if by == ours {
+	if by == compare.Ours {
 		by = ""
 	} else {
 		by = "/by=" + by

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/bench/internal/chart"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/table"
@@ -178,16 +179,16 @@ func (r *report) failures() []string {
 	for _, l := range r.lines {
 		for _, c := range l.cells {
 			if c.Failed {
-				notes = addNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.column, len(c.Values))
+				notes = compare.AddNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.Column, len(c.Values))
 			}
 		}
 	}
 	for _, k := range r.kernels {
 		for _, b := range k.bouts {
-			for _, row := range b.rows {
-				for _, by := range k.columns {
+			for _, row := range b.Rows {
+				for _, by := range k.Columns {
 					if c := row.Columns[by]; c.Failed {
-						notes = addNote(notes, fmt.Sprintf("%s, %s, %s", row.Case, k.o.device, by), c, k.o.rounds)
+						notes = compare.AddNote(notes, fmt.Sprintf("%s, %s, %s", row.Case, k.o.device, by), c, k.o.rounds)
 					}
 				}
 			}
@@ -265,7 +266,7 @@ func leftOut(lines []*reportLine) []string {
 	var notes []string
 	for _, l := range lines {
 		for _, c := range l.cells {
-			notes = addNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.column, len(c.Values))
+			notes = compare.AddNote(notes, fmt.Sprintf("%s, %s", c.Cell.String(), l.name()), &c.Column, len(c.Values))
 		}
 	}
 	return notes

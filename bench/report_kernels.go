@@ -7,14 +7,16 @@ import (
 
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
 // A kernelReport is the report's comparison of kernels on one device.
 type kernelReport struct {
-	*comparison
+	*compare.Table
 	o     *kernelOptions
-	bouts []*bout
+	bouts []*compare.CaseComparison
 }
 
 // findKernels builds the kernels into dir, if they are requested. They have no switches and are no cases.
@@ -36,12 +38,12 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	}
 }
 
-func (r *report) addKernels(o *kernelOptions, peers []*peer, missing []string, all []contestant) {
+func (r *report) addKernels(o *kernelOptions, peers []*peers.Peer, missing []string, all []compare.Library) {
 	args := []string{cli.Kernels, "-device", o.device, "-rounds", fmt.Sprint(o.rounds)}
 	if o.prk != "" {
 		args = append(args, "-prk", o.prk)
 	}
-	k := &kernelReport{comparison: o.comparison(peers, missing), o: o, bouts: layOut(o.device, o.jobs(), all, o.rounds)}
+	k := &kernelReport{Table: o.comparison(peers, missing), o: o, bouts: compare.Prepare(o.device, o.jobs(), all, o.rounds)}
 	k.Command = cli.CommandLine(args)
 	r.kernels = append(r.kernels, k)
 }
@@ -51,11 +53,11 @@ func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.rounds {
 			for i, b := range k.bouts {
-				for _, t := range stats.InRound(round, b.turns) {
-					key := t.spell() + ", " + k.o.device
+				for _, t := range stats.InRound(round, b.Turns) {
+					key := t.String() + ", " + k.o.device
 					r.steps = append(r.steps, reportStep{
 						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.rounds, key), key: key,
-						seconds: k.o.kernels[i].seconds, run: func(ctx context.Context) error { return t.take(ctx, round) }, late: &t.late,
+						seconds: k.o.kernels[i].seconds, run: func(ctx context.Context) error { return t.Measure(ctx, round) }, late: &t.TimedOut,
 					})
 				}
 			}
@@ -73,10 +75,10 @@ func (r *report) writeKernels(p *page) {
 		p.element("p", "Left out: "+r.noKernels)
 	}
 	for _, k := range r.kernels {
-		for _, text := range howKernels(k.comparison) {
+		for _, text := range howKernels(k.Table) {
 			p.element("p", text)
 		}
-		lines, notes, _ := k.lines()
+		lines, notes, _ := k.Lines()
 		p.table(lines)
 		for _, note := range notes {
 			p.element("p", note+".")

@@ -12,18 +12,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/peers"
+	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
 func TestTheReportHasTheKernels(t *testing.T) {
 	r := scriptedReport(t)
 	o := &kernelOptions{device: device.Shm, rounds: 2, ranks: 2, prk: "DIR"}
 	o.choose(usualSizes(o.device), nil)
-	peers := []*peer{{name: "openmpi", title: "Open MPI", version: "4.1.4"}}
-	all := []contestant{
-		scripted(ours, map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil),
-		scripted("openmpi", map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
-			map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")}),
+	peers := []*peers.Peer{{Name: "openmpi", Title: "Open MPI", Version: "4.1.4"}}
+	all := []compare.Library{
+		compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil)},
+		compare.Library{Name: "openmpi", Run: plantest.Scripted(map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
+			map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")})},
 	}
 	r.steps, r.peers, r.o.dir = nil, peers, t.TempDir()
 	r.addKernels(o, peers, []string{"MPICH is left out: no compiler"}, all)

@@ -13,8 +13,10 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
 	"github.com/onesided/rma/bench/internal/runner"
@@ -32,7 +34,7 @@ type report struct {
 	Procs   int
 	// Peers have their versions. Missing are those that are not installed.
 	Peers, Missing []string
-	peers          []*peer
+	peers          []*peers.Peer
 	// Ended is the reason why the report has less than was requested, or "".
 	Ended string
 	// failed are the steps that failed and are in no table, each with its reason.
@@ -62,13 +64,13 @@ type reportLine struct {
 // A reportCell is one size of a reportLine.
 type reportCell struct {
 	cases.Cell
-	column
+	compare.Column
 	tails []*stats.Percentiles // of each round, nil without percentiles
 }
 
 // name returns the name of the line in a legend.
 func (l *reportLine) name() string {
-	if l.by == ours {
+	if l.by == compare.Ours {
 		return l.device
 	}
 	return l.device + ", " + l.by
@@ -99,19 +101,19 @@ func newReport(o *reportOptions, command string) *report {
 	return &report{o: o, Command: command, Machine: machine.This(), Date: time.Now(), Procs: runtime.GOMAXPROCS(0)}
 }
 
-// findPeers compiles the programs of the installed peers. clean removes them.
+// peers.Find compiles the programs of the installed peers. clean removes them.
 func (r *report) findPeers(ctx context.Context) (clean func(), err error) {
-	r.peers, r.Missing = findPeers(ctx)
+	r.peers, r.Missing = peers.Find(ctx)
 	dir, err := os.MkdirTemp("", "rma-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("bench: no place for the peers' programs: %w", err)
 	}
-	r.peers = slices.DeleteFunc(r.peers, func(p *peer) bool {
-		err := p.build(ctx, dir)
+	r.peers = slices.DeleteFunc(r.peers, func(p *peers.Peer) bool {
+		err := p.Build(ctx, dir)
 		if err != nil {
-			r.Missing = append(r.Missing, leftOutPeer(p, err))
+			r.Missing = append(r.Missing, peers.LeftOut(p, err))
 		} else {
-			r.Peers = append(r.Peers, p.title+" "+p.version)
+			r.Peers = append(r.Peers, p.Title+" "+p.Version)
 		}
 		return err != nil
 	})
@@ -130,10 +132,10 @@ func (r *report) plan(stderr io.Writer) error {
 			return err
 		}
 		for _, j := range plan.ByCase(jobs) {
-			r.addLine(o, ours, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) })
+			r.addLine(o, compare.Ours, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) })
 			for _, p := range r.peers {
 				if !j.Cells[0].Case.Ours && o.Device != device.IBV {
-					r.addLine(o, p.name, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.run(ctx, j, o) })
+					r.addLine(o, p.Name, j, func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.Run(ctx, j, o) })
 				}
 			}
 		}
@@ -162,7 +164,7 @@ func (r *report) plan(stderr io.Writer) error {
 func (r *report) addLine(o *runner.Options, by string, j plan.Job, run func(context.Context, plan.Job) ([]plan.Result, error)) {
 	l := &reportLine{device: o.Device, by: by, run: run, job: j}
 	for _, one := range j.Cells {
-		l.cells = append(l.cells, &reportCell{Cell: one, column: column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
+		l.cells = append(l.cells, &reportCell{Cell: one, Column: compare.Column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
 }
@@ -184,7 +186,7 @@ func (r *report) sortLines() {
 func (l *reportLine) take(ctx context.Context, round int) error {
 	if l.late {
 		for _, c := range l.cells {
-			c.pass()
+			c.Pass()
 		}
 		return nil
 	}
@@ -195,7 +197,7 @@ func (l *reportLine) take(ctx context.Context, round int) error {
 	}
 	l.late = errors.Is(err, program.ErrTimeout)
 	for _, c := range l.cells {
-		c.enter(round, l.job, c.Cell, results, err)
+		c.Enter(round, l.job, c.Cell, results, err)
 		for _, r := range results {
 			if r.Of(c.Cell) {
 				c.tails[round] = r.Percentiles
@@ -344,12 +346,12 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 	return nil
 }
 
-// ourFailures returns an error if a cell of ours failed. It has the number of failures, and each cause once. The page
+// OurFailures returns an error if a cell of ours failed. It has the number of failures, and each cause once. The page
 // lists each.
 func (r *report) ourFailures() error {
 	failed, all, slow := 0, 0, false
 	var causes []string
-	count := func(c *column) {
+	count := func(c *compare.Column) {
 		all++
 		if !c.Failed {
 			return
@@ -365,14 +367,14 @@ func (r *report) ourFailures() error {
 	}
 	for _, l := range r.lines {
 		for _, c := range l.cells {
-			if l.by == ours {
-				count(&c.column)
+			if l.by == compare.Ours {
+				count(&c.Column)
 			}
 		}
 	}
 	for _, k := range r.kernels {
-		for _, row := range k.rows {
-			count(row.Columns[ours])
+		for _, row := range k.Rows {
+			count(row.Columns[compare.Ours])
 		}
 	}
 	if failed == 0 && len(r.failed) == 0 {

@@ -18,9 +18,11 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/golden"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/plan/plantest"
 	"github.com/onesided/rma/bench/internal/program"
@@ -37,7 +39,7 @@ func scriptedReport(t *testing.T) *report {
 	r.Machine = machine.Machine{CPU: "A <fast> & good one", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"}
 	r.Date, r.Procs = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), 2
 	r.Peers = []string{"Open MPI 4.1"}
-	r.peers = []*peer{{name: "openmpi"}}
+	r.peers = []*peers.Peer{{Name: "openmpi"}}
 	require.NoError(t, r.plan(io.Discard))
 	for i, l := range r.lines {
 		l.run = func(_ context.Context, j plan.Job) ([]plan.Result, error) {
@@ -45,7 +47,7 @@ func scriptedReport(t *testing.T) *report {
 			for k, one := range j.Cells[:len(j.Cells)-i%2] {
 				v := float64(i+1) * float64(10*k+1)
 				result := plan.NewResult(one, 2, []float64{v})
-				if l.by == ours && one.Case.HasPercentiles() {
+				if l.by == compare.Ours && one.Case.HasPercentiles() {
 					result.Percentiles = &stats.Percentiles{P50: v, P90: 1.5 * v, P99: 2 * v, P999: 3 * v, Max: 40 * v, Batch: 4, Count: 100}
 				}
 				results = append(results, result)
@@ -176,9 +178,9 @@ func TestReportNamesWhatFailedOnce(t *testing.T) {
 	require.NoError(t, r.measure(t.Context(), func(string) {}))
 	assert.Equal(t, []string{"schemes of fence_rate:1000: no memory", "fence, 4 ranks: rank 0 of 4: no memory"}, r.failed)
 
-	var c column
+	var c compare.Column
 	j := plantest.Job(t, "fop_lat")
-	c.enter(0, j, j.Cells[0], nil, errors.New("bench: rank 0 of 2: no memory"))
+	c.Enter(0, j, j.Cells[0], nil, errors.New("bench: rank 0 of 2: no memory"))
 	assert.Equal(t, "rank 0 of 2: no memory", c.Reason)
 }
 
@@ -234,7 +236,7 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 			return nil, fmt.Errorf("%w: %v%s: %s", program.ErrTimeout, 2*time.Minute, program.TimeoutFlag, j.Cells[0].String())
 		}
 		for _, c := range l.cells {
-			c.column = column{Series: stats.NewSeries(2)}
+			c.Column = compare.Column{Series: stats.NewSeries(2)}
 		}
 		require.NoError(t, l.take(t.Context(), 0))
 	}

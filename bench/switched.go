@@ -13,6 +13,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
@@ -49,10 +50,10 @@ type showRow struct {
 	Size   int    `json:"size"`
 	Unit   string `json:"unit"`
 	// Default and Thrown are the values of the switch. WithDefault and WithThrown are what was measured with them.
-	Default     string  `json:"default"`
-	Thrown      string  `json:"thrown"`
-	WithDefault *column `json:"with_default"`
-	WithThrown  *column `json:"with_thrown"`
+	Default     string          `json:"default"`
+	Thrown      string          `json:"thrown"`
+	WithDefault *compare.Column `json:"with_default"`
+	WithThrown  *compare.Column `json:"with_thrown"`
 	// Ratio is the time with the value Thrown to that with Default, within each round.
 	Ratio stats.Series `json:"ratio"`
 
@@ -148,7 +149,7 @@ func newShow(e exhibit, t toggles.Toggle, o *switchesOptions) (*show, error) {
 			s.rows = append(s.rows, &showRow{
 				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
 				Default: s.values[0], Thrown: thrown, cell: one,
-				WithDefault: &column{Series: stats.NewSeries(o.rounds)}, WithThrown: &column{Series: stats.NewSeries(o.rounds)},
+				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithThrown: &compare.Column{Series: stats.NewSeries(o.rounds)},
 			})
 		}
 	}
@@ -165,7 +166,7 @@ func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
 			}
 			for _, r := range s.rows {
 				if slices.Contains(j.Cells, r.cell) {
-					[]*column{r.WithDefault, r.WithThrown}[side].enter(round, j, r.cell, results, err)
+					[]*compare.Column{r.WithDefault, r.WithThrown}[side].Enter(round, j, r.cell, results, err)
 				}
 			}
 		}
@@ -262,8 +263,8 @@ func (o *switchesOptions) write(w io.Writer, command string) error {
 				r.Switch + "=" + r.Thrown, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
 				table.Value(r.WithDefault.Median), table.Value(r.WithThrown.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
 			})
-			notes = addNote(notes, r.cell.String()+" by default of "+r.Switch, r.WithDefault, o.rounds)
-			notes = addNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
+			notes = compare.AddNote(notes, r.cell.String()+" by default of "+r.Switch, r.WithDefault, o.rounds)
+			notes = compare.AddNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
 		}
 	}
 	table.Align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })

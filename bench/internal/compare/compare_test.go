@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"context"
@@ -21,91 +21,91 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-func sharedScript(t *testing.T) *comparison {
+func sharedScript(t *testing.T) *Table {
 	t.Helper()
 	jobs := []plan.Job{plantest.Job(t, "put_flush_lat:8,1024", "cas_lat", "put_bw:65536", "scatter_rate"), plantest.Job(t, "create_time:64"), plantest.Job(t, "idle_cpu:2")}
-	all := []contestant{
-		scripted(ours, map[string][]float64{
+	all := []Library{
+		Library{Ours, plantest.Scripted(map[string][]float64{
 			"put_flush_lat:8": {0.011, 0.013, 0.012}, "put_flush_lat:1024": {0.03, 0.031, 0.032}, "cas_lat:8": {0.1, 0.1, 0.1},
 			"put_bw:65536": {60000, 61000, 55000}, "scatter_rate:1000": {100, 120, 140}, "create_time:64": {90000, 95000, 91000}, "idle_cpu:2": {0.4, 0.5, 2.5},
-		}, nil),
-		scripted("openmpi", map[string][]float64{
+		}, nil)},
+		Library{"openmpi", plantest.Scripted(map[string][]float64{
 			"put_flush_lat:8": {0.024, 0.023, 0.022}, "put_flush_lat:1024": {0.029, 0.03, 0.029},
 			"put_bw:65536": {55000, 54000, 55006}, "scatter_rate:1000": {16, 16.1, 15.9}, "create_time:64": {40000, 41000, 40500}, "idle_cpu:2": {99.5, 99.8, 99.9},
-		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")}),
-		scripted("mpich", map[string][]float64{
+		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")})},
+		Library{"mpich", plantest.Scripted(map[string][]float64{
 			"put_flush_lat:8": {0.25, 0.24, 0.26}, "put_flush_lat:1024": {0.3, 0.31, 0.3}, "cas_lat:8": {0.4, 0.41, 0.38},
 			"put_bw:65536": {24000, 24500, 24700}, "scatter_rate:1000": {7.5, 7.6, 7.7}, "idle_cpu:2": {98.5, 98.8, 98.9},
-		}, map[string]error{"create_time": program.ErrTimeout}),
+		}, map[string]error{"create_time": program.ErrTimeout})},
 	}
-	c := &comparison{
+	c := &Table{
 		Command: cli.CommandLine([]string{"-peers", "-size", "8 16"}),
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device shm", Peers: []string{"Open MPI 4.1.4", "MPICH 4.0.2"}, Rounds: 3, Repeat: 5,
-		columns: []string{ours, "openmpi", "mpich"},
+		Columns: []string{Ours, "openmpi", "mpich"},
 	}
 	var err error
-	c.rows, err = compare(t.Context(), device.Shm, jobs, all, 3, func(string) {})
+	c.Rows, err = Run(t.Context(), device.Shm, jobs, all, 3, func(string) {})
 	require.NoError(t, err)
 	return c
 }
 
 // tcpScript has goals that are ratios to the sockets, two of a cell, and one that
 // cannot be judged.
-func tcpScript(t *testing.T) *comparison {
+func tcpScript(t *testing.T) *Table {
 	t.Helper()
 	jobs := []plan.Job{plantest.Job(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), plantest.Job(t, "socket_bw:65536")}
-	all := []contestant{
-		scripted(ours, map[string][]float64{
+	all := []Library{
+		Library{Ours, plantest.Scripted(map[string][]float64{
 			"put_flush_lat:8": {9}, "put_flush_lat:1024": {10}, "cas_lat:8": {10}, "get_flush_lat:8": {9}, "put_bw:65536": {2500},
 			"passive_put_lat:8": {25}, "socket_lat:8": {8, 8.2}, "socket_bw:65536": {3000, 3100},
-		}, nil),
-		scripted("openmpi", map[string][]float64{
+		}, nil)},
+		Library{"openmpi", plantest.Scripted(map[string][]float64{
 			"put_flush_lat:8": {9.6}, "put_flush_lat:1024": {9.8}, "get_flush_lat:8": {18}, "put_bw:65536": {2000}, "passive_put_lat:8": {990000},
-		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")}),
+		}, map[string]error{"cas_lat": errors.New("signal 11 (Segmentation fault)")})},
 	}
-	c := &comparison{
+	c := &Table{
 		Command: cli.CommandLine([]string{"-device", "tcp", "-peers"}),
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 1, System: "linux 6.1 amd64", Go: "go1.26"},
 		Ours:    "device tcp", Peers: []string{"Open MPI 4.1.4 over TCP"}, Rounds: 1, Repeat: 5,
-		columns: []string{ours, "openmpi"},
+		Columns: []string{Ours, "openmpi"},
 	}
 	var err error
-	c.rows, err = compare(t.Context(), device.TCP, jobs, all, 1, func(string) {})
+	c.Rows, err = Run(t.Context(), device.TCP, jobs, all, 1, func(string) {})
 	require.NoError(t, err)
 	return c
 }
 
 func TestTheTableShowsMediansRatiosAndGoals(t *testing.T) {
-	for file, c := range map[string]*comparison{"table.golden": sharedScript(t), "table_tcp.golden": tcpScript(t)} {
+	for file, c := range map[string]*Table{"table.golden": sharedScript(t), "table_tcp.golden": tcpScript(t)} {
 		var text strings.Builder
-		require.NoError(t, c.writeText(&text))
+		require.NoError(t, c.WriteText(&text))
 		golden.Check(t, "testdata/"+file, text.String())
 	}
 }
 
 func TestTheTableAsJSONHasTheSpread(t *testing.T) {
-	for file, c := range map[string]*comparison{"table.json.golden": sharedScript(t), "table_tcp.json.golden": tcpScript(t)} {
+	for file, c := range map[string]*Table{"table.json.golden": sharedScript(t), "table_tcp.json.golden": tcpScript(t)} {
 		var text strings.Builder
-		require.NoError(t, c.writeJSON(&text))
+		require.NoError(t, c.WriteJSON(&text))
 		golden.Check(t, "testdata/"+file, text.String())
 	}
 }
 
 func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
 	turns := 0
-	slow := contestant{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { turns++; return nil, program.ErrTimeout }}
-	quick := scripted(ours, map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)
-	rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{quick, slow}, 3, func(string) {})
+	slow := Library{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { turns++; return nil, program.ErrTimeout }}
+	quick := Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)}
+	rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 1, turns)
-	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[ours].Known())
+	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[Ours].Known())
 	assert.Nil(t, rows[0].Ratio.Median)
 }
 
 func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
-	slow := contestant{ours, func(context.Context, plan.Job) ([]plan.Result, error) { return nil, program.ErrTimeout }}
-	_, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
+	slow := Library{Ours, func(context.Context, plan.Job) ([]plan.Result, error) { return nil, program.ErrTimeout }}
+	_, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
 	require.NoError(t, err)
 }
 
@@ -116,7 +116,7 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 		0: {"all of round 1", "all of round 2"},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		cut := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+		cut := Library{Ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			cancel()
 			var results []plan.Result
 			for _, one := range j.Cells[:values] {
@@ -124,7 +124,7 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 			}
 			return results, ctx.Err()
 		}}
-		_, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512", "cas_lat")}, []contestant{cut}, 2, func(string) {})
+		_, err := Run(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512", "cas_lat")}, []Library{cut}, 2, func(string) {})
 		var ended *endedError
 		require.ErrorAs(t, err, &ended)
 		assert.Equal(t, want, ended.lacks)
@@ -141,15 +141,15 @@ func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 		{fmt.Errorf("%w: 2m0s (-timeout): put_bw of size 64", program.ErrTimeout), "not done in time: 2m0s (-timeout): put_bw of size 64", "not begun: the time of its job was over"},
 		{errors.New("signal 11"), "signal 11", "not begun: its job failed at put_bw:64"},
 	} {
-		cut := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+		cut := Library{Ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{1})}, test.err
 		}}
-		rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512")}, []contestant{cut}, 3, func(string) {})
+		rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64,512")}, []Library{cut}, 3, func(string) {})
 		require.NoError(t, err)
-		assert.Equal(t, test.begun, rows[1].Columns[ours].Reason)
-		assert.Equal(t, test.reason, rows[2].Columns[ours].Reason)
+		assert.Equal(t, test.begun, rows[1].Columns[Ours].Reason)
+		assert.Equal(t, test.reason, rows[2].Columns[Ours].Reason)
 		if errors.Is(test.err, program.ErrTimeout) {
-			assert.Equal(t, []string{"put_bw:8: no further turn: its job was not done in time (in 2 of 3 rounds)"}, addNote(nil, "put_bw:8", rows[0].Columns[ours], 3))
+			assert.Equal(t, []string{"put_bw:8: no further turn: its job was not done in time (in 2 of 3 rounds)"}, AddNote(nil, "put_bw:8", rows[0].Columns[Ours], 3))
 		}
 	}
 }
@@ -164,10 +164,10 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 		{"put_flush_lat:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"openmpi", "mpich", "mpich"}, []float64{6. / 8, 6. / 10, 6. / 12}},
 		{"put_bw:8", []float64{6, 6, 6}, []float64{8, 12, 12}, []float64{12, 10, 12}, []string{"mpich", "openmpi", "mpich"}, []float64{6. / 12, 6. / 12, 6. / 12}},
 	} {
-		rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, test.name)}, []contestant{
-			scripted(ours, map[string][]float64{test.name: test.ours}, nil),
-			scripted("openmpi", map[string][]float64{test.name: test.openmpi}, nil),
-			scripted("mpich", map[string][]float64{test.name: test.mpich}, nil),
+		rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, test.name)}, []Library{
+			Library{Ours, plantest.Scripted(map[string][]float64{test.name: test.ours}, nil)},
+			Library{"openmpi", plantest.Scripted(map[string][]float64{test.name: test.openmpi}, nil)},
+			Library{"mpich", plantest.Scripted(map[string][]float64{test.name: test.mpich}, nil)},
 		}, 3, func(string) {})
 		require.NoError(t, err)
 		assert.Equal(t, test.better, rows[0].Better, test.name)
@@ -177,7 +177,7 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 
 func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 	turns := 0
-	flaky := contestant{"openmpi", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+	flaky := Library{"openmpi", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		if turns++; turns == 2 {
 			return nil, errors.New("signal 11")
 		}
@@ -185,24 +185,24 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 	}}
 	for _, test := range []struct {
 		name   string
-		all    []contestant
+		all    []Library
 		ratio  []float64
 		better []string
 	}{
-		{"another is there", []contestant{flaky, scripted("mpich", map[string][]float64{"fop_lat:8": {8, 8, 8}}, nil)}, []float64{0.5, 0.25, 0.5}, []string{"openmpi", "mpich", "openmpi"}},
-		{"none is there", []contestant{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
+		{"another is there", []Library{flaky, Library{"mpich", plantest.Scripted(map[string][]float64{"fop_lat:8": {8, 8, 8}}, nil)}}, []float64{0.5, 0.25, 0.5}, []string{"openmpi", "mpich", "openmpi"}},
+		{"none is there", []Library{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			turns = 0
-			mine := scripted(ours, map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)
-			rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, append([]contestant{mine}, test.all...), 3, func(string) {})
+			mine := Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)}
+			rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, append([]Library{mine}, test.all...), 3, func(string) {})
 			require.NoError(t, err)
 			assert.Equal(t, test.ratio, rows[0].Ratio.Known())
 			assert.Equal(t, test.better, rows[0].Better)
 
-			c := &comparison{Rounds: 3, columns: []string{"openmpi"}, rows: rows}
+			c := &Table{Rounds: 3, Columns: []string{"openmpi"}, Rows: rows}
 			var text strings.Builder
-			require.NoError(t, c.writeText(&text))
+			require.NoError(t, c.WriteText(&text))
 			assert.Contains(t, text.String(), "fop_lat 8, openmpi: signal 11 (in 1 of 3 rounds).\n")
 		})
 	}
@@ -210,15 +210,15 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 
 func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	var order []string
-	turn := func(name string) contestant {
-		return contestant{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+	turn := func(name string) Library {
+		return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			for _, one := range j.Cells {
 				order = append(order, name+" "+one.String())
 			}
 			return nil, nil
 		}}
 	}
-	_, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "put_bw:8,65536,1048576", "fop_lat")}, []contestant{turn(ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
+	_, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "put_bw:8,65536,1048576", "fop_lat")}, []Library{turn(Ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
 	require.NoError(t, err)
 	forwards := []string{
 		"ours socket_bw:65536", "ours socket_bw:1048576", "ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576",
@@ -234,53 +234,53 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 }
 
 func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
-	refusing := contestant{"mpich", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+	refusing := Library{"mpich", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		t.Errorf("a turn at %s", j.Cells[0].String())
 		return nil, nil
 	}}
-	quick := scripted(ours, map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)
-	rows, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "row_rate", "hashtable_insert_rate")}, []contestant{quick, refusing}, 1, func(string) {})
+	quick := Library{Ours, plantest.Scripted(map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)}
+	rows, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "row_rate", "hashtable_insert_rate")}, []Library{quick, refusing}, 1, func(string) {})
 	require.NoError(t, err)
 	for _, r := range rows {
-		assert.NotNil(t, r.Columns[ours].Median)
+		assert.NotNil(t, r.Columns[Ours].Median)
 		assert.Nil(t, r.Ratio.Median)
 	}
 }
 
 func TestACancelledComparisonEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := contestant{ours, func(context.Context, plan.Job) ([]plan.Result, error) { cancel(); return nil, ctx.Err() }}
-	_, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{stop}, 3, func(string) {})
+	stop := Library{Ours, func(context.Context, plan.Job) ([]plan.Result, error) { cancel(); return nil, ctx.Err() }}
+	_, err := Run(ctx, device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{stop}, 3, func(string) {})
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
 // What came before the end of a job that is ended counts.
 func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	stop := contestant{ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+	stop := Library{Ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		cancel()
 		return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{7})}, ctx.Err()
 	}}
-	rows, err := compare(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64", "fop_lat")}, []contestant{stop}, 2, func(string) {})
+	rows, err := Run(ctx, device.Shm, []plan.Job{plantest.Job(t, "put_bw:8,64", "fop_lat")}, []Library{stop}, 2, func(string) {})
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, []float64{7}, rows[0].Columns[ours].Known())
-	assert.Equal(t, &column{Series: stats.NewSeries(2)}, rows[1].Columns[ours], "no failure")
-	c := &comparison{Rounds: 2, columns: []string{ours}, rows: rows}
-	c.end(err)
+	assert.Equal(t, []float64{7}, rows[0].Columns[Ours].Known())
+	assert.Equal(t, &Column{Series: stats.NewSeries(2)}, rows[1].Columns[Ours], "no failure")
+	c := &Table{Rounds: 2, Columns: []string{Ours}, Rows: rows}
+	c.End(err)
 	assert.Equal(t, []string{"of round 1: the rest of put_bw by ours, fop_lat by ours", "all of round 2"}, c.Lacks)
-	assert.NoError(t, c.ourFailures())
+	assert.NoError(t, c.OurFailures())
 }
 
 func TestOurOwnFailureIsAnError(t *testing.T) {
-	failing := scripted(ours, nil, map[string]error{"fop_lat": errors.New("world: broken")})
-	rows, err := compare(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	failing := Library{Ours, plantest.Scripted(nil, map[string]error{"fop_lat": errors.New("world: broken")})}
+	rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{failing}, 1, func(string) {})
 	require.NoError(t, err)
-	c := &comparison{rows: rows}
-	assert.EqualError(t, c.ourFailures(), "bench: fop_lat 8 failed here: world: broken")
+	c := &Table{Rows: rows}
+	assert.EqualError(t, c.OurFailures(), "bench: fop_lat 8 failed here: world: broken")
 
-	failing = scripted(ours, map[string][]float64{"fop_lat:8": {1}}, map[string]error{"socket_lat": errors.New("no ports")})
-	rows, err = compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "fop_lat")}, []contestant{failing}, 1, func(string) {})
+	failing = Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {1}}, map[string]error{"socket_lat": errors.New("no ports")})}
+	rows, err = Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{failing}, 1, func(string) {})
 	require.NoError(t, err)
-	c = &comparison{rows: rows}
-	assert.EqualError(t, c.ourFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")
+	c = &Table{Rows: rows}
+	assert.EqualError(t, c.OurFailures(), "bench: socket_lat 8, measured for fop_lat, failed here: no ports")
 }

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"strings"
@@ -31,30 +31,30 @@ func TestALibraryIsKnownByItsVersion(t *testing.T) {
 
 func TestAPeerIsStartedAsItsUsersDo(t *testing.T) {
 	o := &runner.Options{Repeat: 3, Timeout: 1500 * time.Millisecond}
-	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
+	open := &Peer{Name: "openmpi", Runner: "mpirun.openmpi", Programs: map[string]string{"mpi_rma": "rma", "mpi_job": "job"}}
 	program, args := open.arguments(plantest.Job(t, "put_bw:8,64"), o)
-	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.command(device.Shm, program, 1, args...))
-	assert.Contains(t, open.command(device.Local, program, 1<<20), "--oversubscribe")
+	assert.Equal(t, []string{"mpirun.openmpi", "--bind-to", "none", "-n", "1", "rma", "-repeat", "3", "-limit", "2", "-size", "8,64", "put_bw"}, open.Command(device.Shm, program, 1, args...))
+	assert.Contains(t, open.Command(device.Local, program, 1<<20), "--oversubscribe")
 
-	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
+	mpich := &Peer{Name: "mpich", Runner: "mpirun.mpich", Programs: open.Programs}
 	program, args = mpich.arguments(plantest.Job(t, "fence_scale:64"), o)
-	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.command(device.Shm, program, 64, args...))
-	assert.NotContains(t, mpich.environment(device.Shm), "UCX_TLS=tcp,self")
+	assert.Equal(t, []string{"mpirun.mpich", "-n", "64", "job", "-repeat", "3", "-limit", "2", "fence_scale"}, mpich.Command(device.Shm, program, 64, args...))
+	assert.NotContains(t, mpich.Environment(device.Shm), "UCX_TLS=tcp,self")
 	program, args = mpich.arguments(plantest.Job(t, "cas_lat"), o)
 	assert.Equal(t, "mpi_rma", program)
 	assert.Equal(t, []string{"-repeat", "3", "-limit", "2", "cas_lat"}, args, "its size is fixed")
 }
 
 func TestAPeerIsStartedOverTCP(t *testing.T) {
-	open := &peer{name: "openmpi", runner: "mpirun.openmpi", programs: map[string]string{"mpi_rma": "rma"}}
-	assert.Equal(t, strings.Fields("mpirun.openmpi --bind-to none --mca pml ob1 --mca btl self,tcp --mca osc pt2pt -n 1 rma fop_lat"), open.command(device.TCP, "mpi_rma", 1, "fop_lat"))
-	assert.NotContains(t, open.environment(device.TCP), "UCX_TLS=tcp,self")
-	assert.Equal(t, " over TCP", open.over(device.TCP))
-	assert.Empty(t, open.over(device.Shm))
+	open := &Peer{Name: "openmpi", Runner: "mpirun.openmpi", Programs: map[string]string{"mpi_rma": "rma"}}
+	assert.Equal(t, strings.Fields("mpirun.openmpi --bind-to none --mca pml ob1 --mca btl self,tcp --mca osc pt2pt -n 1 rma fop_lat"), open.Command(device.TCP, "mpi_rma", 1, "fop_lat"))
+	assert.NotContains(t, open.Environment(device.TCP), "UCX_TLS=tcp,self")
+	assert.Equal(t, " over TCP", open.Over(device.TCP))
+	assert.Empty(t, open.Over(device.Shm))
 
-	mpich := &peer{name: "mpich", runner: "mpirun.mpich", programs: open.programs}
-	assert.Equal(t, strings.Fields("mpirun.mpich -n 2 rma fop_lat"), mpich.command(device.TCP, "mpi_rma", 2, "fop_lat"))
-	assert.Subset(t, mpich.environment(device.TCP), []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"})
+	mpich := &Peer{Name: "mpich", Runner: "mpirun.mpich", Programs: open.Programs}
+	assert.Equal(t, strings.Fields("mpirun.mpich -n 2 rma fop_lat"), mpich.Command(device.TCP, "mpi_rma", 2, "fop_lat"))
+	assert.Subset(t, mpich.Environment(device.TCP), []string{"MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo"})
 }
 
 func TestEveryCaseIsInTheCPrograms(t *testing.T) {
@@ -62,9 +62,9 @@ func TestEveryCaseIsInTheCPrograms(t *testing.T) {
 		if c.Ours {
 			continue
 		}
-		file := "peers/mpi_rma.c"
+		file := "programs/mpi_rma.c"
 		if c.Kind == cases.Alone {
-			file = "peers/mpi_job.c"
+			file = "programs/mpi_job.c"
 		}
 		text, err := sources.ReadFile(file)
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestEveryCaseIsInTheCPrograms(t *testing.T) {
 
 func TestMissingPeersComeWithTheirPackages(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	found, missing := findPeers(t.Context())
+	found, missing := Find(t.Context())
 	assert.Empty(t, found)
 	assert.Equal(t, []string{
 		"Open MPI is not installed; on Debian: apt-get install openmpi-bin libopenmpi-dev gcc",

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 type moody struct{ slow, fast, turn int }
 
 // contestant has costs on this machine, by case, when it is fast.
-func (m *moody) contestant(name string, costs map[string]float64) contestant {
-	return contestant{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
+func (m *moody) contestant(name string, costs map[string]float64) Library {
+	return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		speed := 1.0
 		if m.slow <= m.turn && m.turn < m.fast {
 			speed = 1.4
@@ -56,8 +56,8 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 		for _, name := range []string{"fop_lat", "put_bw:65536"} {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				m := &moody{slow: test.slow, fast: test.fast}
-				rows, err := compare(t.Context(), device.TCP, []plan.Job{plantest.Job(t, name)}, []contestant{
-					m.contestant(ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
+				rows, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, name)}, []Library{
+					m.contestant(Ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
 					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
 				}, test.rounds, func(string) {})
 				require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 				assert.InDelta(t, 9.0/10, *r.Ratio.Median, 1e-9)
 				assert.InDelta(t, 9.0/8, *socket.Value.Median, 1e-9)
 
-				ofMedians := func(c *column) float64 { return *r.Columns[ours].Median / *c.Median }
+				ofMedians := func(c *Column) float64 { return *r.Columns[Ours].Median / *c.Median }
 				peer, beside := ofMedians(r.Columns["openmpi"]), ofMedians(socket.Of)
 				assert.Equal(t, test.peer, nearly(9.0/10, peer), "medians give %v of the peer", peer)
 				assert.Equal(t, test.socket, nearly(9.0/8, beside), "medians give %v of the socket", beside)

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A comparison is the output of -peers.
-type comparison struct {
+// A Table is the output of -peers.
+type Table struct {
 	Command string          `json:"command"`
 	Machine machine.Machine `json:"machine"`
 	Ours    string          `json:"ours"`
@@ -26,20 +26,20 @@ type comparison struct {
 	Ended string   `json:"ended,omitempty"`
 	Lacks []string `json:"lacks,omitempty"`
 
-	columns []string // ours first
-	rows    []*row
-	// spreads adds the lowest and the highest of the rounds to each median.
-	spreads bool
+	Columns []string `json:"-"` // ours first
+	Rows    []*Row   `json:"-"`
+	// Spreads adds the lowest and the highest of the rounds to each median.
+	Spreads bool `json:"-"`
 }
 
-// writeJSON writes the circumstances and then the rows, one object a line.
-func (c *comparison) writeJSON(w io.Writer) error {
+// WriteJSON writes the circumstances and then the rows, one object a line.
+func (c *Table) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(c); err != nil {
 		return err
 	}
-	for _, r := range c.rows {
+	for _, r := range c.Rows {
 		if err := encoder.Encode(r); err != nil {
 			return err
 		}
@@ -47,8 +47,8 @@ func (c *comparison) writeJSON(w io.Writer) error {
 	return nil
 }
 
-// writeText writes the circumstances, the table and its notes.
-func (c *comparison) writeText(w io.Writer) error {
+// WriteText writes the circumstances, the table and its notes.
+func (c *Table) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
 	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
@@ -58,23 +58,23 @@ func (c *comparison) writeText(w io.Writer) error {
 	if c.hasStandards() {
 		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, measured right beside it and shown below it.\n")
 	}
-	c.writeEnded(&b)
+	c.WriteEnded(&b)
 	b.WriteString("\n")
 
-	c.writeTable(&b)
+	c.WriteTable(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// end makes the comparison say that err ended it early, if it did.
-func (c *comparison) end(err error) {
+// End makes the comparison say that err ended it early, if it did.
+func (c *Table) End(err error) {
 	if ended := (*endedError)(nil); errors.As(err, &ended) {
 		c.Ended, c.Lacks = ended.Error(), ended.lacks
 	}
 }
 
-// writeEnded writes what the table lacks, if the run ended early.
-func (c *comparison) writeEnded(b *strings.Builder) {
+// WriteEnded writes what the table lacks, if the run ended early.
+func (c *Table) WriteEnded(b *strings.Builder) {
 	if c.Ended == "" {
 		return
 	}
@@ -84,10 +84,10 @@ func (c *comparison) writeEnded(b *strings.Builder) {
 	}
 }
 
-// writeTable writes the table and its notes.
-func (c *comparison) writeTable(b *strings.Builder) {
-	lines, notes, missed := c.lines()
-	table.Align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.columns) })
+// WriteTable writes the table and its notes.
+func (c *Table) WriteTable(b *strings.Builder) {
+	lines, notes, missed := c.Lines()
+	table.Align(b, lines, func(i int) bool { return i == 1 || i >= 3 && i <= 3+len(c.Columns) })
 	if missed > 0 {
 		fmt.Fprintf(b, "\n%s missed.\n", table.Plural(missed, "goal"))
 	}
@@ -99,14 +99,14 @@ func (c *comparison) writeTable(b *strings.Builder) {
 	}
 }
 
-// lines returns the lines of the table, with its head, the notes, and the number of missed goals.
-func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
-	lines = [][]string{slices.Concat([]string{"case", "size", "unit"}, c.columns, []string{"ratio", "rounds", "goal", ""})}
-	for _, r := range c.rows {
+// Lines returns the lines of the table, with its head, the notes, and the number of missed goals.
+func (c *Table) Lines() (lines [][]string, notes []string, missed int) {
+	lines = [][]string{slices.Concat([]string{"case", "size", "unit"}, c.Columns, []string{"ratio", "rounds", "goal", ""})}
+	for _, r := range c.Rows {
 		line := []string{r.Case, fmt.Sprint(r.Size), r.Unit}
-		for _, name := range c.columns {
-			line = append(line, c.figure(r.Columns[name].Series))
-			notes = addNote(notes, fmt.Sprintf("%s %d, %s", r.Case, r.Size, name), r.Columns[name], c.Rounds)
+		for _, name := range c.Columns {
+			line = append(line, c.value(r.Columns[name].Series))
+			notes = AddNote(notes, fmt.Sprintf("%s %d, %s", r.Case, r.Size, name), r.Columns[name], c.Rounds)
 		}
 		line = append(line, table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio), "", "")
 		lines = append(lines, line)
@@ -117,7 +117,7 @@ func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 				if v.Of != nil {
 					copy(line, []string{"  " + v.goal.of, fmt.Sprint(r.Size), r.Unit, table.Value(v.Of.Median)})
 					line[len(line)-4], line[len(line)-3] = table.Ratio(v.Value.Median), table.Extremes(v.Value)
-					notes = addNote(notes, fmt.Sprintf("%s %d beside %s", v.goal.of, r.Size, r.Case), v.Of, c.Rounds)
+					notes = AddNote(notes, fmt.Sprintf("%s %d beside %s", v.goal.of, r.Size, r.Case), v.Of, c.Rounds)
 				}
 				lines = append(lines, line)
 			}
@@ -131,14 +131,14 @@ func (c *comparison) lines() (lines [][]string, notes []string, missed int) {
 }
 
 // hasStandards reports whether a goal is a ratio to another case.
-func (c *comparison) hasStandards() bool {
-	return slices.ContainsFunc(c.rows, func(r *row) bool {
-		return slices.ContainsFunc(r.Goals, func(v *verdict) bool { return v.Of != nil })
+func (c *Table) hasStandards() bool {
+	return slices.ContainsFunc(c.Rows, func(r *Row) bool {
+		return slices.ContainsFunc(r.Goals, func(v *Verdict) bool { return v.Of != nil })
 	})
 }
 
-// addNote adds the reason why a column lacks values.
-func addNote(notes []string, of string, c *column, rounds int) []string {
+// AddNote adds the reason why a column lacks values.
+func AddNote(notes []string, of string, c *Column, rounds int) []string {
 	if c.Reason == "" {
 		return notes
 	}
@@ -149,9 +149,9 @@ func addNote(notes []string, of string, c *column, rounds int) []string {
 	return append(notes, note)
 }
 
-// figure formats what a contestant reached.
-func (c *comparison) figure(s stats.Series) string {
-	if !c.spreads || len(s.Known()) < 2 {
+// value formats what a contestant reached.
+func (c *Table) value(s stats.Series) string {
+	if !c.Spreads || len(s.Known()) < 2 {
 		return table.Value(s.Median)
 	}
 	write := table.Value
@@ -161,11 +161,11 @@ func (c *comparison) figure(s stats.Series) string {
 	return fmt.Sprintf("%s (%s-%s)", write(s.Median), write(s.Min), write(s.Max))
 }
 
-// ourFailures returns an error if a cell of ours, or one measured beside it, lacks values for another reason than the
+// OurFailures returns an error if a cell of ours, or one measured beside it, lacks values for another reason than the
 // switches.
-func (c *comparison) ourFailures() error {
-	for _, r := range c.rows {
-		if column := r.Columns[ours]; column.Failed {
+func (c *Table) OurFailures() error {
+	for _, r := range c.Rows {
+		if column := r.Columns[Ours]; column.Failed {
 			return fmt.Errorf("bench: %s %d failed here: %s", r.Case, r.Size, column.Reason)
 		}
 		for _, v := range r.Goals {

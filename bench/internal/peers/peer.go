@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"cmp"
@@ -18,29 +18,29 @@ import (
 	"github.com/onesided/rma/bench/internal/runner"
 )
 
-// A peer is an MPI library that is measured beside ours.
-type peer struct {
-	name     string // the column
-	title    string
+// A Peer is an MPI library that is measured beside ours.
+type Peer struct {
+	Name     string // the column
+	Title    string
 	packages string // of Debian
-	version  string
-	compiler string
-	runner   string
-	// programs are the compiled programs of peers, by name without .c.
-	programs map[string]string
+	Version  string
+	Compiler string
+	Runner   string
+	// Programs are the compiled programs of peers, by name without .c.
+	Programs map[string]string
 }
 
-// knownPeers returns the libraries to look for, with nothing found yet.
-func knownPeers() []*peer {
-	return []*peer{
-		{name: "openmpi", title: "Open MPI", packages: "openmpi-bin libopenmpi-dev", programs: make(map[string]string)},
-		{name: "mpich", title: "MPICH", packages: "mpich libmpich-dev", programs: make(map[string]string)},
+// Known returns the libraries to look for, with nothing found yet.
+func Known() []*Peer {
+	return []*Peer{
+		{Name: "openmpi", Title: "Open MPI", packages: "openmpi-bin libopenmpi-dev", Programs: make(map[string]string)},
+		{Name: "mpich", Title: "MPICH", packages: "mpich libmpich-dev", Programs: make(map[string]string)},
 	}
 }
 
-// findPeers returns the peers that are installed, and for each other one how to get it.
-func findPeers(ctx context.Context) (found []*peer, missing []string) {
-	for _, p := range knownPeers() {
+// Find returns the peers that are installed, and for each other one how to get it.
+func Find(ctx context.Context) (found []*Peer, missing []string) {
+	for _, p := range Known() {
 		if err := p.find(ctx); err != nil {
 			missing = append(missing, err.Error())
 		} else {
@@ -50,15 +50,15 @@ func findPeers(ctx context.Context) (found []*peer, missing []string) {
 	return found, missing
 }
 
-// leftOutPeer says why an installed peer is not measured.
-func leftOutPeer(p *peer, err error) string {
-	return p.title + " is left out: " + strings.TrimSpace(cli.Cause(err))
+// LeftOut says why an installed peer is not measured.
+func LeftOut(p *Peer, err error) string {
+	return p.Title + " is left out: " + strings.TrimSpace(cli.Cause(err))
 }
 
 // find looks for the commands under the names that Debian gives them if several libraries are installed, and then
 // under their own.
-func (p *peer) find(ctx context.Context) error {
-	for _, suffix := range []string{"." + p.name, ""} {
+func (p *Peer) find(ctx context.Context) error {
+	for _, suffix := range []string{"." + p.Name, ""} {
 		runner, err := exec.LookPath("mpirun" + suffix)
 		if err != nil {
 			continue
@@ -70,12 +70,12 @@ func (p *peer) find(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		output, _ := exec.CommandContext(ctx, runner, "--version").Output()
 		cancel()
-		if name, version := identify(string(output)); name == p.name {
-			p.version, p.runner, p.compiler = version, runner, compiler
+		if name, version := identify(string(output)); name == p.Name {
+			p.Version, p.Runner, p.Compiler = version, runner, compiler
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not installed; on Debian: apt-get install %s gcc", p.title, p.packages)
+	return fmt.Errorf("%s is not installed; on Debian: apt-get install %s gcc", p.Title, p.packages)
 }
 
 var (
@@ -94,10 +94,10 @@ func identify(output string) (name, version string) {
 	return "", ""
 }
 
-// command returns the command that starts n ranks of a program of this peer, over what device uses.
-func (p *peer) command(deviceName, program string, n int, args ...string) []string {
-	argv := []string{p.runner}
-	if p.name == "openmpi" {
+// Command returns the command that starts n ranks of a program of this peer, over what device uses.
+func (p *Peer) Command(deviceName, program string, n int, args ...string) []string {
+	argv := []string{p.Runner}
+	if p.Name == "openmpi" {
 		argv = append(argv, "--bind-to", "none")
 		if n > runtime.NumCPU() {
 			argv = append(argv, "--oversubscribe")
@@ -106,23 +106,23 @@ func (p *peer) command(deviceName, program string, n int, args ...string) []stri
 			argv = append(argv, "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "osc", "pt2pt")
 		}
 	}
-	return append(append(argv, "-n", fmt.Sprint(n), p.programs[program]), args...)
+	return append(append(argv, "-n", fmt.Sprint(n), p.Programs[program]), args...)
 }
 
-// environment returns the environment of the peer's commands, including ours.
-func (p *peer) environment(deviceName string) []string {
+// Environment returns the environment of the peer's commands, including ours.
+func (p *Peer) Environment(deviceName string) []string {
 	env := device.WithoutLauncher(os.Environ())
-	if p.name == "openmpi" && os.Geteuid() == 0 {
+	if p.Name == "openmpi" && os.Geteuid() == 0 {
 		env = append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 	}
-	if p.name == "mpich" && deviceName == device.TCP {
+	if p.Name == "mpich" && deviceName == device.TCP {
 		env = append(env, "MPIR_CVAR_NOLOCAL=1", "UCX_TLS=tcp,self", "UCX_NET_DEVICES=lo")
 	}
 	return env
 }
 
-// over says what the peer's ranks use instead of shared memory.
-func (p *peer) over(deviceName string) string {
+// Over says what the peer's ranks use instead of shared memory.
+func (p *Peer) Over(deviceName string) string {
 	if deviceName == device.TCP {
 		return " over TCP"
 	}
@@ -130,7 +130,7 @@ func (p *peer) over(deviceName string) string {
 }
 
 // arguments returns the peers' program for a job and its arguments.
-func (p *peer) arguments(j plan.Job, o *runner.Options) (program string, args []string) {
+func (p *Peer) arguments(j plan.Job, o *runner.Options) (program string, args []string) {
 	program = "mpi_rma"
 	args = []string{"-repeat", fmt.Sprint(o.Repeat), "-limit", fmt.Sprint(seconds(o.Timeout))}
 	first := j.Cells[0]

@@ -1,0 +1,115 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/plan"
+	"github.com/onesided/rma/bench/internal/stats"
+)
+
+// A Library is one column of a comparison.
+type Library struct {
+	Name string
+	// Run measures the cells of a job. With an error it returns the results before it.
+	Run func(ctx context.Context, j plan.Job) ([]plan.Result, error)
+}
+
+const Ours = "ours"
+
+// An endedError reports that a comparison ended before its last turn, with the cause and what is missing.
+type endedError struct {
+	cause error
+	lacks []string
+}
+
+func (e *endedError) Error() string { return e.cause.Error() }
+func (e *endedError) Unwrap() error { return e.cause }
+
+// Run makes all contestants, of which the first is ours, measure the cases of jobs in rounds. It then judges the
+// results by the goals for device. A round goes bout by bout. A failure of a contestant does not end it. If ctx ends
+// it the error is an endedError, and the rows have the results so far.
+func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rounds int, say func(string)) ([]*Row, error) {
+	bouts := Prepare(device, jobs, all, rounds)
+	rest := cli.NewForecast()
+	for _, b := range bouts {
+		for _, t := range b.Turns {
+			rest.Add(t.String(), float64(rounds))
+		}
+	}
+	done := 0
+	for round := range rounds {
+		for i, b := range bouts {
+			for _, t := range stats.InRound(round, b.Turns) {
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.String()))
+				began := time.Now()
+				if err := t.Measure(ctx, round); err != nil {
+					return Judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
+				}
+				if t.TimedOut {
+					rest.Drop(t.String())
+				} else {
+					rest.Done(t.String(), 1, time.Since(began))
+				}
+				done++
+			}
+		}
+	}
+	return Judged(bouts), nil
+}
+
+// lacking lists the turns of bouts after the first done ones, by round.
+func lacking(bouts []*CaseComparison, rounds, done int) []string {
+	var lacks []string
+	for round := range rounds {
+		var turns []string
+		whole := true
+		for _, b := range bouts {
+			for _, t := range stats.InRound(round, b.Turns) {
+				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *Column) bool { return c.Values[round] != nil }))
+				switch {
+				case done > 0:
+					done, whole = done-1, false
+				case missing == 0:
+					whole = false // the run ended when it was complete
+				case missing < len(t.columns):
+					turns, whole = append(turns, "the rest of "+t.String()), false
+				default:
+					turns = append(turns, t.String())
+				}
+			}
+		}
+		switch {
+		case whole:
+			lacks = append(lacks, fmt.Sprintf("all of round %d", round+1))
+		case turns != nil:
+			lacks = append(lacks, fmt.Sprintf("of round %d: %s", round+1, strings.Join(turns, ", ")))
+		}
+	}
+	return lacks
+}
+
+// Prepare returns the bouts of jobs.
+func Prepare(device string, jobs []plan.Job, all []Library, rounds int) []*CaseComparison {
+	var bouts []*CaseComparison
+	for _, j := range plan.ByCase(jobs) {
+		bouts = append(bouts, newBout(device, j, all, rounds))
+	}
+	return bouts
+}
+
+// Judged returns the judged rows of bouts.
+func Judged(bouts []*CaseComparison) []*Row {
+	var rows []*Row
+	for _, b := range bouts {
+		for _, r := range b.Rows {
+			r.judge()
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
