@@ -17,6 +17,7 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/bench/internal/toggles"
@@ -184,8 +185,8 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 	for _, s := range toggles.All() {
 		assert.Contains(t, stdout.String(), "  "+s.Name+"=")
 	}
-	for _, s := range schemes() {
-		assert.Contains(t, stdout.String(), "  "+s.name)
+	for _, s := range schemes.All() {
+		assert.Contains(t, stdout.String(), "  "+s.Name)
 	}
 	for _, test := range []struct {
 		args []string
@@ -200,7 +201,7 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 		for _, text := range test.says {
 			assert.Contains(t, stderr.String(), text)
 		}
-		for _, pattern := range patterns() {
+		for _, pattern := range schemes.Patterns() {
 			assert.Contains(t, stderr.String(), pattern)
 		}
 	}

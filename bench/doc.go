@@ -107,31 +107,12 @@
 //
 // # Schemes
 //
-// The command schemes compares the schemes of arranging the operations of an epoch (scheduler.Scheme), over TCP, with
-// -device ibv over an RDMA card, or with -device sim:PROFILE in virtual time. It shows what each contributes, and
-// whether the adaptive mode finds the best. Each case is measured as a pattern of epochs, by separate ranks, with all
-// schemes in turn. Each scheme has its own window, which it keeps, and runs for a fifth of a second before the first
-// round. In a round each has one loop of about 20 ms, so that the machine has the same speed for all of them. A line
-// of output is then
-//
-//	case size value unit scheme ratio
-//
-// with medians of the rounds. The ratio is that of the time to the time of the best fixed scheme in the same round:
-// more is worse whatever the unit. That scheme is the same for all rounds. A table with all results follows. The
-// command takes about two minutes, and up to a gigabyte of memory for the windows.
+// The command schemes compares the schemes of arranging the operations of an epoch: package bench/internal/experiments/schemes
+// has its method.
 //
 // # Kernels
 //
-// The command kernels compares the speed of whole jobs: the commands gups, stencil and transpose of examples, and
-// their MPI versions. The program builds them and cmd/rmarun, so it runs inside the module only. The MPI version of
-// gups is examples/gups/peer/gups.c, which is built with each peer. The MPI versions of the other two are those of
-// the Parallel Research Kernels (MPIRMA), which the user builds with the peers. -prk names a directory with
-// stencil.openmpi, stencil.mpich, transpose.openmpi and transpose.mpich, or some of them. Without it ours are
-// measured alone. All have the same sizes: 2^22 words, over TCP 2^20, and the order 1000 for 300 iterations.
-//
-// A round goes kernel by kernel, every other round in the opposite order. The ratio is computed and compared with
-// goals as with -peers; for all units more is better. A kernel may take a minute. One that fails or takes longer is
-// named below the table, and in the latter case is not run again.
+// The command kernels compares the speed of whole jobs: package bench/internal/experiments/kernels says of which.
 //
 // # Papers
 //
@@ -194,23 +175,8 @@
 //
 // # Gate
 //
-// The command gate measures 30 cells by the program of an earlier commit and by the one of this work tree, in turns.
-// The run fails if a cell is slower than before by more than 5 % (-limit). The earlier program is built in a git
-// worktree, which is removed before the first measurement. A line of the table is
-//
-//	device case size unit old new ratio interval noise rounds verdict
-//
-// The ratio is that of the costs within a round: 1.10 is 10 % slower whatever the unit. A cell fails by the lower
-// bound of its interval, and passes by the upper bound. The noise is the difference of two measurements of the
-// earlier program in each round. Package bench/internal/gate has the method and its error rates. If no cell is slower
-// by more than the limit, a run fails with a probability of at most 1 %. A cell that is slower passes with one of at
-// most 5 %.
-//
-// A cell is measured until it is decided, or until the rounds (-rounds) or the time (-minutes) are used up. Then it
-// is no failure, and its verdict states the slowdown that would have been found. A busy machine takes more rounds, or
-// leaves more cells undecided. Cells in virtual time are exact, and are measured once. A cell that the earlier
-// program does not have is new. A cell that the earlier program cannot measure is no failure either; one that only
-// the later program cannot measure is.
+// The command gate fails if cells are slower than at an earlier commit: package bench/internal/experiments/regression has its
+// table and its verdicts, package bench/internal/gate the method.
 //
 // # Invariants
 //

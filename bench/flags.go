@@ -11,6 +11,7 @@ import (
 
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/verbs/sim"
@@ -56,7 +57,7 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 		if o.Sizes != nil {
 			return nil, cli.Usagef("-size is for named cases; those of schemes without names have their own")
 		}
-		named = patterns()
+		named = schemes.Patterns()
 	}
 	if err := flags.ReadCases(named); err != nil {
 		return nil, err
@@ -64,12 +65,12 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 	given := flags.Given()
 	if o.schemes {
 		if o.Card != nil && !given["rounds"] {
-			o.rounds = simulatedRounds
+			o.rounds = schemes.SimulatedRounds
 		}
 		if err := o.checkSchemes(given); err != nil {
 			return nil, err
 		}
-		compareSchemes(&o.Options, o.rounds)
+		schemes.Prepare(&o.Options, o.rounds)
 	}
 	if o.peers {
 		o.Refuses = func(string) error {
@@ -80,7 +81,7 @@ func parse(args []string, usage io.Writer) (*mainOptions, error) {
 }
 
 // writeUsage writes the help.
-func writeUsage(usage io.Writer, flags *flag.FlagSet, schemes bool) {
+func writeUsage(usage io.Writer, flags *flag.FlagSet, comparing bool) {
 	fmt.Fprintln(usage, "usage: go run ./bench [flags] [case[:size,…] …]")
 	fmt.Fprintln(usage, "       go run ./bench schemes [flags] [case[:size,…] …]")
 	fmt.Fprintln(usage, "       go run ./bench switches [flags] [switch[=value] …]")
@@ -93,7 +94,7 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, schemes bool) {
 	fmt.Fprintln(usage, "default sizes of each.")
 	fmt.Fprintln(usage, "schemes compares the schemes of arranging the operations of an epoch, over TCP unless -device says otherwise, and the")
 	fmt.Fprintln(usage, "adaptive mode that chooses among them, by cases; no case: these.")
-	for some := range slices.Chunk(patterns(), 5) {
+	for some := range slices.Chunk(schemes.Patterns(), 5) {
 		fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 	}
 	fmt.Fprintln(usage, "switches compares each switch's default with another value: bench switches -h tells more.")
@@ -103,7 +104,7 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, schemes bool) {
 	fmt.Fprintln(usage, "report draws its measurements and writes a page: bench report -h tells more.")
 	fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: bench gate -h tells more.")
 	defaults := "The defaults without schemes (bench schemes -h tells those with it):"
-	if schemes {
+	if comparing {
 		defaults = "The defaults with schemes:"
 	}
 	fmt.Fprintln(usage, defaults)

@@ -10,6 +10,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 )
 
 // cells as text, job by job.
@@ -219,5 +220,5 @@ func TestPatternsAreCasesOfSchemes(t *testing.T) {
 	for _, j := range jobs {
 		cells += len(j.Cells)
 	}
-	assert.Equal(t, len(patterns())+3, cells, "one of them has four sizes")
+	assert.Equal(t, len(schemes.Patterns())+3, cells, "one of them has four sizes")
 }

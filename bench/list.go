@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/bench/internal/cases"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/bench/internal/toggles"
 )
@@ -28,8 +29,8 @@ func writeList(w io.Writer) error {
 	table.Align(&b, lines, func(int) bool { return false })
 	b.WriteString("\nschemes (bench schemes: all in one run):\n")
 	lines = nil
-	for _, s := range schemes() {
-		lines = append(lines, []string{"  " + s.name, s.about})
+	for _, s := range schemes.All() {
+		lines = append(lines, []string{"  " + s.Name, s.About})
 	}
 	table.Align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())

@@ -12,6 +12,11 @@ import (
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/kernels"
+	"github.com/onesided/rma/bench/internal/experiments/regression"
+	"github.com/onesided/rma/bench/internal/experiments/scale"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
+	"github.com/onesided/rma/bench/internal/experiments/switches"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/internal/interrupt"
@@ -53,19 +58,19 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return runPaper(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Scale {
-		return runScale(ctx, args[1:], stdout, stderr)
+		return scale.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Report {
 		return runReport(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Switches {
-		return runSwitches(ctx, args[1:], stdout, stderr)
+		return switches.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Kernels {
-		return runKernels(ctx, args[1:], stdout, stderr)
+		return kernels.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Gate {
-		return runGate(ctx, ".", args[1:], stdout, stderr)
+		return regression.Run(ctx, ".", args[1:], stdout, stderr)
 	}
 	o, err := parse(args, stderr)
 	if err != nil {
@@ -82,7 +87,7 @@ func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.
 		return err
 	}
 	if o.schemes {
-		return (&schemesRun{&o.Options, &o.Selection, o.rounds, o.format}).run(ctx, args, stdout, stderr)
+		return (&schemes.Comparison{Options: &o.Options, Request: &o.Selection, Rounds: o.rounds, Format: o.format}).Run(ctx, args, stdout, stderr)
 	}
 	report := runner.Reporter(o.format, stdout, stderr)
 	switch {

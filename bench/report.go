@@ -16,6 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/kernels"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/runner"
@@ -59,7 +60,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		return nil
 	})
 	flags.BoolVar(&o.peers, "peers", false, "measure Open MPI and MPICH, too, as far as they are installed")
-	flags.StringVar(&o.prk, "prk", "", "with -peers: "+prkUsage)
+	flags.StringVar(&o.prk, "prk", "", "with -peers: "+kernels.PRKUsage)
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds, in each of which all libraries measure a case before the next; the report has their median, lowest and highest")
 	flags.BoolVar(&o.dense, "dense", false, "sizes 5 % apart, not fourfold")
 	flags.BoolVar(&o.paper, "paper", false, "draw the papers' figures, too, which takes about three minutes")
@@ -90,7 +91,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 			return nil, err
 		}
 	}
-	if o.prk, err = checkPRK(o.prk); err != nil {
+	if o.prk, err = kernels.CheckPRK(o.prk); err != nil {
 		return nil, err
 	}
 	if o.request.Cases, err = o.chosen(flags.Args()); err != nil {

@@ -27,7 +27,7 @@ func (r *report) benchmarks() string {
 		for _, row := range k.Rows {
 			for _, by := range k.Columns {
 				for _, v := range row.Columns[by].Known() {
-					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.Cell, k.o.device, by, r.Procs), measuredAs(v, row.Unit, ""))
+					fmt.Fprintf(&b, "%s\t1\t%s\n", benchmarkName(row.Cell, k.o.Device, by, r.Procs), measuredAs(v, row.Unit, ""))
 				}
 			}
 		}

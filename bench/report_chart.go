@@ -7,6 +7,8 @@ import (
 
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
+	"github.com/onesided/rma/bench/internal/experiments/scale"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
@@ -44,7 +46,7 @@ func (r *report) plots() []reportFile {
 		files = appendChart(files, c.Name+"-percentiles", title, r.commandOf(lines, true), c.Name, percentileChart(lines))
 	}
 	if r.schemes != nil {
-		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.complete()))
+		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
 	}
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(reportRanks), " ", ","), "[]")
 	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.Scale, "-ranks", ranks}), "", scaleChart(r.scale))
@@ -190,8 +192,8 @@ func schemesChart(patterns [][]plan.Result) *chart.Chart {
 		}
 		c.Curves = append(c.Curves, curve)
 	}
-	names := schemes()
-	if c = c.Drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].name, "=off") }, chart.PlainNumber); c != nil {
+	names := schemes.All()
+	if c = c.Drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].Name, "=off") }, chart.PlainNumber); c != nil {
 		// Half a position is left free at both ends.
 		c.X.Logarithmic, c.X.Low, c.X.High = false, 0.5, float64(len(names))+0.5
 		for i := range names {
@@ -202,7 +204,7 @@ func schemesChart(patterns [][]plan.Result) *chart.Chart {
 }
 
 // scaleChart plots the time of workloads over the number of ranks.
-func scaleChart(all []*growth) *chart.Chart {
+func scaleChart(all []*scale.Growth) *chart.Chart {
 	c := &chart.Chart{Note: "in virtual time, on cards of profile " + reportCard + "; less is better", XLabel: "ranks", YLabel: stats.Microseconds}
 	for _, g := range all {
 		curve := chart.Curve{Name: g.Workload}

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/onesided/rma/bench/internal/chart/charttest"
+	"github.com/onesided/rma/bench/internal/experiments/scale"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -16,26 +18,26 @@ func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 	var patterns [][]plan.Result
 	for i, name := range reportPatterns {
 		var pattern []plan.Result
-		for k, s := range schemes() {
+		for k, s := range schemes.All() {
 			ratios := stats.NewSeries(2)
 			ratios.Set(0, 1+0.1*float64(i*k))
 			ratios.Set(1, 1+0.3*float64(i+k))
-			pattern = append(pattern, plan.Result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.name, Ratio: &ratios})
+			pattern = append(pattern, plan.Result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.Name, Ratio: &ratios})
 		}
 		patterns = append(patterns, pattern)
 	}
 	c := schemesChart(patterns)
 	c.Title = "Ways to arrange operations, on and off"
 	m := charttest.Check(t, "schemes", c.SVG())
-	assert.Len(t, m.X, len(schemes()))
+	assert.Len(t, m.X, len(schemes.All()))
 	assert.Len(t, m.Names, len(patterns))
-	assert.Len(t, m.Areas, len(patterns)*len(schemes()), "a mark for each median")
+	assert.Len(t, m.Areas, len(patterns)*len(schemes.All()), "a mark for each median")
 
-	var all []*growth
-	for i, w := range workloads() {
-		g := &growth{Workload: w.name}
+	var all []*scale.Growth
+	for i, w := range scale.Workloads() {
+		g := &scale.Growth{Workload: w.Name}
 		for _, n := range reportRanks {
-			g.Points = append(g.Points, scalePoint{Ranks: n, Micros: float64((i + 1) * n)})
+			g.Points = append(g.Points, scale.Point{Ranks: n, Micros: float64((i + 1) * n)})
 		}
 		all = append(all, g)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/table"
 )
@@ -115,7 +116,7 @@ func (r *report) html(plots []reportFile) string {
 		}
 		p.figure(f)
 		if f.name == "schemes.svg" {
-			p.table(schemesTable(r.schemes.complete()))
+			p.table(schemesTable(r.schemes.Complete()))
 		}
 	}
 	return head.String() + p.contents() + p.String() + "</body>\n</html>\n"
@@ -188,7 +189,7 @@ func (r *report) failures() []string {
 			for _, row := range b.Rows {
 				for _, by := range k.Columns {
 					if c := row.Columns[by]; c.Failed {
-						notes = compare.AddNote(notes, fmt.Sprintf("%s, %s, %s", row.Case, k.o.device, by), c, k.o.rounds)
+						notes = compare.AddNote(notes, fmt.Sprintf("%s, %s, %s", row.Case, k.o.Device, by), c, k.o.Rounds)
 					}
 				}
 			}
@@ -279,8 +280,8 @@ func schemesTable(patterns [][]plan.Result) [][]string {
 		head = append(head, p[0].Cell()+", "+p[0].Unit, "ratio")
 	}
 	rows := [][]string{head}
-	for i, s := range schemes() {
-		row := []string{s.name}
+	for i, s := range schemes.All() {
+		row := []string{s.Name}
 		for _, p := range patterns {
 			row = append(row, table.Value(&p[i].Value), table.Ratio(p[i].Ratio.Median))
 		}

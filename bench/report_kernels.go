@@ -8,6 +8,7 @@ import (
 	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/compare"
+	"github.com/onesided/rma/bench/internal/experiments/kernels"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/stats"
 )
@@ -15,7 +16,7 @@ import (
 // A kernelReport is the report's comparison of kernels on one device.
 type kernelReport struct {
 	*compare.Table
-	o     *kernelOptions
+	o     *kernels.Options
 	bouts []*compare.CaseComparison
 }
 
@@ -24,26 +25,26 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 	if !r.o.whole || len(r.o.devices[0].Settings.Given) > 0 {
 		return
 	}
-	peers, missing, err := buildKernels(ctx, dir, kernelNames, r.peers)
+	peers, missing, err := kernels.Build(ctx, dir, kernels.Names, r.peers)
 	if err != nil {
 		r.noKernels = cli.Cause(err)
 		return
 	}
 	for _, d := range r.o.devices {
-		if slices.Contains(kernelDevices, d.Device) {
-			o := &kernelOptions{device: d.Device, rounds: r.o.rounds, ranks: 2, prk: r.o.prk, timeout: kernelTimeout, peerTimeout: kernelTimeout}
-			o.choose(usualSizes(o.device), nil)
-			r.addKernels(o, peers, missing, o.contestants(dir, peers))
+		if slices.Contains(kernels.Devices, d.Device) {
+			o := &kernels.Options{Device: d.Device, Rounds: r.o.rounds, Ranks: 2, Prk: r.o.prk, Timeout: kernels.Timeout, PeerTimeout: kernels.Timeout}
+			o.Choose(kernels.UsualSizes(o.Device), nil)
+			r.addKernels(o, peers, missing, o.Libraries(dir, peers))
 		}
 	}
 }
 
-func (r *report) addKernels(o *kernelOptions, peers []*peers.Peer, missing []string, all []compare.Library) {
-	args := []string{cli.Kernels, "-device", o.device, "-rounds", fmt.Sprint(o.rounds)}
-	if o.prk != "" {
-		args = append(args, "-prk", o.prk)
+func (r *report) addKernels(o *kernels.Options, peers []*peers.Peer, missing []string, all []compare.Library) {
+	args := []string{cli.Kernels, "-device", o.Device, "-rounds", fmt.Sprint(o.Rounds)}
+	if o.Prk != "" {
+		args = append(args, "-prk", o.Prk)
 	}
-	k := &kernelReport{Table: o.comparison(peers, missing), o: o, bouts: compare.Prepare(o.device, o.jobs(), all, o.rounds)}
+	k := &kernelReport{Table: o.Table(peers, missing), o: o, bouts: compare.Prepare(o.Device, o.Jobs(), all, o.Rounds)}
 	k.Command = cli.CommandLine(args)
 	r.kernels = append(r.kernels, k)
 }
@@ -51,13 +52,13 @@ func (r *report) addKernels(o *kernelOptions, peers []*peers.Peer, missing []str
 // planKernels makes each run of a kernel a step.
 func (r *report) planKernels() {
 	for _, k := range r.kernels {
-		for round := range k.o.rounds {
+		for round := range k.o.Rounds {
 			for i, b := range k.bouts {
 				for _, t := range stats.InRound(round, b.Turns) {
-					key := t.String() + ", " + k.o.device
+					key := t.String() + ", " + k.o.Device
 					r.steps = append(r.steps, reportStep{
-						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.rounds, key), key: key,
-						seconds: k.o.kernels[i].seconds, run: func(ctx context.Context) error { return t.Measure(ctx, round) }, late: &t.TimedOut,
+						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.Rounds, key), key: key,
+						seconds: k.o.Kernels[i].Seconds, run: func(ctx context.Context) error { return t.Measure(ctx, round) }, late: &t.TimedOut,
 					})
 				}
 			}
@@ -75,7 +76,7 @@ func (r *report) writeKernels(p *page) {
 		p.element("p", "Left out: "+r.noKernels)
 	}
 	for _, k := range r.kernels {
-		for _, text := range howKernels(k.Table) {
+		for _, text := range kernels.Explain(k.Table) {
 			p.element("p", text)
 		}
 		lines, notes, _ := k.Lines()

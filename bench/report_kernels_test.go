@@ -14,14 +14,15 @@ import (
 	"github.com/onesided/rma/bench/internal/benchtest"
 	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/kernels"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
 func TestTheReportHasTheKernels(t *testing.T) {
 	r := scriptedReport(t)
-	o := &kernelOptions{device: device.Shm, rounds: 2, ranks: 2, prk: "DIR"}
-	o.choose(usualSizes(o.device), nil)
+	o := &kernels.Options{Device: device.Shm, Rounds: 2, Ranks: 2, Prk: "DIR"}
+	o.Choose(kernels.UsualSizes(o.Device), nil)
 	peers := []*peers.Peer{{Name: "openmpi", Title: "Open MPI", Version: "4.1.4"}}
 	all := []compare.Library{
 		compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:22": {66, 46}, "stencil_pscw:1000": {38000, 26000}, "stencil_fence:1000": {1, 2}, "transpose:1000": {30000, 33000}}, nil)},

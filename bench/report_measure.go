@@ -15,6 +15,8 @@ import (
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
+	"github.com/onesided/rma/bench/internal/experiments/scale"
+	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
@@ -43,8 +45,8 @@ type report struct {
 	took   time.Duration
 
 	lines   []*reportLine
-	schemes *schemeTable
-	scale   []*growth
+	schemes *schemes.Table
+	scale   []*scale.Growth
 	figures []*plot
 	kernels []*kernelReport
 	// noKernels says why there are no kernels. It is "" if they are not requested.
@@ -246,9 +248,9 @@ func (r *report) planSchemes(stderr io.Writer) {
 	}
 	o := *r.o.devices[i]
 	o.Percentiles = false
-	compareSchemes(&o, reportRounds)
+	schemes.Prepare(&o, reportRounds)
 	words := []string{cli.Schemes, "-rounds", fmt.Sprint(reportRounds)}
-	r.schemes = &schemeTable{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.Device, Rounds: reportRounds}
+	r.schemes = &schemes.Table{Command: cli.CommandLine(append(words, reportPatterns...)), Machine: r.Machine, Device: o.Device, Rounds: reportRounds}
 	for _, name := range reportPatterns {
 		r.steps = append(r.steps, reportStep{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {
 			selected, err := plan.Parse([]string{name})
@@ -260,7 +262,7 @@ func (r *report) planSchemes(stderr io.Writer) {
 				return err
 			}
 			return o.Start(ctx, jobs[0], stderr, func(result plan.Result) error {
-				r.schemes.add(result)
+				r.schemes.Add(result)
 				return nil
 			})
 		}})
@@ -273,17 +275,17 @@ var reportRanks = []int{4, 16, 64, 256}
 const reportCard = "ndr-2024"
 
 func (r *report) planScale() {
-	for _, w := range workloads() {
-		g := &growth{Workload: w.name, Device: device.Sim + reportCard}
+	for _, w := range scale.Workloads() {
+		g := &scale.Growth{Workload: w.Name, Device: device.Sim + reportCard}
 		r.scale = append(r.scale, g)
 		for _, n := range reportRanks {
-			about := fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank"))
+			about := fmt.Sprintf("%s, %s", w.Name, table.Plural(n, "rank"))
 			r.steps = append(r.steps, reportStep{about: about, key: about, seconds: float64(n) / 100, run: func(ctx context.Context) error {
 				card, err := sim.ByName(reportCard)
 				if err != nil {
 					return err
 				}
-				p, err := w.at(ctx, &scaleOptions{card: card, seed: 1, timeout: 10 * time.Minute}, n)
+				p, err := w.At(ctx, &scale.Options{Card: card, Seed: 1, Timeout: 10 * time.Minute}, n)
 				if err == nil {
 					g.Points = append(g.Points, p)
 				}

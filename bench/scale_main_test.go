@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/bench/internal/benchtest"
+	"github.com/onesided/rma/bench/internal/experiments/scale"
 	"github.com/onesided/rma/internal/testsize"
 )
 
@@ -24,7 +25,7 @@ func TestScale(t *testing.T) {
 	require.Zero(t, run(t.Context(), args, &stdout, &stderr), stderr.String())
 	var names []string
 	for line := range strings.Lines(stdout.String()) {
-		var g growth
+		var g scale.Growth
 		require.NoError(t, json.Unmarshal([]byte(line), &g))
 		names = append(names, g.Workload)
 		require.Equal(t, "sim:ndr-2024", g.Device)
@@ -58,7 +59,7 @@ func TestScaleAgain(t *testing.T) {
 	for range 2 {
 		var stdout, stderr bytes.Buffer
 		require.Zero(t, run(t.Context(), []string{"scale", "-format", "json", "-ranks", "9", "stencil"}, &stdout, &stderr), stderr.String())
-		var g growth
+		var g scale.Growth
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &g))
 		g.Points[0].Bytes, g.Points[0].EventNanos = 0, 0
 		text, err := json.Marshal(g)

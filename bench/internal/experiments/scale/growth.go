@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"encoding/json"
@@ -10,11 +10,11 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A growth is a workload on increasing numbers of ranks.
-type growth struct {
-	Workload string       `json:"workload"`
-	Device   string       `json:"device"`
-	Points   []scalePoint `json:"points"`
+// A Growth is a workload on increasing numbers of ranks.
+type Growth struct {
+	Workload string  `json:"workload"`
+	Device   string  `json:"device"`
+	Points   []Point `json:"points"`
 	// Time is the law by which the time grows.
 	Time   law    `json:"time"`
 	Memory memory `json:"memory"`
@@ -34,7 +34,7 @@ type memory struct {
 const lawFrom = 16
 
 // judge finds the laws, if there are enough points.
-func (g *growth) judge() {
+func (g *Growth) judge() {
 	var n, micros []float64
 	m := &g.Memory
 	for _, p := range g.Points {
@@ -131,7 +131,7 @@ func (l law) say(unit string) string {
 	return fmt.Sprintf("%.4g %s %.3g %s %s, within %.0f %%", l.Base, sign, slope, of, unit, 100*l.Off)
 }
 
-func writeGrowthJSON(w io.Writer, all []*growth) error {
+func writeJSON(w io.Writer, all []*Growth) error {
 	encoder := json.NewEncoder(w)
 	for _, g := range all {
 		if err := encoder.Encode(g); err != nil {
@@ -141,8 +141,8 @@ func writeGrowthJSON(w io.Writer, all []*growth) error {
 	return nil
 }
 
-// writeGrowth writes a table, and the laws.
-func writeGrowth(w io.Writer, command string, all []*growth) error {
+// write writes a table, and the laws.
+func write(w io.Writer, command string, all []*Growth) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, command)
 	fmt.Fprintln(&b, "turn and set up in virtual time; frames that a rank sends in a turn; memory of a rank, its simulated card included; real time of an event")

@@ -1,4 +1,4 @@
-package main
+package schemes
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A scheme is a row of the comparison of schemes.
-type scheme struct {
-	name    string
+// A Scheme is a row of the comparison of schemes.
+type Scheme struct {
+	Name    string
 	without scheduler.Scheme // the schemes that its windows exclude
-	about   string
+	About   string
 }
 
-// schemes returns the schemes to compare. The first is the adaptive one, which windows use by default; the others are
+// All returns the schemes to compare. The first is the adaptive one, which windows use by default; the others are
 // fixed.
-func schemes() []scheme {
+func All() []Scheme {
 	const fixed = scheduler.Adapt
-	return []scheme{
+	return []Scheme{
 		{"adaptive", 0, "the default of windows: they leave out the schemes that do not pay"},
 		{"all", fixed, "every scheme, whether it pays or not"},
 		{"early=off", fixed | scheduler.Early, "every scheme but this one, and so on"},
@@ -40,8 +40,8 @@ func schemes() []scheme {
 	}
 }
 
-// patterns returns the epochs by which schemes are compared if no cases are named.
-func patterns() []string {
+// Patterns returns the epochs by which schemes are compared if no cases are named.
+func Patterns() []string {
 	return []string{
 		"put_flush_lat:8", "get_bw:8", "scatter_rate", "row_rate", "mixed_rate", "overlap_put_lat:1048576",
 		"pscw_put_lat:8", "pattern16_bw:1024,8192,65536,1048576", "fence_put_lat:8", "fence_rate",
@@ -49,8 +49,8 @@ func patterns() []string {
 	}
 }
 
-// A tempo says how long schemes run.
-type tempo struct {
+// A durations says how long schemes run.
+type durations struct {
 	// visit is about the duration of a loop of a scheme. Within a round the loops of all schemes follow each other in
 	// less time than a machine keeps its speed.
 	visit time.Duration
@@ -58,15 +58,15 @@ type tempo struct {
 	learning time.Duration
 }
 
-var usualTempo = tempo{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
+var usualDurations = durations{visit: 20 * time.Millisecond, learning: 200 * time.Millisecond}
 
-func (t tempo) shortened(shorten int) tempo {
-	return tempo{visit: cases.Shortened(t.visit, shorten), learning: cases.Shortened(t.learning, shorten)}
+func (t durations) shortened(shorten int) durations {
+	return durations{visit: cases.Shortened(t.visit, shorten), learning: cases.Shortened(t.learning, shorten)}
 }
 
-// simulatedRounds is the number of rounds of schemes in virtual time, where only the adaptive one differs from round
+// SimulatedRounds is the number of rounds of schemes in virtual time, where only the adaptive one differs from round
 // to round.
-const simulatedRounds = 3
+const SimulatedRounds = 3
 
 // fewestTurns is the least number of iterations of a loop, however long they take. A loop has steadyTurns, among
 // which the first with a cold cache counts little, if they take no longer than longestVisit.
@@ -76,11 +76,11 @@ const (
 	longestVisit = 200 * time.Millisecond
 )
 
-// compareSchemes makes o compare schemes, in rounds, instead of measuring cells with its own.
-func compareSchemes(o *runner.Options, rounds int) {
+// Prepare makes o compare schemes, in rounds, instead of measuring cells with its own.
+func Prepare(o *runner.Options, rounds int) {
 	o.Words, o.Arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
 	o.Measure = func(ctx context.Context, s *runner.Rank, cells []cases.Cell) error {
-		return (&schemeRank{s, usualTempo.shortened(s.Shorten)}).compare(ctx, cells, rounds)
+		return (&rank{s, usualDurations.shortened(s.Shorten)}).compare(ctx, cells, rounds)
 	}
 	o.Refuses = func(deviceName string) error {
 		if deviceName != device.TCP && deviceName != device.IBV {
@@ -90,14 +90,14 @@ func compareSchemes(o *runner.Options, rounds int) {
 	}
 }
 
-// A schemeRank is a rank that compares schemes.
-type schemeRank struct {
+// A rank is a rank that compares schemes.
+type rank struct {
 	*runner.Rank
-	tempo tempo
+	durations durations
 }
 
 // compare measures cells, each with all schemes. It is collective.
-func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int) error {
+func (s *rank) compare(ctx context.Context, cells []cases.Cell, rounds int) error {
 	for _, one := range cells {
 		if why := s.Forbids(one); why != "" {
 			if err := s.Publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
@@ -118,31 +118,31 @@ func (s *schemeRank) compare(ctx context.Context, cells []cases.Cell, rounds int
 	return nil
 }
 
-// An entrant is a scheme as it is measured in a cell. Its board exists from before the first round until the end, so
+// A schemeRun is a scheme as it is measured in a cell. Its board exists from before the first round until the end, so
 // that it keeps what it has learned.
-type entrant struct {
-	scheme
+type schemeRun struct {
+	Scheme
 	board  *cases.Buffers
 	turns  int          // of a loop
 	values stats.Series // of each round
 }
 
 // compareAt measures one cell.
-func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]plan.Result, error) {
+func (s *rank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]plan.Result, error) {
 	entrants, err := s.entrants(ctx, one, rounds)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entrants {
 		if e.turns, err = s.learn(ctx, e.board, one); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.name, err)
+			return nil, fmt.Errorf("%s: %w", e.Name, err)
 		}
 	}
 	for round := range rounds {
 		for _, e := range stats.InRound(round, entrants) {
 			took, _, err := s.Timed(ctx, e.board, one, e.turns)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", e.name, err)
+				return nil, fmt.Errorf("%s: %w", e.Name, err)
 			}
 			e.values.Set(round, one.Case.Value(took.Seconds()/float64(e.turns), one.Size))
 		}
@@ -155,14 +155,14 @@ func (s *schemeRank) compareAt(ctx context.Context, one cases.Cell, rounds int) 
 			return nil, err
 		}
 	}
-	return judgeSchemes(one, s.World.Size(), entrants), nil
+	return judge(one, s.World.Size(), entrants), nil
 }
 
 // entrants returns all schemes, each with a board in the scene of the cell.
-func (s *schemeRank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*entrant, error) {
-	var entrants []*entrant
-	for i, each := range schemes() {
-		e := &entrant{scheme: each, values: stats.NewSeries(rounds)}
+func (s *rank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*schemeRun, error) {
+	var entrants []*schemeRun
+	for i, each := range All() {
+		e := &schemeRun{Scheme: each, values: stats.NewSeries(rounds)}
 		options := append(slices.Clone(s.WindowOptions), hint.Without(each.without))
 		var err error
 		if i == 0 {
@@ -183,14 +183,14 @@ func (s *schemeRank) entrants(ctx context.Context, one cases.Cell, rounds int) (
 
 // learn runs a cell's loop on a board until it has reached its steady state. It returns the number of iterations of a
 // visit.
-func (s *schemeRank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int, error) {
+func (s *rank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int, error) {
 	turns, began := fewestTurns, s.World.Now()
 	for {
 		start := s.World.Now()
 		if _, _, err := s.Timed(ctx, b, one, turns); err != nil {
 			return 0, err
 		}
-		next, done := s.tempo.afterLoop(turns, s.World.Now()-start, s.World.Now()-began)
+		next, done := s.durations.afterLoop(turns, s.World.Now()-start, s.World.Now()-began)
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {
@@ -207,7 +207,7 @@ func (s *schemeRank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell
 
 // afterLoop returns the number of iterations of the next loop, from the number and the time of the last one. done
 // reports whether the scheme has run long enough.
-func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done bool) {
+func (t durations) afterLoop(turns int, took, since time.Duration) (next int, done bool) {
 	if took < t.visit {
 		return 2 * turns, false
 	}
@@ -218,8 +218,8 @@ func (t tempo) afterLoop(turns int, took, since time.Duration) (next int, done b
 	return max(fewestTurns, in(t.visit), min(steadyTurns, in(longestVisit))), true
 }
 
-// judgeSchemes returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
-func judgeSchemes(one cases.Cell, ranks int, entrants []*entrant) []plan.Result {
+// judge returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
+func judge(one cases.Cell, ranks int, entrants []*schemeRun) []plan.Result {
 	var costs []stats.Series
 	for _, e := range entrants {
 		costs = append(costs, stats.Cost(one.Case.Unit, e.values))
@@ -231,7 +231,7 @@ func judgeSchemes(one cases.Cell, ranks int, entrants []*entrant) []plan.Result 
 		results = append(results, plan.Result{
 			Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Repeat: len(e.values.Values),
 			Value: *e.values.Median, Min: *e.values.Min, Max: *e.values.Max,
-			Scheme: e.name, Ratio: &ratio, Best: i == best,
+			Scheme: e.Name, Ratio: &ratio, Best: i == best,
 		})
 	}
 	return results

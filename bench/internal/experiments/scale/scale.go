@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -24,35 +24,35 @@ import (
 // mostSimulated is the greatest number of ranks of scale.
 const mostSimulated = 1 << 14
 
-// scaleOptions are the command line after that word.
-type scaleOptions struct {
-	workloads []*workload
-	card      sim.Profile
+// Options are the command line after that word.
+type Options struct {
+	workloads []*Workload
+	Card      sim.Profile
 	ranks     []int
 	format    string
-	seed      uint64
-	timeout   time.Duration
+	Seed      uint64
+	Timeout   time.Duration
 }
 
-// parseScale reads the command line. It writes the help, if requested, to usage.
-func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
-	o := new(scaleOptions)
+// parse reads the command line. It writes the help, if requested, to usage.
+func parse(args []string, usage io.Writer) (*Options, error) {
+	o := new(Options)
 	var ranks, deviceName string
 	flags := flag.NewFlagSet("bench scale", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&deviceName, "device", device.Sim+"ndr-2024", "the simulated cards: "+device.Sim+" and one of "+strings.Join(sim.Profiles(), ", "))
 	flags.StringVar(&ranks, "ranks", "4,16,64,256,1024", fmt.Sprintf("numbers of ranks, each from 2 to %d", mostSimulated))
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
-	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the order of simultaneous events")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "the longest that one number of ranks may take, in real time")
+	flags.Uint64Var(&o.Seed, "seed", 1, "the seed of the order of simultaneous events")
+	flags.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "the longest that one number of ranks may take, in real time")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench scale [flags] [workload …]")
 		fmt.Fprintln(usage, "Shows how time and memory of a rank grow with the number of ranks, and by which law, in virtual time.")
 		fmt.Fprintln(usage, "The workloads; no workload: all of them.")
-		for _, w := range workloads() {
-			fmt.Fprintf(usage, "  %-10s %s\n", w.name, w.about)
+		for _, w := range Workloads() {
+			fmt.Fprintf(usage, "  %-10s %s\n", w.Name, w.about)
 		}
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
@@ -62,13 +62,13 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.format != "text" && o.format != "json":
 		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
-	case o.timeout <= 0:
-		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
+	case o.Timeout <= 0:
+		return nil, cli.Usagef("-timeout %v: more than 0", o.Timeout)
 	}
 	if !strings.HasPrefix(deviceName, device.Sim) {
 		return nil, cli.Usagef("-device %q: scale is in virtual time, allowed are %s and a profile", deviceName, device.Sim)
 	}
-	if o.card, err = device.Card(deviceName); err != nil {
+	if o.Card, err = device.Card(deviceName); err != nil {
 		return nil, err
 	}
 	for field := range strings.SplitSeq(ranks, ",") {
@@ -80,16 +80,16 @@ func parseScale(args []string, usage io.Writer) (*scaleOptions, error) {
 	}
 	slices.Sort(o.ranks)
 	o.ranks = slices.Compact(o.ranks)
-	o.workloads, err = chosenWorkloads(flags.Args())
+	o.workloads, err = chosen(flags.Args())
 	return o, err
 }
 
-// chosenWorkloads returns the workloads that are named, or all.
-func chosenWorkloads(named []string) ([]*workload, error) {
-	all := workloads()
+// chosen returns the workloads that are named, or all.
+func chosen(named []string) ([]*Workload, error) {
+	all := Workloads()
 	var names []string
 	for _, w := range all {
-		names = append(names, w.name)
+		names = append(names, w.Name)
 	}
 	if err := cli.CheckNamed("workload", named, names); err != nil {
 		return nil, err
@@ -97,12 +97,12 @@ func chosenWorkloads(named []string) ([]*workload, error) {
 	if len(named) == 0 {
 		return all, nil
 	}
-	return slices.DeleteFunc(all, func(w *workload) bool { return !slices.Contains(named, w.name) }), nil
+	return slices.DeleteFunc(all, func(w *Workload) bool { return !slices.Contains(named, w.Name) }), nil
 }
 
-// runScale is the run of scale.
-func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parseScale(args, stderr)
+// Run is the run of scale.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
@@ -117,24 +117,24 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		return measuring
 	}
 	write := func() error {
-		return writeGrowth(stdout, cli.CommandLine(append([]string{cli.Scale}, args...)), extents)
+		return write(stdout, cli.CommandLine(append([]string{cli.Scale}, args...)), extents)
 	}
 	if o.format == "json" {
-		write = func() error { return writeGrowthJSON(stdout, extents) }
+		write = func() error { return writeJSON(stdout, extents) }
 	}
 	// The results before an error are written, too.
 	return errors.Join(measuring, write())
 }
 
 // measure returns the growth of each workload. With an error it returns those before it.
-func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents []*growth, err error) {
+func (o *Options) measure(ctx context.Context, say func(string)) (extents []*Growth, err error) {
 	for _, w := range o.workloads {
-		g := &growth{Workload: w.name, Device: device.Sim + o.card.Name}
+		g := &Growth{Workload: w.Name, Device: device.Sim + o.Card.Name}
 		for _, n := range o.ranks {
-			say(fmt.Sprintf("%s, %s", w.name, table.Plural(n, "rank")))
-			p, failure := w.at(ctx, o, n)
+			say(fmt.Sprintf("%s, %s", w.Name, table.Plural(n, "rank")))
+			p, failure := w.At(ctx, o, n)
 			if failure != nil {
-				err = fmt.Errorf("bench: scale: %s, %s: %w", w.name, table.Plural(n, "rank"), failure)
+				err = fmt.Errorf("bench: scale: %s, %s: %w", w.Name, table.Plural(n, "rank"), failure)
 				break
 			}
 			g.Points = append(g.Points, p)
@@ -150,8 +150,8 @@ func (o *scaleOptions) measure(ctx context.Context, say func(string)) (extents [
 	return extents, nil
 }
 
-// A scalePoint is a workload on a number of ranks.
-type scalePoint struct {
+// A Point is a workload on a number of ranks.
+type Point struct {
 	Ranks int `json:"ranks"`
 	// Micros is the virtual time of one iteration, in microseconds.
 	Micros float64 `json:"us"`
@@ -167,12 +167,12 @@ type scalePoint struct {
 	Start float64 `json:"start_us"`
 }
 
-// at measures the workload on n ranks.
-func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("it takes longer than -timeout %v", o.timeout))
+// At measures the workload on n ranks.
+func (k *Workload) At(ctx context.Context, o *Options, n int) (Point, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("it takes longer than -timeout %v", o.Timeout))
 	defer cancel()
-	p := scalePoint{Ranks: n}
-	s, err := sim.New(o.card, o.seed)
+	p := Point{Ranks: n}
+	s, err := sim.New(o.Card, o.Seed)
 	if err != nil {
 		return p, err
 	}
@@ -187,7 +187,7 @@ func (k *workload) at(ctx context.Context, o *scaleOptions, n int) (scalePoint, 
 }
 
 // measure is the body of each rank. Rank 0 records the results.
-func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator, before uint64, p *scalePoint) error {
+func (k *Workload) measure(ctx context.Context, w *world.World, s *sim.Simulator, before uint64, p *Point) error {
 	turn, end, err := k.start(ctx, w)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	}
 	// A rank is connected with the ranks that it needs after the first iteration. It has made the eager buffers that
 	// it needs at once after some more.
-	for range scaleWarm {
+	for range earlierIterations {
 		if err := turn(ctx); err != nil {
 			return err
 		}
@@ -207,19 +207,19 @@ func (k *workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	}
 	set := w.Now()
 	sent, events, began, start := job.Of(w).Frames(), s.Events(), time.Now(), w.Now()
-	for range scaleTurns {
+	for range measuredIterations {
 		if err := turn(ctx); err != nil {
 			return err
 		}
 	}
 	turns, frames := w.Now()-start, float64(job.Of(w).Frames()-sent)
 	// The time of the slowest rank counts, and the frames of all.
-	all := []float64{turns.Seconds() * 1e6 / scaleTurns, set.Seconds() * 1e6}
+	all := []float64{turns.Seconds() * 1e6 / measuredIterations, set.Seconds() * 1e6}
 	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return err
 	}
 	took, happened := time.Since(began), s.Events()-events
-	sums := []float64{frames / scaleTurns}
+	sums := []float64{frames / measuredIterations}
 	if err := world.AllReduce(ctx, w, sums, sums, func(a, b float64) float64 { return a + b }); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package kernels
 
 import (
 	"errors"
@@ -51,11 +51,11 @@ func TestRatesArePickedOutOfWhatKernelsPrint(t *testing.T) {
 }
 
 // kernelsIn are the options of a command line, with kernels that are over at once.
-func kernelsIn(t *testing.T, args ...string) *kernelOptions {
+func kernelsIn(t *testing.T, args ...string) *Options {
 	t.Helper()
-	o, err := parseKernels(args, io.Discard)
+	o, err := parse(args, io.Discard)
 	require.NoError(t, err)
-	o.choose(kernelSizes{log: 10, order: 40, iterations: 2}, o.names())
+	o.Choose(sizes{log: 10, order: 40, iterations: 2}, o.names())
 	return o
 }
 
@@ -75,11 +75,11 @@ func noted(dir string) int {
 }
 
 // scriptedKernels are beside one peer that has gups, fails at one stencil, and has no other.
-func scriptedKernels(t *testing.T) (o *kernelOptions, others []*peers.Peer, all []compare.Library) {
+func scriptedKernels(t *testing.T) (o *Options, others []*peers.Peer, all []compare.Library) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stencil.openmpi"), nil, 0o777))
-	o, err := parseKernels([]string{"-device", "shm", "-rounds", "2", "-prk", dir}, io.Discard)
+	o, err := parse([]string{"-device", "shm", "-rounds", "2", "-prk", dir}, io.Discard)
 	require.NoError(t, err)
 	open := compare.Library{Name: "openmpi", Run: plantest.Scripted(map[string][]float64{"gups:22": {7, 9}, "stencil_pscw:1000": {39000, 27000}, "transpose:1000": {20000, 21000}},
 		map[string]error{"stencil_fence": errors.New("signal 11 (Segmentation fault)")})}
@@ -90,12 +90,12 @@ func scriptedKernels(t *testing.T) (o *kernelOptions, others []*peers.Peer, all 
 func TestTheTableOfKernelsHasTheSpread(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	o, peers, all := scriptedKernels(t)
-	c := o.comparison(peers, []string{"MPICH is not installed"})
+	c := o.Table(peers, []string{"MPICH is not installed"})
 	var err error
-	c.Rows, err = compare.Run(t.Context(), o.device, o.jobs(), all, o.rounds, func(string) {})
+	c.Rows, err = compare.Run(t.Context(), o.Device, o.Jobs(), all, o.Rounds, func(string) {})
 	require.NoError(t, err)
 	text := new(strings.Builder)
-	text.WriteString(strings.Join(howKernels(c), "\n") + "\n\n")
+	text.WriteString(strings.Join(Explain(c), "\n") + "\n\n")
 	c.WriteTable(text)
 	golden.Check(t, "testdata/kernels.golden", text.String())
 }
@@ -143,9 +143,9 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 	stencil := func(lines string, timeout time.Duration) ([]plan.Result, error) {
 		benchtest.Script(t, filepath.Join(dir, "stencil.mpich"), lines)
 		o := kernelsIn(t, "-prk", dir)
-		o.peerTimeout = timeout
+		o.PeerTimeout = timeout
 		p := &peers.Peer{Name: "mpich", Runner: filepath.Join(dir, "mpirun"), Programs: make(map[string]string)}
-		return o.contestants("", []*peers.Peer{p})[1].Run(t.Context(), o.jobs()[1])
+		return o.Libraries("", []*peers.Peer{p})[1].Run(t.Context(), o.Jobs()[1])
 	}
 	results, err := stencil("echo no luck >&2; exit 3", await.Limit)
 	assert.Empty(t, results)
@@ -171,11 +171,11 @@ func TestAKernelThatFailsOrHangsIsALine(t *testing.T) {
 func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 	o := kernelsIn(t)
 	text := new(strings.Builder)
-	o.comparison(nil, nil).WriteTable(text)
+	o.Table(nil, nil).WriteTable(text)
 	assert.Contains(t, text.String(), "-prk DIR")
 	refusing := compare.Library{Name: "mpich", Run: plantest.Scripted(map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a turn")})}
 	mine := compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:10": {2}, "stencil_pscw:40": {1}, "stencil_fence:40": {1}, "transpose:40": {1}}, nil)}
-	rows, err := compare.Run(t.Context(), o.device, o.jobs(), []compare.Library{mine, refusing}, 1, func(string) {})
+	rows, err := compare.Run(t.Context(), o.Device, o.Jobs(), []compare.Library{mine, refusing}, 1, func(string) {})
 	require.NoError(t, err)
 	assert.Equal(t, 2.0, *rows[0].Ratio.Median)
 	assert.Nil(t, rows[3].Ratio.Median)
@@ -192,7 +192,7 @@ func TestAPeerThatCannotCompileAKernelIsLeftOut(t *testing.T) {
 	benchtest.Script(t, unable, "echo no compiler >&2; exit 1")
 	openmpi := &peers.Peer{Name: "openmpi", Title: "Open MPI", Compiler: able, Programs: make(map[string]string)}
 	mpich := &peers.Peer{Name: "mpich", Title: "MPICH", Compiler: unable, Programs: make(map[string]string)}
-	built, missing, err := buildKernels(t.Context(), dir, []string{kernelNames[0]}, []*peers.Peer{mpich, openmpi})
+	built, missing, err := Build(t.Context(), dir, []string{Names[0]}, []*peers.Peer{mpich, openmpi})
 	require.NoError(t, err)
 	assert.Equal(t, []*peers.Peer{openmpi}, built)
 	require.Len(t, missing, 1)
@@ -203,23 +203,23 @@ func TestKernelsNeedTheSource(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "off")
-	_, _, err := buildKernels(t.Context(), ".", kernelNames, nil)
+	_, _, err := Build(t.Context(), ".", Names, nil)
 	require.ErrorIs(t, err, errNoSource)
 }
 
 func TestKernelsShareMemoryUnlessAsked(t *testing.T) {
 	t.Setenv(device.Variable, device.TCP)
-	o, err := parseKernels(nil, io.Discard)
+	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
-	assert.Equal(t, device.Shm, o.device)
+	assert.Equal(t, device.Shm, o.Device)
 }
 
 // The goals of kernels are of their usual sizes.
 func TestKernelsHaveGoals(t *testing.T) {
-	for _, device := range kernelDevices {
-		o := &kernelOptions{device: device, ranks: 2}
-		o.choose(usualSizes(device), nil)
-		for _, b := range compare.Prepare(device, o.jobs(), []compare.Library{{Name: compare.Ours}}, 1) {
+	for _, device := range Devices {
+		o := &Options{Device: device, Ranks: 2}
+		o.Choose(UsualSizes(device), nil)
+		for _, b := range compare.Prepare(device, o.Jobs(), []compare.Library{{Name: compare.Ours}}, 1) {
 			for _, r := range b.Rows {
 				assert.Len(t, r.Goals, 1, "%s:%d over %s", r.Case, r.Size, device)
 			}

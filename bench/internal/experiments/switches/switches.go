@@ -1,4 +1,4 @@
-package main
+package switches
 
 import (
 	"context"
@@ -11,58 +11,26 @@ import (
 	"strings"
 	"time"
 
-	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
 	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/machine"
-	"github.com/onesided/rma/bench/internal/plan"
-	"github.com/onesided/rma/bench/internal/runner"
-	"github.com/onesided/rma/bench/internal/stats"
 	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
-// switchesOptions are the command line after that word.
-type switchesOptions struct {
-	shows   []*show
+// options are the command line after that word.
+type options struct {
+	shows   []*comparison
 	rounds  int
 	repeat  int
 	format  string
 	timeout time.Duration
 }
 
-// A show is an exhibit as it is measured: with the switch at its default and at the other value.
-type show struct {
-	exhibit
-	name   string
-	values [2]string
-	sides  [2]*runner.Options
-	jobs   []plan.Job
-	rows   []*showRow
-}
-
-// A showRow is a cell of a show.
-type showRow struct {
-	Switch string `json:"switch"`
-	Device string `json:"device"`
-	Case   string `json:"case"`
-	Size   int    `json:"size"`
-	Unit   string `json:"unit"`
-	// Default and Thrown are the values of the switch. WithDefault and WithThrown are what was measured with them.
-	Default     string          `json:"default"`
-	Thrown      string          `json:"thrown"`
-	WithDefault *compare.Column `json:"with_default"`
-	WithThrown  *compare.Column `json:"with_thrown"`
-	// Ratio is the time with the value Thrown to that with Default, within each round.
-	Ratio stats.Series `json:"ratio"`
-
-	cell cases.Cell
-}
-
-// parseSwitches reads the command line. It writes the help, if requested, to usage.
-func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
-	o := new(switchesOptions)
+// parse reads the command line. It writes the help, if requested, to usage.
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := new(options)
 	flags := flag.NewFlagSet("bench switches", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch at its default and at the other value; in virtual time there is one")
@@ -70,7 +38,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job may take")
 	err := flags.Parse(args)
-	all := exhibits()
+	all := switchCases()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch[=value] …]")
@@ -114,7 +82,7 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 		if at >= 0 && flags.Arg(at) != names[i] {
 			e.set = flags.Arg(at)
 		}
-		s, err := newShow(e, toggles.All()[i], o)
+		s, err := newComparison(e, toggles.All()[i], o)
 		if err != nil {
 			return nil, err
 		}
@@ -123,68 +91,9 @@ func parseSwitches(args []string, usage io.Writer) (*switchesOptions, error) {
 	return o, nil
 }
 
-// newShow returns the show of a toggle's exhibit.
-func newShow(e exhibit, t toggles.Toggle, o *switchesOptions) (*show, error) {
-	_, thrown, _ := strings.Cut(e.set, "=")
-	if allowed := t.Values[1:]; !slices.Contains(allowed, thrown) {
-		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.Values[0], t.Name, strings.Join(allowed, ", "+t.Name+"="))
-	}
-	s := &show{exhibit: e, name: t.Name, values: [2]string{t.Values[0], thrown}}
-	var cells *plan.Selection
-	for side, value := range s.values {
-		set, requested, err := e.options(t.Name+"="+value, fmt.Sprint(o.repeat))
-		if err != nil {
-			return nil, err
-		}
-		set.Timeout = o.timeout
-		s.sides[side], cells = set, requested
-	}
-	jobs, err := cells.Jobs(0)
-	if err != nil {
-		return nil, err
-	}
-	s.jobs = plan.ByCase(jobs)
-	for _, j := range s.jobs {
-		for _, one := range j.Cells {
-			s.rows = append(s.rows, &showRow{
-				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
-				Default: s.values[0], Thrown: thrown, cell: one,
-				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithThrown: &compare.Column{Series: stats.NewSeries(o.rounds)},
-			})
-		}
-	}
-	return s, nil
-}
-
-// take measures both sides of the show in a round.
-func (s *show) take(ctx context.Context, round int, stderr io.Writer) error {
-	for _, j := range s.jobs {
-		for _, side := range stats.InRound(round, []int{0, 1}) {
-			results, err := s.sides[side].Collect(ctx, j, stderr)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			for _, r := range s.rows {
-				if slices.Contains(j.Cells, r.cell) {
-					[]*compare.Column{r.WithDefault, r.WithThrown}[side].Enter(round, j, r.cell, results, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// judge compares what was measured within each round.
-func (s *show) judge() {
-	for _, r := range s.rows {
-		c := r.cell.Case
-		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithThrown.Series), stats.Cost(c.Unit, r.WithDefault.Series))
-	}
-}
-
-// runSwitches is the run of switches.
-func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parseSwitches(args, stderr)
+// Run is the run of switches.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
@@ -202,7 +111,7 @@ func runSwitches(ctx context.Context, args []string, stdout, stderr io.Writer) e
 }
 
 // roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
-func (o *switchesOptions) roundsOf(s *show) int {
+func (o *options) roundsOf(s *comparison) int {
 	if s.sides[0].Card != nil {
 		return 1
 	}
@@ -210,7 +119,7 @@ func (o *switchesOptions) roundsOf(s *show) int {
 }
 
 // measure goes switch by switch: measurements that are compared follow each other directly.
-func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr io.Writer) error {
+func (o *options) measure(ctx context.Context, say func(string), stderr io.Writer) error {
 	rest := cli.NewForecast()
 	for _, s := range o.shows {
 		rest.Add(s.set, float64(o.roundsOf(s)))
@@ -239,7 +148,7 @@ func (o *switchesOptions) measure(ctx context.Context, say func(string), stderr 
 }
 
 // write writes the table, or one object a line.
-func (o *switchesOptions) write(w io.Writer, command string) error {
+func (o *options) write(w io.Writer, command string) error {
 	if o.format == "json" {
 		encoder := json.NewEncoder(w)
 		for _, s := range o.shows {

@@ -1,4 +1,4 @@
-package main
+package regression
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ import (
 )
 
 func TestGateCells(t *testing.T) {
-	cells := gateCells()
+	cells := allCells()
 	assert.Len(t, cells, 30)
 	devices, names := make(map[string]int), make(map[string]bool)
 	for _, c := range cells {
@@ -47,10 +47,10 @@ func TestGateCells(t *testing.T) {
 }
 
 func TestGateOptions(t *testing.T) {
-	o, err := parseGate([]string{"-against", "HEAD", "-limit", "2.5%", "-minutes", "0.5", "-rounds", "30", "-cells", "^shm put_"}, nil)
+	o, err := parse([]string{"-against", "HEAD", "-limit", "2.5%", "-minutes", "0.5", "-rounds", "30", "-cells", "^shm put_"}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, gate.Plan{Limit: 0.025, Rounds: 30, Time: 30 * time.Second, Slice: gateSlice, Alarm: 0.01, Miss: 0.05, Seed: 1}, o.plan)
-	assert.Equal(t, []gateCell{{device.Shm, "put_flush_lat", 8, 300}, {device.Shm, "put_bw", 65536, 5}}, o.cells)
+	assert.Equal(t, gate.Plan{Limit: 0.025, Rounds: 30, Time: 30 * time.Second, Slice: slice, Alarm: 0.01, Miss: 0.05, Seed: 1}, o.plan)
+	assert.Equal(t, []cell{{device.Shm, "put_flush_lat", 8, 300}, {device.Shm, "put_bw", 65536, 5}}, o.cells)
 
 	for _, c := range []struct {
 		args []string
@@ -70,27 +70,27 @@ func TestGateOptions(t *testing.T) {
 		{[]string{"-against", "HEAD", "-limit", "NaN"}, "bench: -limit NaN: allowed are percents above 0, up to 1000"},
 		{[]string{"-against", "HEAD", "-limit", "much"}, "invalid syntax"},
 	} {
-		_, err := parseGate(c.args, nil)
+		_, err := parse(c.args, nil)
 		assert.ErrorIs(t, err, cli.ErrUsage, c.args)
 		assert.ErrorContains(t, err, c.want, c.args)
 	}
-	_, err = parseGate([]string{"-against", "HEAD", "-rounds", "1", "-cells", "sim"}, nil)
+	_, err = parse([]string{"-against", "HEAD", "-rounds", "1", "-cells", "sim"}, nil)
 	assert.NoError(t, err, "what is exact needs no rounds")
 
-	drawn := func(some, seed string) []gateCell {
-		o, err := parseGate([]string{"-against", "HEAD", "-some", some, "-seed", seed}, nil)
+	drawn := func(some, seed string) []cell {
+		o, err := parse([]string{"-against", "HEAD", "-some", some, "-seed", seed}, nil)
 		require.NoError(t, err)
 		return o.cells
 	}
 	assert.Len(t, drawn("9", "3"), 9)
 	assert.Equal(t, drawn("9", "3"), drawn("9", "3"))
 	assert.NotEqual(t, drawn("9", "3"), drawn("9", "4"))
-	assert.Equal(t, gateCells(), drawn("30", "3"))
+	assert.Equal(t, allCells(), drawn("30", "3"))
 
 	var usage bytes.Buffer
-	_, err = parseGate([]string{"-h"}, &usage)
+	_, err = parse([]string{"-h"}, &usage)
 	assert.ErrorIs(t, err, flag.ErrHelp)
-	for _, c := range gateCells() {
+	for _, c := range allCells() {
 		assert.Contains(t, usage.String(), c.cell().String())
 	}
 	assert.Contains(t, usage.String(), "(default 20)")
@@ -165,7 +165,7 @@ func (t *testTree) commit(subject string) {
 func (t *testTree) gate(args ...string) (stdout string, err error) {
 	t.Helper()
 	var out, progress bytes.Buffer
-	err = runGate(t.Context(), t.dir, args, &out, &progress)
+	err = Run(t.Context(), t.dir, args, &out, &progress)
 	t.holdsNothingElse()
 	return out.String(), err
 }
@@ -242,11 +242,11 @@ func TestGateOfTwoCommits(t *testing.T) {
 func TestGateThatCanSayNothing(t *testing.T) {
 	rows := func(verdicts ...gate.Verdict) (rows []*gate.Row) {
 		for _, v := range verdicts {
-			rows = append(rows, &gate.Row{Cell: gateCells()[0].cell(), Judgement: gate.Judgement{Verdict: v, Change: 1.5}})
+			rows = append(rows, &gate.Row{Cell: allCells()[0].cell(), Judgement: gate.Judgement{Verdict: v, Change: 1.5}})
 		}
 		return rows
 	}
-	o := &gateOptions{against: "HEAD", plan: gate.Plan{Limit: 0.05, Rounds: 60, Time: 20 * time.Minute}}
+	o := &options{against: "HEAD", plan: gate.Plan{Limit: 0.05, Rounds: 60, Time: 20 * time.Minute}}
 	few := rows(gate.OK, gate.OK, gate.Near, gate.Missing)
 	assert.NoError(t, o.verdict(few))
 	assert.Equal(t, "4 cells: 2 ok, 0 slower, 1 undecided (1 too near to the limit), 1 new", counts(few))
@@ -299,7 +299,7 @@ func TestAnInterruptedGateLeavesNothing(t *testing.T) {
 	why := errors.New("interrupt signal received")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- runGate(ctx, tree.dir, []string{"-against", "HEAD"}, io.Discard, io.Discard) }()
+	go func() { ended <- Run(ctx, tree.dir, []string{"-against", "HEAD"}, io.Discard, io.Discard) }()
 	await.True(t, "the hook to run", func() bool { _, err := os.Stat(began); return err == nil })
 	cancel(why)
 	assert.ErrorIs(t, await.Receive(t, "the gate to end", ended), why)

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -12,24 +12,24 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A workload is what each rank does repeatedly in scale.
-type workload struct {
-	name, about string
+// A Workload is what each rank does repeatedly in scale.
+type Workload struct {
+	Name, about string
 	// start sets the workload up. turn is one iteration. end follows the last iteration.
 	start func(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error)
 }
 
-// scaleTurns is the number of measured iterations, scaleWarm that of the iterations before.
+// measuredIterations is the number of measured iterations, earlierIterations that of the iterations before.
 const (
-	scaleTurns = 4
-	scaleWarm  = 16
+	measuredIterations = 4
+	earlierIterations  = 16
 )
 
-func workloads() []*workload {
-	return []*workload{
+func Workloads() []*Workload {
+	return []*Workload{
 		{"fence", "a put of 8 bytes to the next rank, and a fence of all", startFences},
 		{"stencil", fmt.Sprintf("a step of a 2-D stencil on a torus: a put of %d bytes to each of four neighbors, by post, start, complete and wait", haloBytes), startStencil},
-		{"hashtable", fmt.Sprintf("look-ups of %d keys, each of another rank's, in one batch", scaleKeys), startTable},
+		{"hashtable", fmt.Sprintf("look-ups of %d keys, each of another rank's, in one batch", keysOfRank), startTable},
 	}
 }
 
@@ -109,17 +109,17 @@ func torus(rank, n int) [4]int {
 	return [4]int{at(x-1, y), at(x+1, y), at(x, y-1), at(x, y+1)}
 }
 
-// scaleKeys is the number of keys of each rank in the table, and the number of keys that it looks up in an iteration.
-const scaleKeys = 16
+// keysOfRank is the number of keys of each rank in the table, and the number of keys that it looks up in an iteration.
+const keysOfRank = 16
 
 func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
-	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 16 * scaleKeys, RecordBytes: 8 * scaleKeys * hashtable.CounterBytes(12)})
+	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 16 * keysOfRank, RecordBytes: 8 * keysOfRank * hashtable.CounterBytes(12)})
 	if err != nil {
 		return nil, nil, err
 	}
 	key := func(rank, i int) string { return fmt.Sprintf("%06d %05d", rank, i) }
 	batch := table.NewBatch()
-	for i := range scaleKeys {
+	for i := range keysOfRank {
 		batch.Add(key(w.Rank(), i), uint64(i))
 	}
 	if err := batch.Run(ctx); err != nil {
@@ -127,7 +127,7 @@ func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context
 	}
 	turn = func(ctx context.Context) error {
 		batch.Reset()
-		for i := range scaleKeys {
+		for i := range keysOfRank {
 			batch.Count(key((w.Rank()*7919+i*1299709)%w.Size(), i))
 		}
 		if err := batch.Run(ctx); err != nil {

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"bytes"
@@ -15,13 +15,13 @@ import (
 )
 
 func TestScaleAsText(t *testing.T) {
-	g := &growth{Workload: "fence", Device: "sim:ndr-2024"}
+	g := &Growth{Workload: "fence", Device: "sim:ndr-2024"}
 	for n := 4.0; n <= 256; n *= 4 {
-		g.Points = append(g.Points, scalePoint{Ranks: int(n), Micros: 1.5 + 2*math.Log2(n), Frames: 1 + math.Log2(n), Bytes: 100e3 + 300*n, EventNanos: 1234.4, Start: 250 * n})
+		g.Points = append(g.Points, Point{Ranks: int(n), Micros: 1.5 + 2*math.Log2(n), Frames: 1 + math.Log2(n), Bytes: 100e3 + 300*n, EventNanos: 1234.4, Start: 250 * n})
 	}
 	g.judge()
 	var b bytes.Buffer
-	require.NoError(t, writeGrowth(&b, "go run ./bench scale fence", []*growth{g}))
+	require.NoError(t, write(&b, "go run ./bench scale fence", []*Growth{g}))
 	golden.Check(t, "testdata/scale.golden", b.String())
 }
 
@@ -57,7 +57,7 @@ func TestTorus(t *testing.T) {
 
 func TestScaleThatEndsEarlyHasWhatCameBefore(t *testing.T) {
 	benchtest.OnlyVirtual(t)
-	o, err := parseScale([]string{"-ranks", "4,8", "stencil"}, io.Discard)
+	o, err := parse([]string{"-ranks", "4,8", "stencil"}, io.Discard)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	extents, err := o.measure(ctx, func(line string) {

@@ -1,4 +1,4 @@
-package main
+package regression
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A gateTree is a git work tree and an earlier commit of it.
-type gateTree struct {
+// A tree is a git work tree and an earlier commit of it.
+type tree struct {
 	root    string
 	against string // as the command line names the commit
 	commit  string
@@ -31,12 +31,12 @@ type gateTree struct {
 }
 
 // findTree finds the work tree around dir and a commit.
-func findTree(ctx context.Context, dir, against string) (*gateTree, error) {
+func findTree(ctx context.Context, dir, against string) (*tree, error) {
 	root, err := git(ctx, dir, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, fmt.Errorf("bench: gate builds an earlier commit: run it in a git work tree: %w", err)
 	}
-	t := &gateTree{root: root, against: against}
+	t := &tree{root: root, against: against}
 	if t.commit, err = git(ctx, root, "rev-parse", "--verify", "--quiet", "--end-of-options", against+"^{commit}"); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -59,14 +59,14 @@ func findTree(ctx context.Context, dir, against string) (*gateTree, error) {
 	return t, nil
 }
 
-func (t *gateTree) old() string {
+func (t *tree) old() string {
 	if strings.HasPrefix(t.subject, t.against+" ") {
 		return t.subject
 	}
 	return fmt.Sprintf("%s (%s)", t.subject, t.against)
 }
 
-func (t *gateTree) new() string {
+func (t *tree) new() string {
 	if t.changed > 0 {
 		return fmt.Sprintf("%s, with %s changed in the work tree", t.head, table.Plural(t.changed, "file"))
 	}
@@ -74,8 +74,8 @@ func (t *gateTree) new() string {
 }
 
 // build builds the programs of both trees into dir.
-func (t *gateTree) build(ctx context.Context, dir string) (*gatePrograms, error) {
-	p := new(gatePrograms)
+func (t *tree) build(ctx context.Context, dir string) (*programs, error) {
+	p := new(programs)
 	for _, side := range []gate.Side{gate.Old, gate.Copy, gate.New} {
 		p.path[side] = filepath.Join(dir, side.String())
 	}
@@ -98,7 +98,7 @@ func (t *gateTree) build(ctx context.Context, dir string) (*gatePrograms, error)
 }
 
 // buildOld builds the program of the commit in a worktree at dir, which it always removes.
-func (t *gateTree) buildOld(ctx context.Context, dir, program string) (err error) {
+func (t *tree) buildOld(ctx context.Context, dir, program string) (err error) {
 	defer func() {
 		// The removal must also work after an interrupt.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -147,18 +147,18 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// gatePrograms are the programs of the sides.
-type gatePrograms struct {
+// programs are the programs of the sides.
+type programs struct {
 	path [3]string
 	same bool      // the old and the new program are the same
 	log  io.Writer // of each measurement; may be nil
 }
 
-// gateTimeout bounds a measurement, in order to end a hang.
-const gateTimeout = 2 * time.Minute
+// timeout bounds a measurement, in order to end a hang.
+const timeout = 2 * time.Minute
 
 // Measure measures a cell with a separate job.
-func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
+func (p *programs) Measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
 	began := time.Now()
 	value, err := p.measure(ctx, side, c, loops)
 	if p.log != nil && err == nil {
@@ -167,11 +167,11 @@ func (p *gatePrograms) Measure(ctx context.Context, side gate.Side, c gate.Cell,
 	return value, err
 }
 
-func (p *gatePrograms) measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, gateTimeout+program.GracePeriod)
+func (p *programs) measure(ctx context.Context, side gate.Side, c gate.Cell, loops int) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+program.GracePeriod)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path[side], "-device", c.Device, "-repeat", fmt.Sprint(loops), "-format", "json",
-		"-timeout", gateTimeout.String(), fmt.Sprintf("%s:%d", c.Case, c.Size))
+		"-timeout", timeout.String(), fmt.Sprintf("%s:%d", c.Case, c.Size))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, program.GracePeriod
 	program.TerminateFirst(cmd)

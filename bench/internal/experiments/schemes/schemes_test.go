@@ -1,4 +1,4 @@
-package main
+package schemes
 
 import (
 	"io"
@@ -25,12 +25,12 @@ import (
 )
 
 func TestEachWayIsLeftOutByOneFixedScheme(t *testing.T) {
-	all := schemes()
-	assert.Equal(t, "adaptive", all[0].name)
+	all := All()
+	assert.Equal(t, "adaptive", all[0].Name)
 	assert.Zero(t, all[0].without)
 	var leftOut []scheduler.Scheme
 	for _, s := range all[1:] {
-		assert.NotZero(t, s.without&scheduler.Adapt, "%s is fixed", s.name)
+		assert.NotZero(t, s.without&scheduler.Adapt, "%s is fixed", s.Name)
 		leftOut = append(leftOut, s.without&^scheduler.Adapt)
 	}
 	want := []scheduler.Scheme{0}
@@ -60,7 +60,7 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 		{"of turns that are not so long", 3, 90 * ms, 300 * ms, 6, true},
 		{"of turns that are long for a visit", 3, 9 * ms * 3, 300 * ms, 16, true},
 	} {
-		next, done := tempo{20 * ms, 200 * ms}.afterLoop(test.turns, test.took, test.since)
+		next, done := durations{20 * ms, 200 * ms}.afterLoop(test.turns, test.took, test.since)
 		assert.Equal(t, test.next, next, test.name)
 		assert.Equal(t, test.done, done, test.name)
 	}
@@ -68,12 +68,12 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 
 // entered are entrants of one cell with their times, 0 in a round without one. Each is
 // what a machine gives that takes speeds times as long in a round.
-func entered(one cases.Cell, speeds []float64, times map[string]float64) []*entrant {
-	var entrants []*entrant
-	for _, s := range schemes() {
-		e := &entrant{scheme: s, values: stats.NewSeries(len(speeds))}
+func entered(one cases.Cell, speeds []float64, times map[string]float64) []*schemeRun {
+	var entrants []*schemeRun
+	for _, s := range All() {
+		e := &schemeRun{Scheme: s, values: stats.NewSeries(len(speeds))}
 		for round, speed := range speeds {
-			cost := times[s.name] * speed
+			cost := times[s.Name] * speed
 			if cost == 0 {
 				cost = 20 * speed
 			}
@@ -100,8 +100,8 @@ func TestTheBestFixedSchemeIsTheStandard(t *testing.T) {
 			{map[string]float64{"adaptive": 30, "at-once": 5, "pack=off": 6}, "at-once", 6},
 		} {
 			one := plantest.Job(t, name).Cells[0]
-			results := judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1, 1.4, 1.2}, test.times))
-			require.Len(t, results, len(schemes()))
+			results := judge(one, 2, entered(one, []float64{1, 1.4, 1, 1.4, 1.2}, test.times))
+			require.Len(t, results, len(All()))
 			assert.InDelta(t, test.ratio, *results[0].Ratio.Median, 1e-9, "%s: the machine's speed is not in the ratio", name)
 			assert.InDelta(t, test.ratio, *results[0].Ratio.Max, 1e-9)
 			assert.Equal(t, test.best, bestOf(results))
@@ -113,18 +113,18 @@ func TestTheBestFixedSchemeIsTheStandard(t *testing.T) {
 func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
 	one := plantest.Job(t, "put_target_cpu").Cells[0]
 	entrants := entered(one, []float64{0, 0}, nil)
-	results := judgeSchemes(one, 2, entrants)
-	table := &schemeTable{Device: device.TCP, Rounds: 2}
+	results := judge(one, 2, entrants)
+	table := &Table{Device: device.TCP, Rounds: 2}
 	for _, r := range results {
 		assert.Nil(t, r.Ratio.Median)
-		table.add(r)
+		table.Add(r)
 	}
 	assert.Nil(t, table.worst())
 	assert.NoError(t, table.write(new(strings.Builder)))
 }
 
 func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
-	table := &schemeTable{
+	table := &Table{
 		Command: "go run ./bench schemes", Device: device.TCP, Rounds: 3,
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 	}
@@ -133,14 +133,14 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 	for i, name := range []string{"put_flush_lat:8", "scatter_rate", "pattern16_bw:1048576", "fence_rate", "hashtable_lookup_rate"} {
 		one := plantest.Job(t, name).Cells[0]
 		times := map[string]float64{"adaptive": 20 + float64(i), "early=off": 19, "at-once": 200, "merge=off": 20.5}
-		for _, r := range judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, times)) {
-			table.add(r)
+		for _, r := range judge(one, 2, entered(one, []float64{1, 1.4, 1}, times)) {
+			table.Add(r)
 			require.NoError(t, report(r))
 		}
-		table.add(plan.Result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
+		table.Add(plan.Result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
 	}
 	one := plantest.Job(t, "get_flush_lat:8").Cells[0]
-	table.add(judgeSchemes(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
+	table.Add(judge(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
 	var text strings.Builder
 	require.NoError(t, table.write(&text))
 	golden.Check(t, "testdata/schemes.golden", lines.String()+text.String())
@@ -163,13 +163,13 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 				require.NoError(t, err)
 				o.Card, o.Seed, o.Rails = &card, 1, 1
 			}
-			compareSchemes(o, 2)
+			Prepare(o, 2)
 			results, err := o.Collect(t.Context(), plantest.Job(t, name), io.Discard)
 			require.NoError(t, err)
-			require.Len(t, results, len(schemes()))
+			require.Len(t, results, len(All()))
 			for i, r := range results {
 				assert.Equal(t, name, strings.TrimSuffix(r.Cell(), ":1000"))
-				assert.Equal(t, schemes()[i].name, r.Scheme)
+				assert.Equal(t, All()[i].Name, r.Scheme)
 				if name == "put_target_cpu" {
 					// The system may count processor time by ticks that are longer than a loop.
 					assert.GreaterOrEqual(t, r.Value, 0.0)
@@ -183,13 +183,13 @@ func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 }
 
 func TestAShortRunHasShortVisits(t *testing.T) {
-	assert.Equal(t, tempo{visit: 2 * time.Millisecond, learning: 20 * time.Millisecond}, usualTempo.shortened(10))
-	assert.Equal(t, usualTempo, usualTempo.shortened(0))
+	assert.Equal(t, durations{visit: 2 * time.Millisecond, learning: 20 * time.Millisecond}, usualDurations.shortened(10))
+	assert.Equal(t, usualDurations, usualDurations.shortened(0))
 }
 
 func TestRanksAreToldToCompareSchemes(t *testing.T) {
 	o := new(runner.Options)
-	compareSchemes(o, 4)
+	Prepare(o, 4)
 	assert.Equal(t, []string{"schemes"}, o.Words)
 	assert.Equal(t, []string{"-rounds", "4"}, o.Arguments)
 	assert.NotNil(t, o.Measure)

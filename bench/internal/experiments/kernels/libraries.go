@@ -1,4 +1,4 @@
-package main
+package kernels
 
 import (
 	"context"
@@ -28,14 +28,14 @@ const modulePath = "github.com/onesided/rma"
 // errNoSource reports that the kernels' source is missing.
 var errNoSource = errors.New("kernels are built from the source of " + modulePath + ": run this inside that module")
 
-// buildKernels builds the commands of kernels into dir, and the peers' programs whose source is ours. It returns the
+// Build builds the commands of kernels into dir, and the peers' programs whose source is ours. It returns the
 // peers for which that succeeded, and the reasons why the others are left out.
-func buildKernels(ctx context.Context, dir string, names []string, others []*peers.Peer) (built []*peers.Peer, missing []string, err error) {
+func Build(ctx context.Context, dir string, names []string, others []*peers.Peer) (built []*peers.Peer, missing []string, err error) {
 	packages := []string{modulePath + "/cmd/rmarun"}
 	for _, name := range names {
 		packages = append(packages, modulePath+"/examples/"+name)
 	}
-	gups := modulePath + "/examples/" + kernelNames[0]
+	gups := modulePath + "/examples/" + Names[0]
 	source, err := exec.CommandContext(ctx, "go", "list", "-find", "-f", "{{.Dir}}", gups).Output()
 	if err != nil {
 		return nil, nil, fmt.Errorf("bench: %w (go list %s: %w)", errNoSource, gups, err)
@@ -44,7 +44,7 @@ func buildKernels(ctx context.Context, dir string, names []string, others []*pee
 	if err != nil {
 		return nil, nil, fmt.Errorf("bench: go build %s: %w\n%s", strings.Join(packages, " "), err, output)
 	}
-	if !slices.Contains(names, kernelNames[0]) {
+	if !slices.Contains(names, Names[0]) {
 		return others, nil, nil
 	}
 	for _, p := range others {
@@ -61,52 +61,52 @@ func buildKernels(ctx context.Context, dir string, names []string, others []*pee
 	return built, missing, nil
 }
 
-// jobs returns one job for each kernel.
-func (o *kernelOptions) jobs() []plan.Job {
+// Jobs returns one job for each kernel.
+func (o *Options) Jobs() []plan.Job {
 	var jobs []plan.Job
-	for _, k := range o.kernels {
-		jobs = append(jobs, plan.Job{Ranks: o.ranks, Cells: []cases.Cell{k.Cell}})
+	for _, k := range o.Kernels {
+		jobs = append(jobs, plan.Job{Ranks: o.Ranks, Cells: []cases.Cell{k.Cell}})
 	}
 	return jobs
 }
 
-// contestants returns the contestants that run the kernels; ours are those built in dir.
-func (o *kernelOptions) contestants(dir string, peers []*peers.Peer) []compare.Library {
+// Libraries returns the contestants that run the kernels; ours are those built in dir.
+func (o *Options) Libraries(dir string, peers []*peers.Peer) []compare.Library {
 	all := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 		k := o.kernel(j)
 		argv := append([]string{filepath.Join(dir, "rmarun"), "-n", fmt.Sprint(j.Ranks), filepath.Join(dir, k.name)}, k.mine...)
-		return o.measure(ctx, j, o.timeout, argv, append(device.WithoutLauncher(os.Environ()), device.Variable+"="+o.device))
+		return o.measure(ctx, j, o.Timeout, argv, append(device.WithoutLauncher(os.Environ()), device.Variable+"="+o.Device))
 	}}}
 	for _, p := range peers {
 		o.find(p)
 		all = append(all, compare.Library{Name: p.Name, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 			k := o.kernel(j)
 			if p.Programs[k.name] == "" {
-				return []plan.Result{plan.Skipped(k.Cell, j.Ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.Name, o.prk))}, nil
+				return []plan.Result{plan.Skipped(k.Cell, j.Ranks, fmt.Sprintf("there is no %s.%s in %s", k.name, p.Name, o.Prk))}, nil
 			}
-			return o.measure(ctx, j, o.peerTimeout, p.Command(o.device, k.name, j.Ranks, k.theirs...), p.Environment(o.device))
+			return o.measure(ctx, j, o.PeerTimeout, p.Command(o.Device, k.name, j.Ranks, k.theirs...), p.Environment(o.Device))
 		}})
 	}
 	return all
 }
 
 // find looks for a peer's programs of the Parallel Research Kernels.
-func (o *kernelOptions) find(p *peers.Peer) {
-	for _, name := range kernelNames[1:] {
-		program := filepath.Join(o.prk, name+"."+p.Name)
-		if _, err := os.Stat(program); o.prk != "" && err == nil {
+func (o *Options) find(p *peers.Peer) {
+	for _, name := range Names[1:] {
+		program := filepath.Join(o.Prk, name+"."+p.Name)
+		if _, err := os.Stat(program); o.Prk != "" && err == nil {
 			p.Programs[name] = program
 		}
 	}
 }
 
 // kernel returns the kernel of a job.
-func (o *kernelOptions) kernel(j plan.Job) *benchKernel {
-	return o.kernels[slices.IndexFunc(o.kernels, func(k *benchKernel) bool { return k.Cell == j.Cells[0] })]
+func (o *Options) kernel(j plan.Job) *Kernel {
+	return o.Kernels[slices.IndexFunc(o.Kernels, func(k *Kernel) bool { return k.Cell == j.Cells[0] })]
 }
 
 // measure runs a kernel.
-func (o *kernelOptions) measure(ctx context.Context, j plan.Job, timeout time.Duration, argv, env []string) ([]plan.Result, error) {
+func (o *Options) measure(ctx context.Context, j plan.Job, timeout time.Duration, argv, env []string) ([]plan.Result, error) {
 	output, err := program.Run(ctx, argv, env, timeout, 0)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package switches
 
 import (
 	"slices"
@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/bench/internal/runner"
 )
 
-// An exhibit is a measurement that shows the effect of a switch.
-type exhibit struct {
+// A switchCase is a measurement that shows the effect of a switch.
+type switchCase struct {
 	// set is the switch with the value that is compared with its default. by is the rest of the command line.
 	set    string
 	device string
@@ -17,17 +17,17 @@ type exhibit struct {
 	cases  []string
 }
 
-// exhibits returns one exhibit for each switch, in the order of toggles.
-func exhibits() []exhibit {
-	of := func(set, device string, cases ...string) exhibit {
-		return exhibit{set: set, device: device, cases: cases}
+// switchCases returns one exhibit for each switch, in the order of toggles.
+func switchCases() []switchCase {
+	of := func(set, device string, cases ...string) switchCase {
+		return switchCase{set: set, device: device, cases: cases}
 	}
 	untold := of("registered=off", device.SimulatedCard, "put_flush_lat:2048,1048576")
 	transfers := of("transfer=copy", device.SimulatedCard, "put_flush_lat:65536,1048576")
 	transfers.by = []string{"-set", "registered=off"}
 	striped := of("striping=off", device.SimulatedCard, "put_flush_lat:1048576")
 	striped.by = []string{"-rails", "2"}
-	return []exhibit{
+	return []switchCase{
 		of("copy=plain", device.Shm, "put_flush_lat:4096,65536"),
 		of("kernels=plain", device.Shm, "acc_flush_lat:65536"),
 		of("tls=on", device.TCP, "put_flush_lat:8,65536"),
@@ -66,7 +66,7 @@ func exhibits() []exhibit {
 }
 
 // options returns the options and the cases of the exhibit with its switch at a value.
-func (e exhibit) options(set string, repeat string) (*runner.Options, *plan.Selection, error) {
+func (e switchCase) options(set string, repeat string) (*runner.Options, *plan.Selection, error) {
 	args := []string{"-device", e.device, "-repeat", repeat}
 	return runner.Parse(slices.Concat(args, e.by, []string{"-set", set}, e.cases))
 }

@@ -1,4 +1,4 @@
-package main
+package switches
 
 import (
 	"io"
@@ -13,13 +13,13 @@ import (
 // Every switch has an exhibit, in the order of switches, of a value that it may have and does not have by
 // default, and of cases that can be measured so.
 func TestExhibits(t *testing.T) {
-	all, of := exhibits(), toggles.All()
+	all, of := switchCases(), toggles.All()
 	require.Len(t, all, len(of))
 	for i, e := range all {
 		name, value, _ := strings.Cut(e.set, "=")
 		require.Equal(t, of[i].Name, name)
 		require.Contains(t, of[i].Values[1:], value, e.set)
-		s, err := newShow(e, of[i], &switchesOptions{rounds: 1, repeat: 1})
+		s, err := newComparison(e, of[i], &options{rounds: 1, repeat: 1})
 		require.NoError(t, err, e.set)
 		require.NotEmpty(t, s.rows, e.set)
 		for side, o := range s.sides {
@@ -35,7 +35,7 @@ func TestExhibits(t *testing.T) {
 }
 
 func TestSwitchesThatAreNamedAreCompared(t *testing.T) {
-	o, err := parseSwitches([]string{"transfer=register", "inline"}, io.Discard)
+	o, err := parse([]string{"transfer=register", "inline"}, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, o.shows, 2)
 	require.Equal(t, "transfer=register", o.shows[0].set)
