@@ -17,6 +17,7 @@ import (
 	"github.com/onesided/rma/bench/internal/experiments/scale"
 	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/experiments/switches"
+	"github.com/onesided/rma/bench/internal/paper"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/internal/interrupt"
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // command is the program, except for printing errors.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && args[0] == cli.Paper {
-		return runPaper(ctx, args[1:], stdout, stderr)
+		return paper.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Scale {
 		return scale.Run(ctx, args[1:], stdout, stderr)

@@ -51,8 +51,8 @@ func (r *report) plots() []reportFile {
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(reportRanks), " ", ","), "[]")
 	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.Scale, "-ranks", ranks}), "", scaleChart(r.scale))
 	for _, p := range r.figures {
-		command := cli.CommandLine([]string{cli.Paper, "-svg", "DIR", p.id()})
-		files = append(files, reportFile{name: "paper-" + p.id() + ".svg", text: p.svg(), title: p.Title, command: command})
+		command := cli.CommandLine([]string{cli.Paper, "-svg", "DIR", p.Name()})
+		files = append(files, reportFile{name: "paper-" + p.Name() + ".svg", text: p.SVG(), title: p.Title, command: command})
 	}
 	return files
 }

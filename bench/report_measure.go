@@ -18,6 +18,7 @@ import (
 	"github.com/onesided/rma/bench/internal/experiments/scale"
 	"github.com/onesided/rma/bench/internal/experiments/schemes"
 	"github.com/onesided/rma/bench/internal/machine"
+	"github.com/onesided/rma/bench/internal/paper"
 	"github.com/onesided/rma/bench/internal/peers"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/program"
@@ -47,7 +48,7 @@ type report struct {
 	lines   []*reportLine
 	schemes *schemes.Table
 	scale   []*scale.Growth
-	figures []*plot
+	figures []*paper.Plot
 	kernels []*kernelReport
 	// noKernels says why there are no kernels. It is "" if they are not requested.
 	noKernels string
@@ -296,9 +297,9 @@ func (r *report) planScale() {
 }
 
 func (r *report) planPaper() {
-	for _, f := range figures() {
-		r.steps = append(r.steps, reportStep{about: "figure " + f.id(), key: "figure " + f.id(), seconds: 4, run: func(ctx context.Context) error {
-			p, err := f.reproduce(ctx, &paperOptions{seed: 1, timeout: 2 * time.Minute})
+	for _, f := range paper.Figures() {
+		r.steps = append(r.steps, reportStep{about: "figure " + f.Name(), key: "figure " + f.Name(), seconds: 4, run: func(ctx context.Context) error {
+			p, err := f.Reproduce(ctx, &paper.Options{Seed: 1, Timeout: 2 * time.Minute})
 			if err == nil {
 				r.figures = append(r.figures, p)
 			}

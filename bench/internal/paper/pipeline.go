@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 	beyondCopies = "the target of a put copies nothing, and what the origin copies goes in pieces, of which one is copied while another is on the wire"
 )
 
-func pipelineFigures() []*figure {
+func pipelineFigures() []*Figure {
 	cache := moved("cache", "leave pinned: registered as a whole, and kept", transfer.Cache)
 	pipeline := moved("pipeline", "pipeline: registered in pieces, for once", transfer.Pipeline)
 	caching := moved("caching", "pipeline leave pinned: registered in pieces, and kept", transfer.CachingPipeline)
@@ -41,7 +41,7 @@ func pipelineFigures() []*figure {
 	for n := 16 << 10; n <= longMessage; n *= 2 {
 		sizes = append(sizes, n)
 	}
-	once := figure{
+	once := Figure{
 		name: "5", title: "bandwidth of buffers that are used once", xs: sizes, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
 		curves: []curve{cache, pipeline, caching, copied}, measure: bandwidthAt(1),
 	}
@@ -51,19 +51,19 @@ func pipelineFigures() []*figure {
 		counts = append(counts, n)
 	}
 	counts = append(counts, mostReused)
-	reused := figure{
+	reused := Figure{
 		name: "6", title: "bandwidth of 8 MiB by the uses of the buffer", xs: counts, counted: true, unit: stats.Megabytes, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
 		curves: once.curves, measure: bandwidthByReuse,
 	}
 
-	pingPong := figure{
+	pingPong := Figure{
 		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, longMessage}, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
 		curves: []curve{cache, caching, pipeline, copied}, measure: bandwidthAt(beffRepetitions),
 	}
 	rings := pingPong
 	rings.name, rings.title, rings.measure = "1b", "b_eff: 8 ranks, each to both neighbors in rings, random ones too", ringBandwidth
 	ofBest := func(curve string, theirs float64, source, beyond string) claim {
-		return claim{name: curve + "_of_caching", theirs: theirs, unit: stats.Percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "caching", longMessage) }}
+		return claim{name: curve + "_of_caching", theirs: theirs, unit: stats.Percent, source: source, beyond: beyond, of: func(p *Plot) float64 { return p.share(curve, "caching", longMessage) }}
 	}
 
 	// in claims the order of the table, the best first.
@@ -71,26 +71,26 @@ func pipelineFigures() []*figure {
 		var claims []claim
 		for i, worse := range order[1:] {
 			better := order[i]
-			claims = append(claims, claim{name: better + "_over_" + worse, theirs: 100, unit: stats.Percent, kind: noLess, source: "6.2, table 1: the order", of: func(p *plot) float64 { return p.share(better, worse, longMessage) }})
+			claims = append(claims, claim{name: better + "_over_" + worse, theirs: 100, unit: stats.Percent, kind: noLess, source: "6.2, table 1: the order", of: func(p *Plot) float64 { return p.share(better, worse, longMessage) }})
 		}
 		return claims
 	}
 
-	return []*figure{
+	return []*Figure{
 		once.of("E", profile, "bytes of a message",
 			claim{name: "most_gain_of_pieces", theirs: 67, unit: stats.Percent, of: mostOfPieces, source: "6.1, figure 5: up to 67 percent"},
 			claim{name: "gain_at_8M", theirs: 67, unit: stats.Percent, of: lastImproved, source: "6.1, figure 5: the same; at which size is plotted only"}),
 		reused.of("E", profile, "uses of the buffer",
 			claim{name: "uses_to_reach_pipeline", theirs: 45, unit: uses, of: usesToReach, source: "6.1, figure 6: 40 to 50"},
-			claim{name: "caching_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: ramps up much earlier", of: func(p *plot) float64 { return p.share("caching", "cache", 1) }},
-			claim{name: "caching_over_pipeline_last", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: improves over the standard pipeline", of: func(p *plot) float64 { return p.share("caching", "pipeline", mostReused) }}),
+			claim{name: "caching_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: ramps up much earlier", of: func(p *Plot) float64 { return p.share("caching", "cache", 1) }},
+			claim{name: "caching_over_pipeline_last", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: improves over the standard pipeline", of: func(p *Plot) float64 { return p.share("caching", "pipeline", mostReused) }}),
 		pingPong.of("E", profile, "bytes of a message", append(in("caching", "pipeline", "copy", "cache"),
-			claim{name: "caching", theirs: 743, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", longMessage) }},
+			claim{name: "caching", theirs: 743, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 710.0/743*100, "6.2, table 1: 710 of 743", ""),
 			ofBest("copy", 682.0/743*100, "6.2, table 1: 682 of 743", beyondCopies),
 			ofBest("cache", 604.0/743*100, "6.2, table 1: 604 of 743", ""))...),
 		rings.of("E", profile, "bytes of a message", append(in("caching", "pipeline", "cache", "copy"),
-			claim{name: "caching", theirs: 676, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *plot) float64 { return p.valueAt("caching", longMessage) }},
+			claim{name: "caching", theirs: 676, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 589.0/676*100, "6.2, table 1: 589 of 676", ""),
 			ofBest("copy", 391.0/676*100, "6.2, table 1: 391 of 676", beyondCopies),
 			ofBest("cache", 489.0/676*100, "6.2, table 1: 489 of 676", ""))...),
@@ -98,7 +98,7 @@ func pipelineFigures() []*figure {
 }
 
 // bandwidthByReuse measures the bandwidth of a number of uses of a buffer together, including the first.
-func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+func bandwidthByReuse(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 	one := transferCase{ranks: 2, bytes: longMessage, locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
 		return s.trips(ctx, longMessage, slices.Max(f.xs))
 	}}
@@ -122,7 +122,7 @@ func bandwidthByReuse(ctx context.Context, f *figure, c *curve, o *paperOptions)
 const fewestPieces = 256 << 10
 
 // mostOfPieces returns the greatest gain of the pipeline at lengths at which it registers.
-func mostOfPieces(p *plot) float64 {
+func mostOfPieces(p *Plot) float64 {
 	most := math.Inf(-1)
 	for _, x := range p.X {
 		if x >= fewestPieces {
@@ -133,7 +133,7 @@ func mostOfPieces(p *plot) float64 {
 }
 
 // usesToReach returns the least measured number of uses with which the cache is as good as the pipeline.
-func usesToReach(p *plot) float64 {
+func usesToReach(p *Plot) float64 {
 	for _, x := range p.X {
 		if p.share("cache", "pipeline", x) >= 100 {
 			return float64(x)

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"math"
@@ -24,7 +24,7 @@ const (
 	beyondStages = "the library has no stage as long as the message: above 256 KiB what it copies goes in pieces, of which one is copied while another is on the wire, so that only the receiver's copy is seen"
 )
 
-func superpipelineFigures() []*figure {
+func superpipelineFigures() []*Figure {
 	raw := known("raw", "raw RDMA, of registered buffers")
 	super := moved("super", "superpipeline", transfer.Superpipeline)
 	register := moved("register", "registered each time", transfer.Register)
@@ -37,7 +37,7 @@ func superpipelineFigures() []*figure {
 	for n := 1 << 10; n <= 32<<20; n *= 2 {
 		sizes = append(sizes, n)
 	}
-	bandwidth := figure{
+	bandwidth := Figure{
 		xs: inSteps(sizes, 1.05), unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
 	}
 	const largest = 32 << 20
@@ -46,10 +46,10 @@ func superpipelineFigures() []*figure {
 	simple.name, simple.title = "2", "registering and copying, each as simple as it can be"
 	simple.curves = []curve{raw, register, naive}
 	lost := func(name, curve string, x int, theirs float64, source, beyond string) claim {
-		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: loss, source: source, beyond: beyond, of: func(p *plot) float64 { return 100 - p.share(curve, "raw", x) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: loss, source: source, beyond: beyond, of: func(p *Plot) float64 { return 100 - p.share(curve, "raw", x) }}
 	}
 	left := func(name, curve string, theirs float64, source, beyond string) claim {
-		return claim{name: name, theirs: theirs, unit: stats.Percent, source: source, beyond: beyond, of: func(p *plot) float64 { return p.share(curve, "raw", largest) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, source: source, beyond: beyond, of: func(p *Plot) float64 { return p.share(curve, "raw", largest) }}
 	}
 
 	pipelines := bandwidth
@@ -67,28 +67,28 @@ func superpipelineFigures() []*figure {
 	touched.curves = []curve{firstOf(cache, "cache_1", "registration cache, first"), firstOf(super, "super_1", "superpipeline, first"), cache, super}
 
 	const profile, label = "graphene-ddr", "bytes of a message"
-	return []*figure{
+	return []*Figure{
 		simple.of("C", profile, label,
 			lost("register_loses_at_64K", "register", 64<<10, 60, "2", ""),
 			left("register_of_raw_at_32M", "register", 91, "2, by the equation", ""),
 			left("copy_of_raw_at_32M", "copy", 57, "2, by the equation", beyondStages)),
 		pipelines.of("C", profile, label,
 			lost("super_loses_at_16K", "super", 16<<10, 15, "5", beyondFirst),
-			claim{name: "super_loses_above_64K", theirs: 5, unit: stats.Percent, kind: less, source: "5", of: func(p *plot) float64 {
+			claim{name: "super_loses_above_64K", theirs: 5, unit: stats.Percent, kind: less, source: "5", of: func(p *Plot) float64 {
 				return 100 - p.leastShare("super", "raw", func(x int) bool { return x > 64<<10 })
 			}},
-			claim{name: "copy_over_even_below_16K", theirs: 100, unit: stats.Percent, kind: noLess, source: "3, figure 4", of: func(p *plot) float64 {
+			claim{name: "copy_over_even_below_16K", theirs: 100, unit: stats.Percent, kind: noLess, source: "3, figure 4", of: func(p *Plot) float64 {
 				return p.leastShare("copy", "even", func(x int) bool { return x < 16<<10 })
 			}}),
 		touched.of("C", profile, label,
-			claim{name: "super_first_of_best", theirs: 100, unit: stats.Percent, kind: asGood, source: "5: its best already at the first send", of: func(p *plot) float64 {
+			claim{name: "super_first_of_best", theirs: 100, unit: stats.Percent, kind: asGood, source: "5: its best already at the first send", of: func(p *Plot) float64 {
 				return p.leastShare("super_1", "super", func(x int) bool { return x >= 32<<10 })
 			}},
-			claim{name: "cache_first_of_best_at_64K", theirs: 40, unit: stats.Percent, source: "2: the first send is as with naive registration, which loses 60 %", of: func(p *plot) float64 { return p.share("cache_1", "cache", 64<<10) }},
-			claim{name: "super_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "5: the others get poor performance at first", of: func(p *plot) float64 {
+			claim{name: "cache_first_of_best_at_64K", theirs: 40, unit: stats.Percent, source: "2: the first send is as with naive registration, which loses 60 %", of: func(p *Plot) float64 { return p.share("cache_1", "cache", 64<<10) }},
+			claim{name: "super_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "5: the others get poor performance at first", of: func(p *Plot) float64 {
 				return p.leastShare("super_1", "cache_1", func(x int) bool { return x >= 32<<10 })
 			}},
-			claim{name: "super_of_cache_best", theirs: 100, unit: stats.Percent, source: "5: roughly the same", of: func(p *plot) float64 {
+			claim{name: "super_of_cache_best", theirs: 100, unit: stats.Percent, source: "5: roughly the same", of: func(p *Plot) float64 {
 				return p.leastShare("super", "cache", func(x int) bool { return x >= 32<<10 })
 			}}),
 	}
@@ -105,12 +105,12 @@ func inSteps(sizes []int, factor float64) []int {
 }
 
 // share returns the ratio of a curve to another at one of the xs, in percent.
-func (p *plot) share(curve, of string, x int) float64 {
+func (p *Plot) share(curve, of string, x int) float64 {
 	return p.valueAt(curve, x) / p.valueAt(of, x) * 100
 }
 
 // leastShare returns the least share at some of the xs.
-func (p *plot) leastShare(curve, of string, at func(x int) bool) float64 {
+func (p *Plot) leastShare(curve, of string, at func(x int) bool) float64 {
 	least := math.Inf(1)
 	for _, x := range p.X {
 		if at(x) {

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"slices"
@@ -36,19 +36,19 @@ func powersOfTwo(last int) []int {
 }
 
 // schedulingFigures returns the figures of part A.
-func schedulingFigures() []*figure {
+func schedulingFigures() []*Figure {
 	inOrder := curve{short: "off", name: "Direct One Sided, in program order", tuning: only(scheduler.Defer)}
 	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", tuning: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
 	aggregated := []curve{inOrder, {short: "on", name: "Aggregated with the synchronization", tuning: only(scheduler.Defer | scheduler.Pack)}}
 
-	throughput := figure{
+	throughput := Figure{
 		name: "7", title: "16 puts, then 16 gets in an epoch", xs: powersOfTwo(1 << 20), curves: reordered,
 		unit: stats.Megabytes, yLabel: "throughput (MB/s, 10^6 bytes)", measure: caseAt("pattern16_bw", 1),
 	}
 	never := claim{name: "least_gain", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.2 tells of improvements only"}
 	gain := claim{name: "most_gain", unit: stats.Percent, of: mostImproved, source: "5.2, pattern 1"}
 
-	both := figure{
+	both := Figure{
 		name: "8", title: "a put, then a get in each epoch of a ping-pong", xs: powersOfTwo(1 << 20), curves: reordered,
 		unit: stats.Microseconds, yLabel: "time of an iteration (us)", logarithmic: true,
 		measure: caseAt("pscw_both_lat", 2), // the case returns half of a round trip, the paper an iteration
@@ -59,7 +59,7 @@ func schedulingFigures() []*figure {
 		{name: "large_over_small", kind: noLess, unit: stats.Percent, of: lastOverFirst, source: "5.2: especially for large messages"},
 	}
 
-	put := figure{
+	put := Figure{
 		name: "9", title: "a put in each epoch of a ping-pong", xs: powersOfTwo(16 << 10), curves: aggregated,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: caseAt("pscw_put_lat", 1),
 	}
@@ -70,7 +70,7 @@ func schedulingFigures() []*figure {
 		{name: "least_saved", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.3: better or the same"},
 		{name: "saved_at_largest", kind: asGood, unit: stats.Percent, of: lastImproved, source: "5.3: the same for larger sizes"},
 	}
-	return []*figure{
+	return []*Figure{
 		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: stats.Megabytes, of: peak, source: "5.2, pattern 1"}),
 		throughput.on("b", "pcix-2005", gain.says(8, beyondBus), never, claim{name: "gain_at_bus", theirs: 8, unit: stats.Percent, of: improvedAtBound, source: "5.2: the bus is the bound"}),
 		both.on("a", "pcie-2005", append([]claim{saved.says(40, beyondOverlap)}, unlike...)...),
@@ -83,7 +83,7 @@ func schedulingFigures() []*figure {
 }
 
 // on completes the figure with a machine of part A and the paper's claims for it.
-func (f figure) on(letter, profile string, claims ...claim) *figure {
+func (f Figure) on(letter, profile string, claims ...claim) *Figure {
 	f.part, f.name, f.profile, f.xLabel, f.claims = "A", f.name+letter, profile, "bytes of an operation", claims
 	return &f
 }
@@ -96,7 +96,7 @@ func (c claim) says(theirs float64, beyond string) claim {
 
 // improvedAtBound returns the greatest improvement where the base line is within a tenth of its best. The bandwidth
 // is the bound there.
-func improvedAtBound(p *plot) float64 {
+func improvedAtBound(p *Plot) float64 {
 	off, most := p.Curves[0].Values, 0.0
 	for i, improved := range p.improvements() {
 		if off[i] >= 0.9*slices.Max(off) {

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"os"
@@ -13,9 +13,9 @@ import (
 )
 
 func TestKeptFiguresCanBeRead(t *testing.T) {
-	files, err := filepath.Glob("figures/*.svg")
+	files, err := filepath.Glob("../../figures/*.svg")
 	require.NoError(t, err)
-	assert.Len(t, files, len(figures()))
+	assert.Len(t, files, len(Figures()))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -25,14 +25,14 @@ func TestKeptFiguresCanBeRead(t *testing.T) {
 
 // The legend has the name of each curve, and what the cases below call it.
 func TestKeptFiguresNameTheirCurves(t *testing.T) {
-	for _, f := range figures() {
-		text, err := os.ReadFile("figures/" + f.id() + ".svg")
+	for _, f := range Figures() {
+		text, err := os.ReadFile("../../figures/" + f.Name() + ".svg")
 		require.NoError(t, err)
 		m := charttest.Read(t, string(text))
 		names := strings.Join(m.Names, " ")
 		for _, c := range f.curves {
-			assert.Contains(t, names, c.name+" ("+c.short+")", f.id())
+			assert.Contains(t, names, c.name+" ("+c.short+")", f.Name())
 		}
-		assert.Len(t, m.Keys, len(f.curves), f.id())
+		assert.Len(t, m.Keys, len(f.curves), f.Name())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ type messageJob struct {
 }
 
 // withMessages runs body on ranks ranks, each with memory for its buffers, and returns when all have ended.
-func (f *figure) withMessages(o *paperOptions, m mode, ranks, memory int, body func(r *messageRank) error) error {
+func (f *Figure) withMessages(o *Options, m mode, ranks, memory int, body func(r *messageRank) error) error {
 	s, err := f.simulator(o)
 	if err != nil {
 		return err

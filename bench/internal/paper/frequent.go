@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 	beyondMessages = "the paper's is of messages, of which the receiver's copy stays, and what an MPI's own software takes is not in the profile; of one-sided operations it is plotted only"
 )
 
-func frequentFigures() []*figure {
+func frequentFigures() []*Figure {
 	curves := []curve{
 		moved("off", "copied each time", transfer.Copy),
 		moved("on", "as the library likes: copied, then registered"),
@@ -36,27 +36,27 @@ func frequentFigures() []*figure {
 	}
 	lengths := []int{128, 256, 512, 1 << 10, 2 << 10, 3 << 10, 4 << 10, 5 << 10, 6 << 10, 7 << 10, 8 << 10}
 
-	least := figure{
+	least := Figure{
 		name: "2", title: "uses from which on registering a buffer pays", xs: lengths[2:], unit: uses, yLabel: "uses", logarithmic: true,
 		curves:  []curve{{short: "table", name: "the paper's table 2, one-sided"}, moved("here", "by what copies and registrations take here", transfer.Cache), {short: "regcache", name: "what package regcache takes them for, with deregistration"}},
 		measure: leastUses,
 	}
 	var counts []claim
 	for _, x := range least.xs {
-		counts = append(counts, claim{name: "uses_" + bySize(x), theirs: paperUses[x], unit: uses, source: "table 2, one-sided", of: func(p *plot) float64 { return p.valueAt("here", x) }})
+		counts = append(counts, claim{name: "uses_" + bySize(x), theirs: paperUses[x], unit: uses, source: "table 2, one-sided", of: func(p *Plot) float64 { return p.valueAt("here", x) }})
 	}
 
-	put := figure{
+	put := Figure{
 		name: "6a", title: "a put of a buffer that is used 10000 times, and its fence", xs: lengths, curves: curves,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: reusedAt(true),
 	}
 	get := put
 	get.name, get.title, get.measure = "6b", "a get of a buffer that is used 10000 times, and its fence", reusedAt(false)
 	from := func(name string, x int, theirs float64, kind claimKind, source string) claim {
-		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: kind, source: source, of: func(p *plot) float64 { return p.improvedAt(x) }}
+		return claim{name: name, theirs: theirs, unit: stats.Percent, kind: kind, source: source, of: func(p *Plot) float64 { return p.improvedAt(x) }}
 	}
 
-	beside := figure{
+	beside := Figure{
 		name: "7a", title: "100 buffers back to back, the i-th used 10 i times", xs: []int{256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10}, curves: curves,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: spectrumAt(func(bytes int) int { return bytes }),
 	}
@@ -66,11 +66,11 @@ func frequentFigures() []*figure {
 	spectrum := func() []claim {
 		return []claim{
 			{name: "most_saved", theirs: 12.7, unit: stats.Percent, of: mostImproved, source: "5.1.1, of messages", beyond: beyondMessages},
-			{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"},
+			{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *Plot) float64 { return p.improvedAt(8<<10) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"},
 		}
 	}
 
-	oneSided := []*figure{
+	oneSided := []*Figure{
 		put.of("B", "connectx-ddr-2009", "bytes of an operation",
 			claim{name: "saved_at_8K", theirs: 20, unit: stats.Percent, of: lastImproved, source: "5.1.2", beyond: beyondFence},
 			from("saved_at_256", 256, 0, noLess, "5.1.2: improved for messages larger than 256 bytes")),
@@ -81,7 +81,7 @@ func frequentFigures() []*figure {
 		beside.of("B", "connectx-ddr-2009", "bytes of an operation", spectrum()...),
 		apart.of("B", "connectx-ddr-2009", "bytes of an operation", append(spectrum(), from("saved_at_256", 256, 0, noMore, "5.1.1: even a loss for smaller messages"))...),
 	}
-	leastUsed := []*figure{least.of("B", "connectx-ddr-2009", "bytes of an operation", counts...)}
+	leastUsed := []*Figure{least.of("B", "connectx-ddr-2009", "bytes of an operation", counts...)}
 	return slices.Concat(leastUsed, messageFigures(lengths), oneSided, frequentCollectives(lengths))
 }
 
@@ -102,13 +102,13 @@ func bySize(v int) string {
 var paperUses = map[int]float64{512: 196, 1 << 10: 128, 2 << 10: 128, 3 << 10: 125, 4 << 10: 56, 5 << 10: 33, 6 << 10: 29, 7 << 10: 26, 8 << 10: 25}
 
 // of completes the figure with its part, its machine and the paper's claims.
-func (f figure) of(part, profile, xLabel string, claims ...claim) *figure {
+func (f Figure) of(part, profile, xLabel string, claims ...claim) *Figure {
 	f.part, f.profile, f.xLabel, f.claims = part, profile, xLabel, claims
 	return &f
 }
 
 // improvedAt returns the improvement at one of the xs.
-func (p *plot) improvedAt(x int) float64 {
+func (p *Plot) improvedAt(x int) float64 {
 	for i, other := range p.X {
 		if other == x {
 			return p.improvements()[i]
@@ -176,7 +176,7 @@ func spectrumAt(stride func(bytes int) int) measurement {
 
 // leastUses returns the least numbers of uses that pay: those of the paper, those from the times of uses here, and
 // those that package regcache derives from the card's costs.
-func leastUses(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+func leastUses(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 	var least []float64
 	switch c.short {
 	case "table":

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -30,35 +30,35 @@ const (
 // beyondOverhead is the reason why ours may save more than the paper's.
 const beyondOverhead = "the paper does not print what MPI takes of the processors in both; the profile leaves it 0.8 us of a message"
 
-func channelFigures() []*figure {
+func channelFigures() []*Figure {
 	const profile, label = "infinihost-2003", "bytes of a message"
 	letters, rings := curve{short: "letters", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
 	sizes := []int{4, 16, 64, 256, 1 << 10, 2 << 10}
-	latency := figure{
+	latency := Figure{
 		name: "11", title: "latency of messages there and back", xs: sizes, unit: stats.Microseconds, yLabel: "latency (us)",
 		curves: []curve{letters, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
 	}
-	stream := figure{
+	stream := Figure{
 		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return float64(m.bytes) / m.stream.Seconds() / 1e6 }),
 	}
-	host := figure{
+	host := Figure{
 		name: "14", title: "what a message takes of both processors", xs: sizes, unit: stats.Microseconds, yLabel: "host overhead (us)",
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.host) }),
 	}
-	polling := figure{
+	polling := Figure{
 		name: "20", title: "polling when nothing comes", xs: []int{1, 2, 4, 8, 16, 32, 64, 128}, counted: true, unit: stats.Microseconds, yLabel: "time of a poll (us)",
 		curves:  []curve{{short: "queue", name: "the completion queue of all connections"}, {short: "rings", name: "a ring for each connection"}},
 		measure: pollTimes,
 	}
-	first := func(p *plot) float64 { return p.improvements()[0] }
-	at := func(rings int) func(p *plot) float64 {
-		return func(p *plot) float64 { return 1000 * p.valueAt("rings", rings) }
+	first := func(p *Plot) float64 { return p.improvements()[0] }
+	at := func(rings int) func(p *Plot) float64 {
+		return func(p *Plot) float64 { return 1000 * p.valueAt("rings", rings) }
 	}
-	return []*figure{
+	return []*Figure{
 		latency.of("D", profile, label,
 			claim{name: "saved_smallest", theirs: 24, unit: stats.Percent, of: first, source: "6.3, figure 11; the profile has it from there"},
-			claim{name: "smallest", theirs: 6.8, unit: stats.Microseconds, of: func(p *plot) float64 { return p.valueAt("rings", 4) }, source: "6.2, table 2; the profile has it from there"}),
+			claim{name: "smallest", theirs: 6.8, unit: stats.Microseconds, of: func(p *Plot) float64 { return p.valueAt("rings", 4) }, source: "6.2, table 2; the profile has it from there"}),
 		stream.of("D", profile, label,
 			claim{name: "gain_smallest", theirs: 104, unit: stats.Percent, of: first, source: "6.3, figure 12"},
 			claim{name: "least_gain", unit: stats.Percent, kind: noLess, of: leastImproved, source: "6.3: for all message ranges"}),
@@ -78,7 +78,7 @@ type channelMeasured struct {
 
 // overChannel measures messages by eager messages or rings at each x, and returns value of the result.
 func overChannel(value func(m *channelMeasured) float64) measurement {
-	return func(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	return func(_ context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 		var values []float64
 		for _, bytes := range f.xs {
 			s, err := f.simulator(o)
@@ -221,7 +221,7 @@ func (r *channelRank) receive() error {
 }
 
 // pollTimes measures the time of a poll that finds nothing.
-func pollTimes(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+func pollTimes(_ context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 	var values []float64
 	for _, rings := range f.xs {
 		s, err := f.simulator(o)

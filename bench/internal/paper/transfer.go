@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -55,21 +55,21 @@ func known(short, name string) curve {
 }
 
 // simulator returns a simulator with the figure's cards.
-func (f *figure) simulator(o *paperOptions) (*sim.Simulator, error) {
+func (f *Figure) simulator(o *Options) (*sim.Simulator, error) {
 	card, err := sim.ByName(f.profile)
 	if err != nil {
 		return nil, err
 	}
-	return sim.New(card, o.seed)
+	return sim.New(card, o.Seed)
 }
 
 // simulate returns the values of rank 0.
-func (t *transferCase) simulate(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+func (t *transferCase) simulate(ctx context.Context, f *Figure, c *curve, o *Options) (values []float64, err error) {
 	s, err := f.simulator(o)
 	if err != nil {
 		return nil, err
 	}
-	err = program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
+	err = program.WithTimeout(ctx, o.Timeout, func(ctx context.Context) error {
 		return device.Simulate(ctx, s, t.ranks, func(ctx context.Context, w *world.World) error {
 			stand := &transferStand{w: w, curve: c}
 			var err error
@@ -150,7 +150,7 @@ func (s *transferStand) timed(turns int, turn func() error) (time.Duration, erro
 func inMicroseconds(d time.Duration) float64 { return d.Seconds() * 1e6 }
 
 // valueAt returns a curve's value at one of the xs, or NaN at others.
-func (p *plot) valueAt(short string, x int) float64 {
+func (p *Plot) valueAt(short string, x int) float64 {
 	c := slices.IndexFunc(p.Curves, func(c measuredCurve) bool { return c.Short == short })
 	i := slices.Index(p.X, x)
 	if c < 0 || i < 0 {
@@ -161,7 +161,7 @@ func (p *plot) valueAt(short string, x int) float64 {
 
 // eachX measures a case at each of the xs of a figure, each with separate ranks.
 func eachX(at func(x int) transferCase) measurement {
-	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	return func(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 		var values []float64
 		for _, x := range f.xs {
 			one := at(x)

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // axes returns the axes of a plot: x over its sizes or counts, y from 0, or over its values if it is logarithmic.
-func (p *plot) axes() (x, y chart.Axis) {
+func (p *Plot) axes() (x, y chart.Axis) {
 	first, last := p.X[0], p.X[len(p.X)-1]
 	x = chart.Axis{Low: float64(first), High: float64(last), Logarithmic: true, Says: chart.ByteUnits}
 	if p.figure.counted {
@@ -31,9 +31,9 @@ func (p *plot) axes() (x, y chart.Axis) {
 	return x, y
 }
 
-// svg draws the figure as in the paper: the curves over size, off and on. A curve's name ends with its name in the
+// SVG draws the figure as in the paper: the curves over size, off and on. A curve's name ends with its name in the
 // cases.
-func (p *plot) svg() string {
+func (p *Plot) SVG() string {
 	c := &chart.Chart{
 		Title: fmt.Sprintf("Part %s, figure %s: %s", p.Part, p.Figure, p.Title), Note: "profile " + p.Profile + ", in virtual time",
 		XLabel: p.figure.xLabel, YLabel: p.figure.yLabel,

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A figure describes a figure of a paper: what is measured, on which machine, and what the paper says of it. Nothing
+// A Figure describes a figure of a paper: what is measured, on which machine, and what the paper says of it. Nothing
 // in it, nor in the profile, is chosen for the outcome.
-type figure struct {
+type Figure struct {
 	// part is the letter of the paper, name the figure's number in it.
 	part, name string
 	title      string
@@ -40,7 +40,7 @@ type figure struct {
 }
 
 // A measurement returns the value of a curve at each x of a figure.
-type measurement func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error)
+type measurement func(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error)
 
 // A curve is one way to run what a figure measures.
 type curve struct {
@@ -61,11 +61,11 @@ type curve struct {
 // tuned returns the option for the switches of the job.
 func (c *curve) tuned() world.Option { return job.Tune(func(t *tuning.Tuning) { *t = c.tuning }) }
 
-// id returns the name of the figure on the command line.
-func (f *figure) id() string { return f.part + f.name }
+// Name returns the name of the figure on the command line.
+func (f *Figure) Name() string { return f.part + f.name }
 
-// A plot is a figure that has been measured.
-type plot struct {
+// A Plot is a figure that has been measured.
+type Plot struct {
 	Part    string `json:"part"`
 	Figure  string `json:"figure"`
 	Title   string `json:"title"`
@@ -74,13 +74,13 @@ type plot struct {
 	X       []int  `json:"x"`
 	// Curves have a value for each of X. They are in the order of the figure's curves.
 	Curves   []measuredCurve `json:"curves"`
-	Verdicts []paperVerdict  `json:"cases"`
+	Verdicts []verdict       `json:"cases"`
 
-	figure *figure
+	figure *Figure
 }
 
-// id returns the name of the figure on the command line.
-func (p *plot) id() string { return p.Part + p.Figure }
+// Name returns the name of the figure on the command line.
+func (p *Plot) Name() string { return p.Part + p.Figure }
 
 type measuredCurve struct {
 	Short  string    `json:"curve"`
@@ -88,8 +88,8 @@ type measuredCurve struct {
 	Values []float64 `json:"values"`
 }
 
-// A paperVerdict is a claim and what was measured.
-type paperVerdict struct {
+// A verdict is a claim and what was measured.
+type verdict struct {
 	Case   string  `json:"case"`
 	Theirs string  `json:"theirs"`
 	Ours   float64 `json:"ours"`
@@ -101,7 +101,7 @@ type paperVerdict struct {
 	Source string `json:"source"`
 }
 
-func (v *paperVerdict) word() string {
+func (v *verdict) word() string {
 	switch {
 	case v.Theirs == "":
 		return "-"
@@ -111,9 +111,9 @@ func (v *paperVerdict) word() string {
 	return "off"
 }
 
-// reproduce measures a figure and judges it.
-func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) {
-	p := &plot{Part: f.part, Figure: f.name, Title: f.title, Profile: f.profile, Unit: f.unit, X: f.xs, figure: f}
+// Reproduce measures a figure and judges it.
+func (f *Figure) Reproduce(ctx context.Context, o *Options) (*Plot, error) {
+	p := &Plot{Part: f.part, Figure: f.name, Title: f.title, Profile: f.profile, Unit: f.unit, X: f.xs, figure: f}
 	for i := range f.curves {
 		c := &f.curves[i]
 		values, err := f.measure(ctx, f, c, o)
@@ -126,7 +126,7 @@ func (f *figure) reproduce(ctx context.Context, o *paperOptions) (*plot, error) 
 	return p, nil
 }
 
-func (p *plot) judge() {
+func (p *Plot) judge() {
 	for _, c := range p.figure.claims {
 		p.Verdicts = append(p.Verdicts, c.judge(c.of(p)))
 	}
@@ -139,7 +139,7 @@ type claim struct {
 	unit   string
 	kind   claimKind
 	// of returns our value for the claim.
-	of func(p *plot) float64
+	of func(p *Plot) float64
 	// source is the section of the paper, or the number of a figure that only plots it.
 	source string
 	// beyond is the reason why ours may exceed theirs by more than a fifth, or for a loss fall below it. It is "" if
@@ -167,8 +167,8 @@ const (
 	untold
 )
 
-func (c *claim) judge(ours float64) paperVerdict {
-	v := paperVerdict{Case: c.name, Theirs: rounded(c.theirs), Ours: ours, Unit: c.unit, Source: c.source}
+func (c *claim) judge(ours float64) verdict {
+	v := verdict{Case: c.name, Theirs: rounded(c.theirs), Ours: ours, Unit: c.unit, Source: c.source}
 	switch c.kind {
 	case noLess:
 		v.Theirs = ">=" + v.Theirs
@@ -199,16 +199,16 @@ const unprinted = 0.05
 // Improvements by the mechanism, at each x, in percent.
 
 // gains returns the increases of throughput.
-func (p *plot) gains() []float64 {
+func (p *Plot) gains() []float64 {
 	return p.compared(func(off, on float64) float64 { return (on/off - 1) * 100 })
 }
 
 // savings returns the saved parts of latency.
-func (p *plot) savings() []float64 {
+func (p *Plot) savings() []float64 {
 	return p.compared(func(off, on float64) float64 { return (1 - on/off) * 100 })
 }
 
-func (p *plot) compared(by func(off, on float64) float64) []float64 {
+func (p *Plot) compared(by func(off, on float64) float64) []float64 {
 	compared := make([]float64, len(p.X))
 	for i := range compared {
 		compared[i] = by(p.Curves[0].Values[i], p.Curves[1].Values[i])
@@ -217,7 +217,7 @@ func (p *plot) compared(by func(off, on float64) float64) []float64 {
 }
 
 // improvements returns gains or savings, depending on the unit.
-func (p *plot) improvements() []float64 {
+func (p *Plot) improvements() []float64 {
 	if stats.MoreIsBetter(p.Unit) {
 		return p.gains()
 	}
@@ -225,13 +225,13 @@ func (p *plot) improvements() []float64 {
 }
 
 // Values for claims.
-func mostImproved(p *plot) float64  { return slices.Max(p.improvements()) }
-func leastImproved(p *plot) float64 { return slices.Min(p.improvements()) }
-func lastImproved(p *plot) float64  { return p.improvements()[len(p.X)-1] }
-func peak(p *plot) float64          { return slices.Max(p.Curves[1].Values) }
+func mostImproved(p *Plot) float64  { return slices.Max(p.improvements()) }
+func leastImproved(p *Plot) float64 { return slices.Min(p.improvements()) }
+func lastImproved(p *Plot) float64  { return p.improvements()[len(p.X)-1] }
+func peak(p *Plot) float64          { return slices.Max(p.Curves[1].Values) }
 
 // lastOverFirst returns how much greater the improvement is at the largest x than at the smallest.
-func lastOverFirst(p *plot) float64 {
+func lastOverFirst(p *Plot) float64 {
 	all := p.improvements()
 	return all[len(all)-1] - all[0]
 }
@@ -239,7 +239,7 @@ func lastOverFirst(p *plot) float64 {
 // caseAt measures a figure by a case of this benchmark, whose sizes are the figure's xs. The values of the figure are
 // n times those of the case.
 func caseAt(name string, n float64) measurement {
-	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	return func(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 		card, err := sim.ByName(f.profile)
 		if err != nil {
 			return nil, err
@@ -249,7 +249,7 @@ func caseAt(name string, n float64) measurement {
 			j.Cells = append(j.Cells, cases.Cell{Case: cases.ByName(name), Size: size})
 		}
 		var values []float64
-		one := &runner.Options{Card: &card, Seed: o.seed, Repeat: device.SimulatedLoops, Timeout: o.timeout, Settings: toggles.Settings{Tuning: c.tuning}}
+		one := &runner.Options{Card: &card, Seed: o.Seed, Repeat: device.SimulatedLoops, Timeout: o.Timeout, Settings: toggles.Settings{Tuning: c.tuning}}
 		err = runner.RunSimulated(ctx, one, j, func(r plan.Result) error {
 			values = append(values, n*r.Value)
 			return nil

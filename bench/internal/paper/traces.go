@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -32,7 +32,7 @@ var allUses = sync.OnceValue(func() (all [][]int32) {
 	return all
 })
 
-func traceFigures() []*figure {
+func traceFigures() []*Figure {
 	curves := []curve{
 		moved("copy", "copied each time", transfer.Copy),
 		moved("auto", "as the library likes"),
@@ -41,10 +41,10 @@ func traceFigures() []*figure {
 		moved("cache", "registered at the first use, and kept", transfer.Cache),
 		moved("caching-pipeline", "registered in pieces, and kept", transfer.CachingPipeline),
 	}
-	var figures []*figure
+	var figures []*Figure
 	for i, uses := range allUses() {
 		t := &allTraces()[i]
-		f := figure{
+		f := Figure{
 			name: t.Name, title: "uses of buffers, trace " + t.Name, counted: true, unit: milliseconds, yLabel: "time of all uses so far (ms)", logarithmic: true,
 			curves: curves, measure: played(t, uses),
 		}
@@ -53,7 +53,7 @@ func traceFigures() []*figure {
 		}
 		var claims []claim
 		for _, c := range curves {
-			claims = append(claims, claim{name: "time_" + c.short, kind: untold, unit: milliseconds, source: "not in a paper", of: func(p *plot) float64 { return p.last(c.short) }})
+			claims = append(claims, claim{name: "time_" + c.short, kind: untold, unit: milliseconds, source: "not in a paper", of: func(p *Plot) float64 { return p.last(c.short) }})
 		}
 		ratio := claim{name: "auto_of_best", theirs: 105, kind: noMore, unit: stats.Percent, source: "C, 7, future work: adaptive", of: autoOfBest}
 		if t.Mixed {
@@ -79,10 +79,10 @@ func thinned(t *traces.Trace) []int32 {
 }
 
 // last returns a curve's value at the last x.
-func (p *plot) last(curve string) float64 { return p.valueAt(curve, p.X[len(p.X)-1]) }
+func (p *Plot) last(curve string) float64 { return p.valueAt(curve, p.X[len(p.X)-1]) }
 
 // autoOfBest returns the ratio of the time of the library's choice to that of the best other way.
-func autoOfBest(p *plot) float64 {
+func autoOfBest(p *Plot) float64 {
 	best := math.Inf(1)
 	for _, c := range p.Curves {
 		if c.Short != "auto" {
@@ -94,7 +94,7 @@ func autoOfBest(p *plot) float64 {
 
 // played measures the time of the first uses of a trace, as many as the figure's xs say.
 func played(t *traces.Trace, uses []int32) measurement {
-	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+	return func(ctx context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 		one := transferCase{ranks: 2, bytes: slices.Max(t.Sizes), locked: true, body: func(ctx context.Context, s *transferStand) ([]float64, error) {
 			if s.w.Rank() != 0 {
 				return nil, s.w.Barrier(ctx)

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 // collectiveRanks is the number of ranks of the paper's cluster, one on each node.
 const collectiveRanks = 8
 
-func collectiveFigures() []*figure {
+func collectiveFigures() []*Figure {
 	const profile = "infinihost-2003"
 	curves := []curve{
 		{short: "letters", name: "send and receive", tuning: tuning.Tuning{Rings: tuning.RingsNever}},
 		{short: "rings", name: "RDMA channel", tuning: tuning.Tuning{Rings: tuning.RingsAlways}},
 	}
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}
-	barriers := figure{
+	barriers := Figure{
 		name: "15", title: "a barrier", xs: []int{2, 3, 4, 5, 6, 7, 8}, counted: true, curves: curves,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(func(x int) int { return x }, cases.Barrier),
 	}
 	all := func(int) int { return collectiveRanks }
-	sums := figure{
+	sums := Figure{
 		name: "16", title: "a sum over 8 ranks that all get", xs: sizes, curves: curves,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: amongRanks(all, cases.AllReduce),
 	}
@@ -41,7 +41,7 @@ func collectiveFigures() []*figure {
 			{name: "least_saved", unit: stats.Percent, kind: noLess, of: leastImproved, source: source},
 		}
 	}
-	return []*figure{
+	return []*Figure{
 		barriers.of("D", profile, "ranks", ahead("6.3.2, figure 15: reduced significantly")...),
 		sums.of("D", profile, "bytes", ahead("6.3.2, figure 16: improves the performance")...),
 		broadcasts.of("D", profile, "bytes", ahead("6.3.2, figure 17: improves the performance")...),
@@ -52,13 +52,13 @@ func collectiveFigures() []*figure {
 // everywhere.
 func amongRanks(ranks func(x int) int, of cases.Step) measurement {
 	const warm, steps = 600, 200
-	return func(ctx context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+	return func(ctx context.Context, f *Figure, c *curve, o *Options) (values []float64, err error) {
 		for _, x := range f.xs {
 			s, err := f.simulator(o)
 			if err != nil {
 				return nil, err
 			}
-			err = program.WithTimeout(ctx, o.timeout, func(ctx context.Context) error {
+			err = program.WithTimeout(ctx, o.Timeout, func(ctx context.Context) error {
 				return device.Simulate(ctx, s, ranks(x), func(ctx context.Context, w *world.World) error {
 					b := cases.ForCollectives(w, x)
 					if err := cases.Loop(ctx, b, of, x, warm); err != nil {

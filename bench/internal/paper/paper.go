@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -17,28 +17,28 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// paperOptions are the command line after that word.
-type paperOptions struct {
-	figures []*figure
+// Options are the command line after that word.
+type Options struct {
+	figures []*Figure
 	part    string
 	svg     string
 	curves  bool
 	format  string
-	seed    uint64
-	timeout time.Duration
+	Seed    uint64
+	Timeout time.Duration
 }
 
-// parsePaper reads the command line. It writes the help, if requested, to usage.
-func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
-	o := new(paperOptions)
+// parse reads the command line. It writes the help, if requested, to usage.
+func parse(args []string, usage io.Writer) (*Options, error) {
+	o := new(Options)
 	flags := flag.NewFlagSet("bench paper", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.part, "part", "", "only figures of this `part`, that is of one paper: "+strings.Join(parts(), ", "))
 	flags.StringVar(&o.svg, "svg", "", "draw each figure into this `directory`")
 	flags.BoolVar(&o.curves, "curves", false, "print the values of the curves, too")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line, with the curves")
-	flags.Uint64Var(&o.seed, "seed", 1, "the seed of the order of simultaneous events")
-	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one curve may take, in real time")
+	flags.Uint64Var(&o.Seed, "seed", 1, "the seed of the order of simultaneous events")
+	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "the longest that one curve may take, in real time")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -47,8 +47,8 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 		fmt.Fprintln(usage, "with a mechanism on and off, in virtual time on the paper's hardware, and traces of buffers")
 		fmt.Fprintln(usage, "on that of one. The figures; no figure: all of them.")
 		var lines [][]string
-		for _, f := range figures() {
-			lines = append(lines, []string{"  " + f.id(), f.profile, f.title})
+		for _, f := range Figures() {
+			lines = append(lines, []string{"  " + f.Name(), f.profile, f.title})
 		}
 		var list strings.Builder
 		table.Align(&list, lines, func(int) bool { return false })
@@ -61,8 +61,8 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 		return nil, cli.Usagef("%v; -h tells the flags", err)
 	case o.format != "text" && o.format != "json":
 		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
-	case o.timeout <= 0:
-		return nil, cli.Usagef("-timeout %v: more than 0", o.timeout)
+	case o.Timeout <= 0:
+		return nil, cli.Usagef("-timeout %v: more than 0", o.Timeout)
 	case o.curves && o.format == "json":
 		return nil, cli.Usagef("-curves is for -format text: json has them anyway")
 	case o.part != "" && !slices.Contains(parts(), o.part):
@@ -73,19 +73,19 @@ func parsePaper(args []string, usage io.Writer) (*paperOptions, error) {
 }
 
 // chosen returns the figures that are named, or all, in the order of the papers.
-func (o *paperOptions) chosen(named []string) ([]*figure, error) {
-	var all, chosen []*figure
+func (o *Options) chosen(named []string) ([]*Figure, error) {
+	var all, chosen []*Figure
 	var names []string
-	for _, f := range figures() {
+	for _, f := range Figures() {
 		if o.part == "" || f.part == o.part {
-			all, names = append(all, f), append(names, f.id())
+			all, names = append(all, f), append(names, f.Name())
 		}
 	}
 	if err := cli.CheckNamed("figure", named, names); err != nil {
 		return nil, err
 	}
 	for _, f := range all {
-		if len(named) == 0 || slices.Contains(named, f.id()) {
+		if len(named) == 0 || slices.Contains(named, f.Name()) {
 			chosen = append(chosen, f)
 		}
 	}
@@ -95,9 +95,9 @@ func (o *paperOptions) chosen(named []string) ([]*figure, error) {
 // errOff reports that the library does not do what a paper's figure shows.
 var errOff = errors.New("off")
 
-// runPaper is the run of paper.
-func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parsePaper(args, stderr)
+// Run is the run of paper.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,9 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if len(plots) == 0 {
 		return measuring
 	}
-	write := writePaper
+	write := writeText
 	if o.format == "json" {
-		write = writePaperJSON
+		write = writeJSON
 	}
 	// The figures before an error are written, too.
 	if err := errors.Join(measuring, write(stdout, plots, o.curves)); err != nil {
@@ -128,16 +128,16 @@ func runPaper(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // measure reproduces and draws the figures. With an error it returns those before it.
-func (o *paperOptions) measure(ctx context.Context, say func(string)) (plots []*plot, err error) {
+func (o *Options) measure(ctx context.Context, say func(string)) (plots []*Plot, err error) {
 	for i, f := range o.figures {
-		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.id(), f.title))
-		p, err := f.reproduce(ctx, o)
+		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.Name(), f.title))
+		p, err := f.Reproduce(ctx, o)
 		if err != nil {
-			return plots, fmt.Errorf("bench: figure %s: %w", f.id(), err)
+			return plots, fmt.Errorf("bench: figure %s: %w", f.Name(), err)
 		}
 		plots = append(plots, p)
 		if o.svg != "" {
-			if err := os.WriteFile(filepath.Join(o.svg, f.id()+".svg"), []byte(p.svg()), 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(o.svg, f.Name()+".svg"), []byte(p.SVG()), 0o666); err != nil {
 				return plots, fmt.Errorf("bench: -svg: %w", err)
 			}
 		}
@@ -146,7 +146,7 @@ func (o *paperOptions) measure(ctx context.Context, say func(string)) (plots []*
 }
 
 // offAmong returns an error if a case of the figures is off.
-func offAmong(plots []*plot) error {
+func offAmong(plots []*Plot) error {
 	off, all := 0, 0
 	for _, p := range plots {
 		for _, v := range p.Verdicts {

@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -28,7 +28,7 @@ var (
 )
 
 // messageFigures returns the figures of messages with the paper's lengths.
-func messageFigures(lengths []int) []*figure {
+func messageFigures(lengths []int) []*Figure {
 	const profile, label = "connectx-ddr-2009", "bytes of a message"
 	fast, nonFast := messageCurves(true), messageCurves(false)
 	withApart := func(curves []curve) []curve {
@@ -37,9 +37,9 @@ func messageFigures(lengths []int) []*figure {
 		return append(slices.Clone(curves), c)
 	}
 
-	counts := func(name, path string, fast bool, theirs map[int]float64) *figure {
+	counts := func(name, path string, fast bool, theirs map[int]float64) *Figure {
 		xs := lengths[2:]
-		f := figure{
+		f := Figure{
 			name: name, title: "uses from which on registering a buffer of messages pays, " + path, xs: xs, unit: uses, yLabel: "uses", logarithmic: true,
 			curves: []curve{
 				{short: "table", name: "the paper's table 2, " + path},
@@ -49,11 +49,11 @@ func messageFigures(lengths []int) []*figure {
 		}
 		var claims []claim
 		for _, x := range xs {
-			claims = append(claims, claim{name: "uses_" + bySize(x), theirs: theirs[x], unit: uses, source: "table 2, " + path, of: func(p *plot) float64 { return p.valueAt("here", x) }})
+			claims = append(claims, claim{name: "uses_" + bySize(x), theirs: theirs[x], unit: uses, source: "table 2, " + path, of: func(p *Plot) float64 { return p.valueAt("here", x) }})
 		}
 		return f.of("B", profile, label, claims...)
 	}
-	reused := figure{
+	reused := Figure{
 		name: "4a", title: "a message of a buffer that is used 10000 times, by rings", xs: lengths, curves: fast,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: reusedMessages,
 	}
@@ -65,7 +65,7 @@ func messageFigures(lengths []int) []*figure {
 		sent.curves = append(sent.curves, c)
 	}
 
-	spectrum := figure{
+	spectrum := Figure{
 		name: "5a", title: "messages of 100 buffers, the i-th used 10 i times, by rings", xs: []int{256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10}, curves: withApart(fast),
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: spectrumOfMessages,
 	}
@@ -73,14 +73,14 @@ func messageFigures(lengths []int) []*figure {
 	spectrumSent.name, spectrumSent.title = "5b", "messages of 100 buffers, the i-th used 10 i times, by send and receive"
 	spectrumSent.curves = withApart(nonFast)
 	most := claim{name: "most_saved", theirs: 12.7, unit: stats.Percent, of: mostImproved, source: "5.1.1, figure 5", beyond: beyondTableCopies}
-	last := claim{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"}
-	loses := claim{name: "apart_saved_at_256", kind: noMore, unit: stats.Percent, of: func(p *plot) float64 { return 100 - p.share("apart", "off", 256) }, source: "5.1.1: even a loss for smaller messages"}
+	last := claim{name: "saved_at_8K", kind: noLess, unit: stats.Percent, of: func(p *Plot) float64 { return lastImproved(p) - mostImproved(p) }, source: "5.1.1: the highest is for 8 KiB"}
+	loses := claim{name: "apart_saved_at_256", kind: noMore, unit: stats.Percent, of: func(p *Plot) float64 { return 100 - p.share("apart", "off", 256) }, source: "5.1.1: even a loss for smaller messages"}
 
-	return []*figure{
+	return []*Figure{
 		counts("2fast", "fast path", true, paperFast),
 		counts("2nonfast", "non-fast path", false, paperNonFast),
 		reused.of("B", profile, label, claim{name: "most_saved", theirs: 14, unit: stats.Percent, of: mostImproved, source: "5.1.1, figure 4a", beyond: beyondTableCopies}),
-		sent.of("B", profile, label, claim{name: "saved_of_fast_at_8K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.1: lower than the fast path's", of: func(p *plot) float64 {
+		sent.of("B", profile, label, claim{name: "saved_of_fast_at_8K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.1: lower than the fast path's", of: func(p *Plot) float64 {
 			return 100 * (100 - p.share("on", "off", 8<<10)) / (100 - p.share("fast_on", "fast_off", 8<<10))
 		}}),
 		spectrum.of("B", profile, label, most, last, loses),
@@ -138,7 +138,7 @@ func (r *messageRank) warm(turn func() error) error {
 }
 
 // betweenTwo makes two ranks measure messages, with bytes of buffers, and returns the results of rank 0.
-func (f *figure) betweenTwo(o *paperOptions, m mode, bytes, memory int, body func(r *messageRank, into []byte) ([]float64, error)) (values []float64, err error) {
+func (f *Figure) betweenTwo(o *Options, m mode, bytes, memory int, body func(r *messageRank, into []byte) ([]float64, error)) (values []float64, err error) {
 	err = f.withMessages(o, m, 2, memory, func(r *messageRank) error {
 		into := make([]byte, bytes)
 		if err := r.warm(func() error { return r.thereAndBack(0, into) }); err != nil {
@@ -154,7 +154,7 @@ func (f *figure) betweenTwo(o *paperOptions, m mode, bytes, memory int, body fun
 }
 
 // reusedMessages measures the latency of messages of one buffer that is used repeatedly.
-func reusedMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+func reusedMessages(_ context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 	var values []float64
 	for _, n := range f.xs {
 		value, err := f.betweenTwo(o, c.messages, n, n, func(r *messageRank, into []byte) ([]float64, error) {
@@ -171,7 +171,7 @@ func reusedMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]
 
 // spectrumOfMessages measures the same for buffers of which each is used more often than the one before. It takes
 // every tenth of the paper's 1000, with all of its uses. The buffers are contiguous, or each begins with a page.
-func spectrumOfMessages(_ context.Context, f *figure, c *curve, o *paperOptions) ([]float64, error) {
+func spectrumOfMessages(_ context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 	const buffers = 100
 	var values []float64
 	for _, n := range f.xs {
@@ -201,7 +201,7 @@ func spectrumOfMessages(_ context.Context, f *figure, c *curve, o *paperOptions)
 // leastMessages returns the least numbers of uses that pay: those of the paper, and those from the times of uses
 // here.
 func leastMessages(theirs map[int]float64) measurement {
-	return func(_ context.Context, f *figure, c *curve, o *paperOptions) (least []float64, err error) {
+	return func(_ context.Context, f *Figure, c *curve, o *Options) (least []float64, err error) {
 		for _, n := range f.xs {
 			if c.short == "table" {
 				least = append(least, theirs[n])

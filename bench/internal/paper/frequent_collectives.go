@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 	collectiveRounds = 1000
 )
 
-func frequentCollectives(lengths []int) []*figure {
+func frequentCollectives(lengths []int) []*Figure {
 	const profile, label = "connectx-ddr-2009", "bytes for a rank"
 	var curves []curve
 	for _, c := range messageCurves(true) {
@@ -36,28 +36,28 @@ func frequentCollectives(lengths []int) []*figure {
 		c.short, c.name, c.ranks = c.short+"_16", c.name+", 16 ranks", manyRanks
 		curves = append(curves, c)
 	}
-	broadcasts := figure{
+	broadcasts := Figure{
 		name: "8a", title: "a broadcast to 4 ranks and to 16, by rings", xs: lengths, curves: curves,
 		unit: stats.Microseconds, yLabel: "latency (us)", measure: downTheTree((*messageRank).broadcast),
 	}
 	scatters := broadcasts
 	scatters.name, scatters.title, scatters.measure = "8b", "a scatter to 4 ranks and to 16, by rings", downTheTree((*messageRank).scatter)
-	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *plot) float64 {
+	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *Plot) float64 {
 		return 100 * (100 - p.share("on_16", "off_16", 4<<10)) / p.improvedAt(4<<10)
 	}}
-	waits := claim{name: "most_saved_waiting", unit: stats.Percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *plot) float64 {
+	waits := claim{name: "most_saved_waiting", unit: stats.Percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *Plot) float64 {
 		most := math.Inf(-1)
 		for _, x := range p.X {
 			most = max(most, 100-p.share("waits", "off", x))
 		}
 		return most
 	}}
-	return []*figure{
+	return []*Figure{
 		broadcasts.of("B", profile, label,
 			claim{name: "most_saved", theirs: 25, unit: stats.Percent, of: mostImproved, source: "5.1.3, figure 8: up to 25 %", beyond: beyondTableCopies},
 			waits, lower),
 		scatters.of("B", profile, label, waits, lower,
-			claim{name: "saved_5K_of_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KiB", of: func(p *plot) float64 {
+			claim{name: "saved_5K_of_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: sharply decreases for more than 4 KiB", of: func(p *Plot) float64 {
 				return 100 * p.improvedAt(5<<10) / p.improvedAt(4<<10)
 			}}),
 	}
@@ -65,7 +65,7 @@ func frequentCollectives(lengths []int) []*figure {
 
 // downTheTree measures a collective with a number of bytes for each rank. A rank's memory has room for those of all.
 func downTheTree(collective func(r *messageRank, into []byte) error) measurement {
-	return func(_ context.Context, f *figure, c *curve, o *paperOptions) (values []float64, err error) {
+	return func(_ context.Context, f *Figure, c *curve, o *Options) (values []float64, err error) {
 		for _, n := range f.xs {
 			rounds := make([]time.Duration, collectiveRounds)
 			err := f.withMessages(o, c.messages, c.ranks, n*c.ranks, func(r *messageRank) error {

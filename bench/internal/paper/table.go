@@ -1,4 +1,4 @@
-package main
+package paper
 
 import (
 	"encoding/json"
@@ -11,15 +11,15 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// figures returns the figures of all papers, in their order.
-func figures() []*figure {
+// Figures returns the figures of all papers, in their order.
+func Figures() []*Figure {
 	return slices.Concat(schedulingFigures(), frequentFigures(), superpipelineFigures(), channelFigures(), collectiveFigures(), pipelineFigures(), traceFigures())
 }
 
 // parts returns the letters of the papers.
 func parts() []string {
 	var letters []string
-	for _, f := range figures() {
+	for _, f := range Figures() {
 		if !slices.Contains(letters, f.part) {
 			letters = append(letters, f.part)
 		}
@@ -27,8 +27,8 @@ func parts() []string {
 	return letters
 }
 
-// writePaperJSON writes the figures, one object a line.
-func writePaperJSON(w io.Writer, plots []*plot, _ bool) error {
+// writeJSON writes the figures, one object a line.
+func writeJSON(w io.Writer, plots []*Plot, _ bool) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	for _, p := range plots {
@@ -39,8 +39,8 @@ func writePaperJSON(w io.Writer, plots []*plot, _ bool) error {
 	return nil
 }
 
-// writePaper writes a line for each case, then the reasons, and the curves if requested.
-func writePaper(w io.Writer, plots []*plot, curves bool) error {
+// writeText writes a line for each case, then the reasons, and the curves if requested.
+func writeText(w io.Writer, plots []*Plot, curves bool) error {
 	var b strings.Builder
 	lines := [][]string{{"part", "figure", "case", "theirs", "ours", "unit", "", ""}}
 	var reasons []string
@@ -79,7 +79,7 @@ func note(reason string, reasons *[]string) string {
 }
 
 // writeCurves writes the values at each x.
-func (p *plot) writeCurves(b *strings.Builder) {
+func (p *Plot) writeCurves(b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s%s: %s; %s, %s\n", p.Part, p.Figure, p.Title, p.Profile, p.figure.yLabel)
 	improvement := "saved %"
 	if stats.MoreIsBetter(p.Unit) {
