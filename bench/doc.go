@@ -92,18 +92,8 @@
 //
 // # Peers
 //
-// With -peers a round goes case by case. The library and then each peer measure a case, in their own processes with
-// all sizes, before the next case. Every other round has the opposite order. The speed of machines changes by more
-// than the differences to be measured. So a ratio is only taken within a round, between values measured seconds
-// apart. It is the ratio to the peer that was better in that round, and the median of the rounds' ratios counts. It
-// is printed with the lowest and the highest. The columns of absolute figures are separate medians, whose ratio may
-// differ from that.
-//
-// A run that is ended early prints the table of the completed measurements, and lists the missing ones. A peer whose
-// compiler fails is left out, also of kernels, and the table says why.
-//
-// Goals depend on the device. If a goal is a ratio to another case, that case is measured directly beside its own
-// case in each round.
+// With -peers the library and each peer measure a case in turns, and ratios within a round count: package bench/internal/compare has
+// the method.
 //
 // # Schemes
 //
@@ -121,19 +111,7 @@
 //
 // # Reports
 //
-// The command report measures cases in rounds on several devices, and with -peers beside MPI. The results go into the
-// directory of -o:
-//
-//   - report.html, a page that needs no other file and no script
-//   - its plots as .svg
-//   - results.txt, where each round of a cell is a line of Go's benchmark format, so that benchstat compares two
-//     reports
-//
-// Each case is measured by all before the next, and every other round goes backward. Without named cases the schemes
-// over TCP and the workloads of scale are measured, too. With -peers but no -set so are the kernels over shm and tcp;
-// -prk works here as well. A run that is ended early, or fails, writes the results so far, and says so in the page.
-// The page begins with the medians, the failures, and how busy other processes kept the machine. Progress on standard
-// error estimates the remaining time from the cells so far, at the present speed of the machine.
+// The command report measures cases on several devices and draws what it measured: package bench/internal/report says what it writes.
 //
 // # Gate
 //

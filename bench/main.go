@@ -19,6 +19,7 @@ import (
 	"github.com/onesided/rma/bench/internal/experiments/switches"
 	"github.com/onesided/rma/bench/internal/paper"
 	"github.com/onesided/rma/bench/internal/peers"
+	"github.com/onesided/rma/bench/internal/report"
 	"github.com/onesided/rma/bench/internal/runner"
 	"github.com/onesided/rma/internal/interrupt"
 	"github.com/onesided/rma/world"
@@ -62,7 +63,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return scale.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Report {
-		return runReport(ctx, args[1:], stdout, stderr)
+		return report.Run(ctx, args[1:], stdout, stderr)
 	}
 	if len(args) > 0 && args[0] == cli.Switches {
 		return switches.Run(ctx, args[1:], stdout, stderr)

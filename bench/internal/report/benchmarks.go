@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ func camel(name string) string {
 }
 
 // turns returns the number of iterations of which a value is the mean.
-func (c *reportCell) turns() int {
+func (c *cell) turns() int {
 	if c.Case.Iterations == nil {
 		return 1
 	}
@@ -63,7 +63,7 @@ func (c *reportCell) turns() int {
 }
 
 // tailsAs returns the percentiles of a round, each with its own unit.
-func (c *reportCell) tailsAs(round int) string {
+func (c *cell) tailsAs(round int) string {
 	if c.tails[round] == nil {
 		return ""
 	}

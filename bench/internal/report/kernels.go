@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (r *report) planKernels() {
 			for i, b := range k.bouts {
 				for _, t := range stats.InRound(round, b.Turns) {
 					key := t.String() + ", " + k.o.Device
-					r.steps = append(r.steps, reportStep{
+					r.steps = append(r.steps, step{
 						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.Rounds, key), key: key,
 						seconds: k.o.Kernels[i].Seconds, run: func(ctx context.Context) error { return t.Measure(ctx, round) }, late: &t.TimedOut,
 					})

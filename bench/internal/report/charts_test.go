@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"strings"
@@ -15,8 +15,8 @@ import (
 
 // Of the reports' other charts, on whose axes names and numbers of ranks stand.
 func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
-	var patterns [][]plan.Result
-	for i, name := range reportPatterns {
+	var drawn [][]plan.Result
+	for i, name := range patterns {
 		var pattern []plan.Result
 		for k, s := range schemes.All() {
 			ratios := stats.NewSeries(2)
@@ -24,24 +24,24 @@ func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 			ratios.Set(1, 1+0.3*float64(i+k))
 			pattern = append(pattern, plan.Result{Case: strings.TrimSuffix(name, ":8"), Size: 8, Unit: stats.Microseconds, Scheme: s.Name, Ratio: &ratios})
 		}
-		patterns = append(patterns, pattern)
+		drawn = append(drawn, pattern)
 	}
-	c := schemesChart(patterns)
+	c := schemesChart(drawn)
 	c.Title = "Ways to arrange operations, on and off"
 	m := charttest.Check(t, "schemes", c.SVG())
 	assert.Len(t, m.X, len(schemes.All()))
-	assert.Len(t, m.Names, len(patterns))
-	assert.Len(t, m.Areas, len(patterns)*len(schemes.All()), "a mark for each median")
+	assert.Len(t, m.Names, len(drawn))
+	assert.Len(t, m.Areas, len(drawn)*len(schemes.All()), "a mark for each median")
 
 	var all []*scale.Growth
 	for i, w := range scale.Workloads() {
 		g := &scale.Growth{Workload: w.Name}
-		for _, n := range reportRanks {
+		for _, n := range numbersOfRanks {
 			g.Points = append(g.Points, scale.Point{Ranks: n, Micros: float64((i + 1) * n)})
 		}
 		all = append(all, g)
 	}
 	m = charttest.Check(t, "scale", scaleChart(all).SVG())
-	assert.Len(t, m.X, len(reportRanks))
+	assert.Len(t, m.X, len(numbersOfRanks))
 	assert.Len(t, m.Names, len(all))
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"context"
@@ -33,7 +33,7 @@ import (
 // scriptedReport has two cases on two devices, of which one is beside a peer, with values that are given.
 func scriptedReport(t *testing.T) *report {
 	t.Helper()
-	o, err := parseReport([]string{"-o", "DIR", "-devices", "local,tcp", "-rounds", "2", "put_flush_lat:8,1024,65536", "put_bw:8,1024"}, io.Discard)
+	o, err := parse([]string{"-o", "DIR", "-devices", "local,tcp", "-rounds", "2", "put_flush_lat:8,1024,65536", "put_bw:8,1024"}, io.Discard)
 	require.NoError(t, err)
 	r := newReport(o, "go run ./bench report -o DIR")
 	r.Machine = machine.Machine{CPU: "A <fast> & good one", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"}
@@ -159,8 +159,8 @@ func TestReportSummary(t *testing.T) {
 func TestReportGoesOnAfterAStepThatFails(t *testing.T) {
 	r := scriptedReport(t)
 	taken := 0
-	step := reportStep{"first", "first", 1, func(context.Context) error { taken++; return errors.New("no memory") }, nil}
-	r.steps = []reportStep{step, step}
+	failing := step{"first", "first", 1, func(context.Context) error { taken++; return errors.New("no memory") }, nil}
+	r.steps = []step{failing, failing}
 	require.NoError(t, r.measure(t.Context(), func(string) {}))
 	assert.Equal(t, 2, taken)
 	assert.Equal(t, []string{"first: no memory", "first: no memory"}, r.failed)
@@ -168,10 +168,10 @@ func TestReportGoesOnAfterAStepThatFails(t *testing.T) {
 
 func TestReportNamesWhatFailedOnce(t *testing.T) {
 	r := scriptedReport(t)
-	failing := func(about, text string) reportStep {
-		return reportStep{about, about, 1, func(context.Context) error { return errors.New(text) }, nil}
+	failing := func(about, text string) step {
+		return step{about, about, 1, func(context.Context) error { return errors.New(text) }, nil}
 	}
-	r.steps = []reportStep{
+	r.steps = []step{
 		failing("schemes of fence_rate", "bench: schemes of fence_rate:1000: no memory"),
 		failing("fence, 4 ranks", "bench: rank 0 of 4: no memory"),
 	}
@@ -189,7 +189,7 @@ func TestReportForecastsWithoutLateTurns(t *testing.T) {
 	r := scriptedReport(t)
 	late := true
 	at := func(context.Context) error { return nil }
-	r.steps = []reportStep{{"slow", "slow", 1000, at, &late}, {"quick", "quick", 100, at, nil}, {"slow", "slow", 1000, at, &late}}
+	r.steps = []step{{"slow", "slow", 1000, at, &late}, {"quick", "quick", 100, at, nil}, {"slow", "slow", 1000, at, &late}}
 	var said []string
 	require.NoError(t, r.measure(t.Context(), func(line string) { said = append(said, line) }))
 	assert.Equal(t, []string{"slow; about 35m0s left", "quick; about 1m40s left", "slow; about 0s left"}, said)
@@ -213,7 +213,7 @@ func TestReportThatIsInterrupted(t *testing.T) {
 	r := scriptedReport(t)
 	r.o.dir = t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	r.steps = []reportStep{
+	r.steps = []step{
 		{"first", "first", 1, func(context.Context) error { cancel(); return nil }, nil},
 		{"second", "second", 1, func(ctx context.Context) error { return ctx.Err() }, nil},
 		{"third", "third", 1, func(context.Context) error { t.Error("it goes on"); return nil }, nil},
@@ -246,7 +246,7 @@ func TestReportTellsEachCauseOnce(t *testing.T) {
 }
 
 func TestReportSizes(t *testing.T) {
-	o := &reportOptions{}
+	o := &options{}
 	assert.Equal(t, []int{8, 32, 128, 512, 2048, 8192, 32768, 131072, 524288, 1 << 20}, o.sizes(cases.ByName("put_bw")))
 	o.dense = true
 	dense := o.sizes(cases.ByName("acc_flush_lat"))

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -14,67 +14,8 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// reportStyle is for light backgrounds and for printing.
-const reportStyle = `body{font:15px/1.45 sans-serif;color:#222;background:#fff;max-width:60em;margin:2em auto;padding:0 1em}
-h1{font-size:1.6em}h2{font-size:1.25em;margin-top:2em;border-bottom:1px solid #ccc}
-table{border-collapse:collapse;font-size:13px;margin:1em 0}th,td{padding:2px 9px;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
-th{background:#f4f4f4}th:first-child,td:first-child{text-align:left}
-code{font-size:12px;background:#f4f4f4;padding:1px 3px;overflow-wrap:anywhere}svg{max-width:100%;height:auto}
-.ended{border:2px solid #b5541c;padding:.5em 1em}
-@media print{body{margin:0;max-width:none}figure,svg,tr{break-inside:avoid}}figure{margin:1em 0}`
-
-// A page is the HTML of a report as it grows.
-type page struct {
-	strings.Builder
-	sections []string
-}
-
-// element writes an element with text only.
-func (p *page) element(name, text string) {
-	fmt.Fprintf(p, "<%s>%s</%s>\n", name, chart.XMLText(text), name)
-}
-
-// table writes rows, the first of which is the head.
-func (p *page) table(rows [][]string) {
-	p.WriteString("<table>\n")
-	for i, row := range rows {
-		name := "td"
-		if i == 0 {
-			name = "th"
-		}
-		p.WriteString("<tr>")
-		for _, text := range row {
-			fmt.Fprintf(p, "<%s>%s</%s>", name, chart.XMLText(text), name)
-		}
-		p.WriteString("</tr>\n")
-	}
-	p.WriteString("</table>\n")
-}
-
-// figure writes a plot and the command that measures it.
-func (p *page) figure(f reportFile) {
-	fmt.Fprintf(p, "<figure>\n%s<figcaption><code>%s</code></figcaption>\n</figure>\n", f.text, chart.XMLText(f.command))
-}
-
-// heading writes a heading of a section and adds it to the contents.
-func (p *page) heading(text string) {
-	p.sections = append(p.sections, text)
-	fmt.Fprintf(p, "<h2 id=\"s%d\">%s</h2>\n", len(p.sections), chart.XMLText(text))
-}
-
-// contents returns links to the sections.
-func (p *page) contents() string {
-	var b strings.Builder
-	b.WriteString("<nav>\n<ul>\n")
-	for i, text := range p.sections {
-		fmt.Fprintf(&b, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, chart.XMLText(text))
-	}
-	b.WriteString("</ul>\n</nav>\n")
-	return b.String()
-}
-
 // html returns the report as a page that needs no other file.
-func (r *report) html(plots []reportFile) string {
+func (r *report) html(plots []file) string {
 	head, p := new(page), new(page)
 	head.WriteString("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n")
 	head.element("title", "Benchmark of "+r.Machine.CPU)
@@ -161,7 +102,7 @@ func (r *report) summary() [][]string {
 		for _, i := range slices.Compact([]int{0, len(cells) - 1}) {
 			row := []string{cells[i].Case.Name, fmt.Sprint(cells[i].Size), cells[i].Case.Unit}
 			for _, name := range head[3:] {
-				k := slices.IndexFunc(lines, func(l *reportLine) bool { return l.name() == name })
+				k := slices.IndexFunc(lines, func(l *line) bool { return l.name() == name })
 				if k < 0 {
 					row = append(row, "-")
 				} else {
@@ -228,11 +169,11 @@ func (r *report) writeCircumstances(p *page) {
 	p.table(rows)
 	fmt.Fprintf(p, "<p><code>%s</code></p>\n", chart.XMLText(r.Command))
 	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
-		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, table.Plural(reportLoops, "loop")))
+		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, table.Plural(loops, "loop")))
 }
 
 // caseTable returns a row for each size of each line.
-func caseTable(lines []*reportLine) [][]string {
+func caseTable(lines []*line) [][]string {
 	unit := lines[0].benchCase().Unit
 	head := []string{"", "size", unit, "lowest", "highest", "rounds"}
 	tails := false
@@ -263,7 +204,7 @@ func caseTable(lines []*reportLine) [][]string {
 }
 
 // leftOut lists the cells that lack values, with the reasons.
-func leftOut(lines []*reportLine) []string {
+func leftOut(lines []*line) []string {
 	var notes []string
 	for _, l := range lines {
 		for _, c := range l.cells {

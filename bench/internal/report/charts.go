@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -14,29 +14,29 @@ import (
 	"github.com/onesided/rma/bench/internal/table"
 )
 
-// A reportFile is a file of the report. A plot also has its case and the command that measures that.
-type reportFile struct {
+// A file is a file of the report. A plot also has its case and the command that measures that.
+type file struct {
 	name, text     string
 	title, command string
 	of             string // the case
 }
 
 // caseLines returns the lines of each case, in the order of the cases.
-func (r *report) caseLines() [][]*reportLine {
-	var all [][]*reportLine
+func (r *report) caseLines() [][]*line {
+	var all [][]*line
 	for _, l := range r.lines {
 		if last := len(all) - 1; last >= 0 && all[last][0].benchCase().Name == l.benchCase().Name {
 			all[last] = append(all[last], l)
 		} else {
-			all = append(all, []*reportLine{l})
+			all = append(all, []*line{l})
 		}
 	}
 	return all
 }
 
 // plots draws all plots.
-func (r *report) plots() []reportFile {
-	var files []reportFile
+func (r *report) plots() []file {
+	var files []file
 	for _, lines := range r.caseLines() {
 		c := lines[0].benchCase()
 		if len(lines[0].cells) > 1 {
@@ -48,33 +48,33 @@ func (r *report) plots() []reportFile {
 	if r.schemes != nil {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
 	}
-	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(reportRanks), " ", ","), "[]")
+	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbersOfRanks), " ", ","), "[]")
 	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.Scale, "-ranks", ranks}), "", scaleChart(r.scale))
 	for _, p := range r.figures {
 		command := cli.CommandLine([]string{cli.Paper, "-svg", "DIR", p.Name()})
-		files = append(files, reportFile{name: "paper-" + p.Name() + ".svg", text: p.SVG(), title: p.Title, command: command})
+		files = append(files, file{name: "paper-" + p.Name() + ".svg", text: p.SVG(), title: p.Title, command: command})
 	}
 	return files
 }
 
-func appendChart(files []reportFile, name, title, command, of string, c *chart.Chart) []reportFile {
+func appendChart(files []file, name, title, command, of string, c *chart.Chart) []file {
 	if c == nil {
 		return files
 	}
 	c.Title = title
-	return append(files, reportFile{name: name + ".svg", text: c.SVG(), title: title, command: command, of: of})
+	return append(files, file{name: name + ".svg", text: c.SVG(), title: title, command: command, of: of})
 }
 
 // commandOf returns the command that measures the lines of a case, or the percentiles at the first size, without a
 // report.
-func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
+func (r *report) commandOf(lines []*line, percentiles bool) string {
 	var sizes []string
 	for _, c := range lines[0].cells {
 		sizes = append(sizes, fmt.Sprint(c.Size))
 	}
 	var commands []string
 	for _, o := range r.o.devices {
-		args := []string{"-device", o.Device, "-repeat", fmt.Sprint(reportLoops)}
+		args := []string{"-device", o.Device, "-repeat", fmt.Sprint(loops)}
 		switch {
 		case percentiles:
 			args, sizes = append(args, "-percentiles"), sizes[:1]
@@ -90,7 +90,7 @@ func (r *report) commandOf(lines []*reportLine, percentiles bool) string {
 }
 
 // sizeChart plots the value of a case over size, with the lowest and the highest of the rounds.
-func sizeChart(lines []*reportLine) *chart.Chart {
+func sizeChart(lines []*line) *chart.Chart {
 	first := lines[0].benchCase()
 	better := "less is better"
 	if first.MoreIsBetter() {
@@ -118,7 +118,7 @@ func sizeChart(lines []*reportLine) *chart.Chart {
 }
 
 // percentileChart plots the distribution of a case's times at its first size. At x, one in x times exceeds the value.
-func percentileChart(lines []*reportLine) *chart.Chart {
+func percentileChart(lines []*line) *chart.Chart {
 	const most = 10000
 	first := lines[0].benchCase()
 	size := lines[0].cells[0].Size
@@ -153,7 +153,7 @@ func percentileChart(lines []*reportLine) *chart.Chart {
 }
 
 // percentiles returns the medians of the rounds' percentiles. max is the highest of the rounds.
-func (c *reportCell) percentiles() *stats.Percentiles {
+func (c *cell) percentiles() *stats.Percentiles {
 	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *stats.Percentiles) bool { return p == nil })
 	if len(all) == 0 {
 		return nil
@@ -205,7 +205,7 @@ func schemesChart(patterns [][]plan.Result) *chart.Chart {
 
 // scaleChart plots the time of workloads over the number of ranks.
 func scaleChart(all []*scale.Growth) *chart.Chart {
-	c := &chart.Chart{Note: "in virtual time, on cards of profile " + reportCard + "; less is better", XLabel: "ranks", YLabel: stats.Microseconds}
+	c := &chart.Chart{Note: "in virtual time, on cards of profile " + card + "; less is better", XLabel: "ranks", YLabel: stats.Microseconds}
 	for _, g := range all {
 		curve := chart.Curve{Name: g.Workload}
 		for _, p := range g.Points {
@@ -214,7 +214,7 @@ func scaleChart(all []*scale.Growth) *chart.Chart {
 		c.Curves = append(c.Curves, curve)
 	}
 	if c = c.Drawn(chart.PlainNumber, chart.PlainNumber); c != nil {
-		for _, n := range reportRanks {
+		for _, n := range numbersOfRanks {
 			if float64(n) <= c.X.High {
 				c.X.Marks = append(c.X.Marks, float64(n))
 			}

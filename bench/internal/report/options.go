@@ -1,31 +1,25 @@
-package main
+package report
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/onesided/rma/bench/internal/cases"
 	"github.com/onesided/rma/bench/internal/cli"
-	"github.com/onesided/rma/bench/internal/compare"
 	"github.com/onesided/rma/bench/internal/device"
 	"github.com/onesided/rma/bench/internal/experiments/kernels"
-	"github.com/onesided/rma/bench/internal/machine"
 	"github.com/onesided/rma/bench/internal/plan"
 	"github.com/onesided/rma/bench/internal/runner"
-	"github.com/onesided/rma/bench/internal/table"
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
-// reportOptions are the command line after that word.
-type reportOptions struct {
+// options are the command line after that word.
+type options struct {
 	dir     string
 	devices []*runner.Options // the options for each device
 	request plan.Selection
@@ -38,15 +32,15 @@ type reportOptions struct {
 	whole bool
 }
 
-// reportCases are measured if none are named.
-var reportCases = []string{"put_flush_lat", "get_flush_lat", "fop_lat", "cas_lat", "fence_put_lat", "msg_lat", "put_bw", "get_bw", "msg_bw"}
+// usualCases are measured if none are named.
+var usualCases = []string{"put_flush_lat", "get_flush_lat", "fop_lat", "cas_lat", "fence_put_lat", "msg_lat", "put_bw", "get_bw", "msg_bw"}
 
-// reportLoops is the number of loops of a cell that are timed in a round. The best of them counts.
-const reportLoops = 2
+// loops is the number of loops of a cell that are timed in a round. The best of them counts.
+const loops = 2
 
-// parseReport reads the command line. It writes the help, if requested, to usage.
-func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
-	o := new(reportOptions)
+// parse reads the command line. It writes the help, if requested, to usage.
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := new(options)
 	var devices string
 	var thrown toggles.Settings
 	var switches []string
@@ -54,7 +48,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.dir, "o", "", "the `directory` of the report; it is made if it does not exist")
-	flags.StringVar(&devices, "devices", device.Default()+","+device.TCP, "the devices, separated by commas: "+strings.Join(reportDevices, ", "))
+	flags.StringVar(&devices, "devices", device.Default()+","+device.TCP, "the devices, separated by commas: "+strings.Join(realDevices, ", "))
 	flags.Func("set", "set a switch, by `switch=value`; may be repeated (bench -list lists the switches)", func(text string) error {
 		switches = append(switches, text)
 		return nil
@@ -72,7 +66,7 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		fmt.Fprintln(usage, "Measures cases and writes the results into DIR: report.html, which needs no other file, its")
 		fmt.Fprintln(usage, "plots as .svg, and results.txt in the format of Go's benchmarks, for benchstat.")
 		fmt.Fprintln(usage, "No case: these, and how the schemes and the number of ranks change them; with -peers also what bench kernels measures.")
-		fmt.Fprintln(usage, "  "+strings.Join(reportCases, " "))
+		fmt.Fprintln(usage, "  "+strings.Join(usualCases, " "))
 		flags.SetOutput(usage)
 		flags.PrintDefaults()
 		fmt.Fprint(usage, cli.ExitStatuses)
@@ -98,14 +92,14 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 		return nil, err
 	}
 	for name := range strings.SplitSeq(devices, ",") {
-		if !slices.Contains(reportDevices, name) {
-			return nil, cli.Usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(reportDevices, ", "))
+		if !slices.Contains(realDevices, name) {
+			return nil, cli.Usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(realDevices, ", "))
 		}
 		if slices.ContainsFunc(o.devices, func(d *runner.Options) bool { return d.Device == name }) {
 			return nil, cli.Usagef("-devices %q: %s is given twice", devices, name)
 		}
 		one := &runner.Options{
-			Device: name, DeviceGiven: true, Repeat: reportLoops, Rails: 1,
+			Device: name, DeviceGiven: true, Repeat: loops, Rails: 1,
 			Timeout: timeout, Settings: thrown, Percentiles: true,
 		}
 		if err := one.Check(nil, 0); err != nil {
@@ -116,13 +110,13 @@ func parseReport(args []string, usage io.Writer) (*reportOptions, error) {
 	return o, nil
 }
 
-// reportDevices are the real devices.
-var reportDevices = device.Names[:4]
+// realDevices are the real devices.
+var realDevices = device.Names[:4]
 
 // chosen returns the cases that are named, or the usual ones, with their sizes in a report.
-func (o *reportOptions) chosen(named []string) ([]plan.Named, error) {
+func (o *options) chosen(named []string) ([]plan.Named, error) {
 	if o.whole = len(named) == 0; o.whole {
-		named = reportCases
+		named = usualCases
 	}
 	selected, err := plan.Parse(named)
 	for i, s := range selected {
@@ -134,7 +128,7 @@ func (o *reportOptions) chosen(named []string) ([]plan.Named, error) {
 }
 
 // sizes returns the sizes of a case, from 8 bytes to 1 MiB.
-func (o *reportOptions) sizes(c *cases.Case) []int {
+func (o *options) sizes(c *cases.Case) []int {
 	const least, most = 8, 1 << 20
 	factor := 4.0
 	if o.dense {
@@ -146,90 +140,4 @@ func (o *reportOptions) sizes(c *cases.Case) []int {
 	}
 	sizes = append(slices.Compact(sizes), most)
 	return slices.DeleteFunc(sizes, func(size int) bool { return size > c.Limit })
-}
-
-// runReport is the run of report.
-func runReport(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parseReport(args, stderr)
-	if err != nil {
-		return err
-	}
-	if device.Launched() {
-		return cli.Usagef("report starts ranks itself: run it without a launcher")
-	}
-	for _, d := range o.devices {
-		if err := d.CheckCard(); err != nil {
-			return err
-		}
-	}
-	if err := writable(o.dir); err != nil {
-		return err
-	}
-	r := newReport(o, cli.CommandLine(append([]string{cli.Report}, args...)))
-	if o.peers {
-		clean, err := r.findPeers(ctx)
-		if err != nil {
-			return err
-		}
-		defer clean()
-	}
-	if err := r.plan(stderr); err != nil {
-		return err
-	}
-	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(machine.LoadAverage()))
-	say, done := cli.Progress(stderr)
-	measuring := r.measure(ctx, say)
-	done()
-	return r.finish(measuring, stdout)
-}
-
-// loadNote states the load average, if it is known.
-func loadNote(average string) string {
-	if average == "" {
-		return ""
-	}
-	return "; the load average is " + average
-}
-
-// finish writes the results. Those before an error are written, too.
-func (r *report) finish(measuring error, stdout io.Writer) error {
-	if measuring != nil {
-		r.Ended = measuring.Error()
-	}
-	if err := r.write(stdout); err != nil {
-		return errors.Join(measuring, err)
-	}
-	if measuring != nil {
-		return measuring
-	}
-	return r.ourFailures()
-}
-
-// writable makes dir. It returns an error if dir cannot be written to.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return cli.Usagef("-o %s: %v", dir, err)
-	}
-	probe, err := os.CreateTemp(dir, ".rma-bench-")
-	if err != nil {
-		return cli.Usagef("-o %s: nothing can be written there: %v", dir, err)
-	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
-}
-
-// write writes all files, and their names to stdout.
-func (r *report) write(stdout io.Writer) error {
-	for _, k := range r.kernels {
-		k.Rows = compare.Judged(k.bouts)
-	}
-	files := r.plots()
-	pictures := len(files)
-	files = append(files, reportFile{name: "results.txt", text: r.benchmarks()}, reportFile{name: "report.html", text: r.html(files)})
-	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(r.o.dir, f.name), []byte(f.text), 0o666); err != nil {
-			return fmt.Errorf("bench: report: %w", err)
-		}
-	}
-	_, err := fmt.Fprintf(stdout, "%s\n%s\n%s, %s\n", filepath.Join(r.o.dir, "report.html"), filepath.Join(r.o.dir, "results.txt"), filepath.Join(r.o.dir, "*.svg"), table.Plural(pictures, "plot"))
-	return err
 }
