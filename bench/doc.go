@@ -122,7 +122,7 @@
 //
 // A timed loop calls one step function per iteration and nothing else: no closure, no allocation of the benchmark's
 // own (-allocs counts the allocations), no read of the clock. What a step measures is written in one place, the
-// cases_ files, so that it can be compared with the C program line by line. Errors of the library end the job.
+// files of package bench/internal/cases, so that it can be compared with the C program line by line. Errors of the library end the job.
 //
 // Every job is bounded by -timeout, and no process that bench starts outlives it by more than that.
 package main

@@ -17,8 +17,8 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// mainOptions are a command line without the word of a command, or with schemes.
-type mainOptions struct {
+// options are a command line without the word of a command, or with schemes.
+type options struct {
 	runner.Options
 	plan.Selection
 	format  string
@@ -29,8 +29,8 @@ type mainOptions struct {
 }
 
 // parse reads the command line. It writes the help, if requested, to usage.
-func parse(args []string, usage io.Writer) (*mainOptions, error) {
-	o := new(mainOptions)
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := new(options)
 	rounds, timeout, deviceName := 3, runner.UsualTimeout, device.Default()
 	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
@@ -114,7 +114,7 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, comparing bool) {
 }
 
 // checkSchemes rejects options that a run of schemes cannot have.
-func (o *mainOptions) checkSchemes(given map[string]bool) error {
+func (o *options) checkSchemes(given map[string]bool) error {
 	for _, name := range []string{"peers", "repeat", "allocs", "percentiles", "trace"} {
 		if given[name] {
 			return cli.Usagef("-%s is for runs without schemes", name)
@@ -137,7 +137,7 @@ func (o *mainOptions) checkSchemes(given map[string]bool) error {
 }
 
 // checkAll rejects values that no run can have. Its order decides which of several faults is told.
-func (o *mainOptions) checkAll(given map[string]bool) error {
+func (o *options) checkAll(given map[string]bool) error {
 	for _, check := range []func(given map[string]bool) error{
 		func(given map[string]bool) error { return o.CheckLoops(given, o.Ranks) },
 		o.checkRounds,
@@ -155,7 +155,7 @@ func (o *mainOptions) checkAll(given map[string]bool) error {
 	return nil
 }
 
-func (o *mainOptions) checkRounds(map[string]bool) error {
+func (o *options) checkRounds(map[string]bool) error {
 	switch {
 	case o.peers && o.Shorten > 1:
 		return cli.Usagef("-shorten is for runs without -peers, whose programs have loops of a fixed length")
@@ -165,7 +165,7 @@ func (o *mainOptions) checkRounds(map[string]bool) error {
 	return nil
 }
 
-func (o *mainOptions) checkFormat(given map[string]bool) error {
+func (o *options) checkFormat(given map[string]bool) error {
 	switch {
 	case o.format != "text" && o.format != "json":
 		return cli.Usagef("-format %q: allowed are text and json", o.format)
@@ -176,7 +176,7 @@ func (o *mainOptions) checkFormat(given map[string]bool) error {
 }
 
 // checkPeers rejects devices that the peers do not have.
-func (o *mainOptions) checkPeers(map[string]bool) error {
+func (o *options) checkPeers(map[string]bool) error {
 	switch {
 	case o.peers && o.Card != nil:
 		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
@@ -187,7 +187,7 @@ func (o *mainOptions) checkPeers(map[string]bool) error {
 }
 
 // checkPeersAlone rejects flags that a run of -peers cannot have.
-func (o *mainOptions) checkPeersAlone(map[string]bool) error {
+func (o *options) checkPeersAlone(map[string]bool) error {
 	switch {
 	case o.Trace != "" && o.peers:
 		return cli.Usagef("-trace is for runs without -peers, which runs many jobs")

@@ -81,7 +81,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return o.run(ctx, args, stdout, stderr)
 }
 
-func (o *mainOptions) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func (o *options) run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.list {
 		return writeList(stdout)
 	}
