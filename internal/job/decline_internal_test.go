@@ -103,10 +103,12 @@ func TestUnsharedIsToldOnce(t *testing.T) {
 // The root follows the options of the World.
 func TestRootFollowsTheOptions(t *testing.T) {
 	config, logger := &tls.Config{}, slog.New(slog.DiscardHandler)
-	s, err := newSettings([]Option{WithTLS(config), WithLogger(logger), WithPeerTimeout(3 * time.Second), WithDevice("tcp")})
-	require.NoError(t, err)
-	lastJob.Store(7)
-	var r root.Settings
-	s.tell(&r)
-	require.Equal(t, root.Settings{TLS: config, Logger: logger, After: 7, Silence: 3 * time.Second, Terms: s.terms(0)}, r)
+	for stall, notice := range map[time.Duration]time.Duration{0: -1, time.Second: time.Second, time.Minute: longestNotice} {
+		s, err := newSettings([]Option{WithTLS(config), WithLogger(logger), WithPeerTimeout(3 * time.Second), WithDevice("tcp"), WithStall(stall)})
+		require.NoError(t, err)
+		lastJob.Store(7)
+		var r root.Settings
+		s.tell(&r)
+		require.Equal(t, root.Settings{TLS: config, Logger: logger, After: 7, Silence: 3 * time.Second, Notice: notice, Terms: s.terms(0)}, r)
+	}
 }

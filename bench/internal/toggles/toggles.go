@@ -140,7 +140,7 @@ func overLinks() []Toggle {
 		s.Tuning.NoPipes = true
 	})
 	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *Settings) {
-		s.Tuning.NoNotes = true
+		s.Tuning.NoCells = true
 	})
 	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *Settings) {
 		s.Tuning.NoHugePages, s.ownDevices, s.NeedsSharedMemory = true, true, "hugepages=off"
