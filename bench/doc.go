@@ -92,13 +92,13 @@
 //
 // # Peers
 //
-// With -peers the library and each peer measure a case in turns, and ratios within a round count: package bench/internal/compare has
-// the method.
+// With -peers the library and each peer measure a case in turns, and ratios within a round count: package
+// bench/internal/compare has the method.
 //
 // # Schemes
 //
-// The command schemes compares the schemes of arranging the operations of an epoch: package bench/internal/experiments/schemes
-// has its method.
+// The command schemes compares the schemes of arranging the operations of an epoch: package
+// bench/internal/experiments/schemes has the method.
 //
 // # Kernels
 //
@@ -106,23 +106,27 @@
 //
 // # Papers
 //
-// The command paper reproduces the figures of the papers that this library follows, in virtual time: package bench/internal/paper
-// says what its lines mean.
+// The command paper reproduces the figures of the papers that this library follows, in virtual time: package
+// bench/internal/paper says what its lines mean.
 //
 // # Reports
 //
-// The command report measures cases on several devices and draws what it measured: package bench/internal/report says what it writes.
+// The command report measures cases on several devices and draws what it measured: package
+// bench/internal/report says what it writes.
 //
 // # Gate
 //
-// The command gate fails if cells are slower than at an earlier commit: package bench/internal/experiments/regression has its
-// table and its verdicts, package bench/internal/gate the method.
+// The command gate fails if cells are slower than at an earlier commit: package
+// bench/internal/experiments/regression has its table and its verdicts, package bench/internal/gate the method.
 //
 // # Invariants
 //
 // A timed loop calls one step function per iteration and nothing else: no closure, no allocation of the benchmark's
 // own (-allocs counts the allocations), no read of the clock. What a step measures is written in one place, the
-// files of package bench/internal/cases, so that it can be compared with the C program line by line. Errors of the library end the job.
+// files of package bench/internal/cases, so that it can be compared with the C program line by line. Errors of the
+// library end the job.
+//
+// The packages under bench/internal import each other in one direction only: a test of this package has their order.
 //
 // Every job is bounded by -timeout, and no process that bench starts outlives it by more than that.
 package main

@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A Buffers is what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
+// Buffers are what one rank measures with: a window, its views and the buffers, laid out as in peers/mpi_rma.c. It may
 // be a hash table instead, or buffers without a window.
 type Buffers struct {
 	views
@@ -30,18 +30,18 @@ type Buffers struct {
 	state    uint64 // of arithmetic
 	// root is the rank of the next broadcast, broadcasts the number of broadcasts before it.
 	root, broadcasts int
-	// region is the registration of the buffer. It is nil in a board that shares the buffer of another, and if the
+	// region is the registration of the buffer. It is nil if the buffer is that of other Buffers, and if the
 	// card must register the buffer itself.
 	region *job.Region
 	// turn is the virtual time of an iteration of arithmetic, which world spends computing. It is zero in real time.
 	turn  time.Duration
 	world *world.World
 
-	store     *store     // for the scene tables, in place of all that
-	messenger *messenger // for the scene messages, in place of the window
+	store     *store     // of the kind Tables, in place of all that
+	messenger *messenger // of the kind Messages, in place of the window
 }
 
-// views are the window of a board as memory of several types.
+// views are a window as memory of several types.
 type views struct {
 	bytes  *window.Window[byte]
 	size   int // of the window
@@ -55,7 +55,7 @@ type views struct {
 
 const firstSeed = 88172645463325252
 
-// New makes a board for cells, which are all on a window or all on a hash table. unregistered is set if the
+// New makes Buffers for cells, which are all on a window or all on a hash table. unregistered is set if the
 // buffer is not registered beforehand. It is collective.
 func New(ctx context.Context, w *world.World, cells []Cell, options []window.Option, unregistered bool) (*Buffers, error) {
 	b := &Buffers{seed: firstSeed, state: 1, world: w}
@@ -78,7 +78,7 @@ func New(ctx context.Context, w *world.World, cells []Cell, options []window.Opt
 	b.addends, b.sums = make([]float64, addends), make([]float64, addends)
 	b.operands = make([]int64, 2)
 	b.masks = make([]uint64, 1)
-	if scene := cells[0].Case.Kind; scene == Collective || scene == Messages {
+	if kind := cells[0].Case.Kind; kind == Collective || kind == Messages {
 		return b, nil
 	}
 	if !unregistered {
@@ -90,7 +90,7 @@ func New(ctx context.Context, w *world.World, cells []Cell, options []window.Opt
 	return b, b.allocate(ctx, w, options)
 }
 
-// ForCollectives makes a board for collectives of up to n bytes.
+// ForCollectives makes Buffers for collectives of up to n bytes.
 func ForCollectives(w *world.World, n int) *Buffers {
 	return &Buffers{world: w, buffer: make([]byte, n), addends: make([]float64, n/8), sums: make([]float64, n/8)}
 }
@@ -102,7 +102,7 @@ func (b *Buffers) Touch() {
 	clear(b.sums)
 }
 
-// WithNewWindow makes a board with its own window or hash table, and the buffers or keys of b. It is collective.
+// WithNewWindow makes Buffers with their own window or hash table, and the buffers or keys of b. It is collective.
 func (b *Buffers) WithNewWindow(ctx context.Context, w *world.World, options []window.Option) (*Buffers, error) {
 	other := *b
 	other.region = nil
@@ -142,6 +142,7 @@ func (b *Buffers) allocate(ctx context.Context, w *world.World, options []window
 	return errors.Join(failures[:]...)
 }
 
+// Close frees the window, the registration and the connection. It is collective.
 func (b *Buffers) Close() error {
 	if b.store != nil {
 		return b.store.table.Close()
@@ -171,9 +172,9 @@ func (b *Buffers) compute(turns int) {
 	arithmetic(&b.state, turns)
 }
 
-// Begin brings every rank into a scene, and leave out of it.
-func (b *Buffers) Begin(ctx context.Context, on Kind) error {
-	switch on {
+// Begin brings every rank into the synchronization of a kind.
+func (b *Buffers) Begin(ctx context.Context, kind Kind) error {
+	switch kind {
 	case Passive:
 		return b.bytes.LockAll(ctx)
 	case Fence:
@@ -182,8 +183,9 @@ func (b *Buffers) Begin(ctx context.Context, on Kind) error {
 	return nil
 }
 
-func (b *Buffers) End(ctx context.Context, from Kind) error {
-	switch from {
+// End brings every rank out of the synchronization of a kind.
+func (b *Buffers) End(ctx context.Context, kind Kind) error {
+	switch kind {
 	case Passive:
 		return b.bytes.UnlockAll(ctx)
 	case Fence:

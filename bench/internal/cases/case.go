@@ -31,8 +31,8 @@ type Case struct {
 	About string
 	Kind  Kind
 
-	// Sizes are measured unless others are requested. Other sizes are allowed up to limit, in multiples of each; a
-	// limit of 0 allows none.
+	// Sizes are measured unless others are requested. Other sizes are allowed up to Limit, in multiples of Each; a
+	// Limit of 0 allows none.
 	Sizes []int
 	Limit int
 	Each  int
@@ -45,9 +45,9 @@ type Case struct {
 	// Value converts the seconds of one step into the unit.
 	Value func(seconds float64, size int) float64
 
-	// Measure runs a case whose scene is alone. It returns one value a repeat; those of rank 0 count.
+	// Measure runs a case whose kind is Alone. It returns one value a repeat; those of rank 0 count.
 	Measure func(ctx context.Context, r *Rank) ([]float64, error)
-	// Sample does that for a case with a board whose iterations are timed one by one.
+	// Sample does that for a case with Buffers whose iterations are timed one by one.
 	Sample func(ctx context.Context, r *Rank, b *Buffers, n int) ([]float64, error)
 	// Prepare prepares every rank for a loop of that many iterations, and is not timed.
 	Prepare func(ctx context.Context, b *Buffers, turns, n int) error
@@ -55,7 +55,7 @@ type Case struct {
 	OfTarget bool
 	// Ours is set if the peers' programs do not have the case.
 	Ours bool
-	// Socket has the steps of a case whose scene is raw.
+	// Socket has the steps of a case whose kind is Raw.
 	Socket SocketSteps
 	// OneRank is set if one rank is enough.
 	OneRank bool
@@ -63,6 +63,7 @@ type Case struct {
 	NotVirtual string
 }
 
+// MoreIsBetter reports whether the unit of the case is that of a rate or bandwidth.
 func (c *Case) MoreIsBetter() bool { return stats.MoreIsBetter(c.Unit) }
 
 // FewestRanks returns the least number of ranks of the case.
@@ -96,6 +97,7 @@ var (
 	rankSizes       = []int{4, 16, 64}
 )
 
+// All returns the cases, in the order of -list.
 func All() []*Case {
 	latency := func(steps float64) func(float64, int) float64 {
 		return func(seconds float64, _ int) float64 { return seconds / steps * 1e6 }

@@ -40,7 +40,7 @@ func (c *Case) CheckSize(size, world int) error {
 	return nil
 }
 
-// JobKind returns the scene of the cases with which this one may share a job.
+// JobKind returns the kind of the cases with which this one may share a job.
 func (c *Case) JobKind() Kind {
 	if c.Kind == Alone || c.Kind == Raw {
 		return c.Kind

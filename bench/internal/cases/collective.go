@@ -8,8 +8,10 @@ import (
 
 // The steps of the collectives, as in peers/mpi_rma.c and peers/mpi_job.c.
 
+// Barrier is the step of barrier_lat.
 func Barrier(ctx context.Context, b *Buffers, _ int) error { return b.world.Barrier(ctx) }
 
+// AllReduce is the step of allreduce_lat.
 func AllReduce(ctx context.Context, b *Buffers, n int) error {
 	return world.AllReduceOp(ctx, b.world, b.addends[:n/8], b.sums[:n/8], world.Sum)
 }

@@ -103,7 +103,7 @@ func TestACaseStaysWithinItsReach(t *testing.T) {
 }
 
 func withinReach(ctx context.Context, w *world.World, fabric *shm.Fabric, one Cell) error {
-	// A board of the scene of its first cell, collective, has no window yet.
+	// Buffers of the kind of their first cell, Collective, have no window yet.
 	b, err := New(ctx, w, []Cell{{ByName("bcast_lat"), 8}, one}, nil, true)
 	if err != nil {
 		return err

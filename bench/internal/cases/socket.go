@@ -32,11 +32,11 @@ func NewSocketEnd(ctx context.Context, socket int, cells []Cell) *SocketEnd {
 	return &SocketEnd{ctx: ctx, socket: socket, memory: make([]byte, max(window, buffer))}
 }
 
-// A SocketStep is one iteration of a raw case on one end. An iteration ends with a message to the end that talks, so
-// that both are in step.
+// A SocketStep is one iteration of a raw case on one end. An iteration ends with a message to the end of rank 0,
+// so that both are in step.
 type SocketStep func(w *SocketEnd, n int) error
 
-// SocketSteps are the steps of a raw case. talk is that of rank 0, answer that of rank 1.
+// SocketSteps are the steps of a raw case. Origin is that of rank 0, Target that of rank 1.
 type SocketSteps struct{ Origin, Target SocketStep }
 
 func pingSocket(w *SocketEnd, n int) error {
@@ -114,6 +114,7 @@ func (w *SocketEnd) all(p []byte, name string, call func(socket int, p []byte) (
 	return nil
 }
 
+// Loop runs f turns times.
 func (w *SocketEnd) Loop(f SocketStep, n, turns int) error {
 	for range turns {
 		if err := f(w, n); err != nil {

@@ -17,4 +17,5 @@ func rawWrite(int, []byte) (int, syscall.Errno) { return 0, syscall.ENOSYS }
 
 func yieldProcessor() {}
 
+// PrepareSocket returns an error.
 func PrepareSocket(int) error { return errors.New(SocketsUnable) }

@@ -24,7 +24,7 @@ const (
 	filling    = 1000 // keys of a batch that fills a table
 )
 
-// A store is the hash table of a board and the keys for it.
+// A store is a hash table and the keys for it.
 type store struct {
 	world   *world.World
 	options []window.Option

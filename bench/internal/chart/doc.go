@@ -5,3 +5,5 @@
 //	c := &chart.Chart{Title: "put", XLabel: "size", YLabel: "us", Curves: curves}
 //	text := c.Drawn(chart.ByteUnits, chart.PlainNumber).SVG()
 package chart
+
+import _ "github.com/onesided/rma/internal/platform"

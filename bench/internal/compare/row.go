@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A Column is what one contestant reached in a cell.
+// A Column is what one library reached in a cell.
 type Column struct {
 	stats.Series
 	Reason string `json:"reason,omitempty"` // why a round has no value

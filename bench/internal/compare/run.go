@@ -19,6 +19,7 @@ type Library struct {
 	Run func(ctx context.Context, j plan.Job) ([]plan.Result, error)
 }
 
+// Ours is the name of this library.
 const Ours = "ours"
 
 // An endedError reports that a comparison ended before its last turn, with the cause and what is missing.
@@ -30,25 +31,25 @@ type endedError struct {
 func (e *endedError) Error() string { return e.cause.Error() }
 func (e *endedError) Unwrap() error { return e.cause }
 
-// Run makes all contestants, of which the first is ours, measure the cases of jobs in rounds. It then judges the
-// results by the goals for device. A round goes bout by bout. A failure of a contestant does not end it. If ctx ends
+// Run makes all libraries, of which the first is ours, measure the cases of jobs in rounds. It then judges the
+// results by the goals for device. A round goes case by case. A failure of a library does not end it. If ctx ends
 // it the error is an endedError, and the rows have the results so far.
 func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rounds int, say func(string)) ([]*Row, error) {
-	bouts := Prepare(device, jobs, all, rounds)
+	comparisons := Prepare(device, jobs, all, rounds)
 	rest := cli.NewForecast()
-	for _, b := range bouts {
+	for _, b := range comparisons {
 		for _, t := range b.Turns {
 			rest.Add(t.String(), float64(rounds))
 		}
 	}
 	done := 0
 	for round := range rounds {
-		for i, b := range bouts {
+		for i, b := range comparisons {
 			for _, t := range stats.InRound(round, b.Turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(bouts), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.String()))
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.String()))
 				began := time.Now()
 				if err := t.Measure(ctx, round); err != nil {
-					return Judged(bouts), &endedError{err, lacking(bouts, rounds, done)}
+					return Judged(comparisons), &endedError{err, lacking(comparisons, rounds, done)}
 				}
 				if t.TimedOut {
 					rest.Drop(t.String())
@@ -59,16 +60,16 @@ func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rou
 			}
 		}
 	}
-	return Judged(bouts), nil
+	return Judged(comparisons), nil
 }
 
-// lacking lists the turns of bouts after the first done ones, by round.
-func lacking(bouts []*CaseComparison, rounds, done int) []string {
+// lacking lists the turns of comparisons after the first done ones, by round.
+func lacking(comparisons []*CaseComparison, rounds, done int) []string {
 	var lacks []string
 	for round := range rounds {
 		var turns []string
 		whole := true
-		for _, b := range bouts {
+		for _, b := range comparisons {
 			for _, t := range stats.InRound(round, b.Turns) {
 				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *Column) bool { return c.Values[round] != nil }))
 				switch {
@@ -93,19 +94,19 @@ func lacking(bouts []*CaseComparison, rounds, done int) []string {
 	return lacks
 }
 
-// Prepare returns the bouts of jobs.
+// Prepare returns the comparisons of jobs.
 func Prepare(device string, jobs []plan.Job, all []Library, rounds int) []*CaseComparison {
-	var bouts []*CaseComparison
+	var comparisons []*CaseComparison
 	for _, j := range plan.ByCase(jobs) {
-		bouts = append(bouts, newBout(device, j, all, rounds))
+		comparisons = append(comparisons, newComparison(device, j, all, rounds))
 	}
-	return bouts
+	return comparisons
 }
 
-// Judged returns the judged rows of bouts.
-func Judged(bouts []*CaseComparison) []*Row {
+// Judged returns the judged rows of comparisons.
+func Judged(comparisons []*CaseComparison) []*Row {
 	var rows []*Row
-	for _, b := range bouts {
+	for _, b := range comparisons {
 		for _, r := range b.Rows {
 			r.judge()
 			rows = append(rows, r)

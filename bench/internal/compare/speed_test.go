@@ -16,8 +16,8 @@ import (
 // comparison to another.
 type moody struct{ slow, fast, turn int }
 
-// contestant has costs on this machine, by case, when it is fast.
-func (m *moody) contestant(name string, costs map[string]float64) Library {
+// library has costs on this machine, by case, when it is fast.
+func (m *moody) library(name string, costs map[string]float64) Library {
 	return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		speed := 1.0
 		if m.slow <= m.turn && m.turn < m.fast {
@@ -57,8 +57,8 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 			t.Run(test.name+", "+name, func(t *testing.T) {
 				m := &moody{slow: test.slow, fast: test.fast}
 				rows, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, name)}, []Library{
-					m.contestant(Ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
-					m.contestant("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
+					m.library(Ours, map[string]float64{"fop_lat": 9, "socket_lat": 8, "put_bw": 9, "socket_bw": 8}),
+					m.library("openmpi", map[string]float64{"fop_lat": 10, "put_bw": 10}),
 				}, test.rounds, func(string) {})
 				require.NoError(t, err)
 				r, socket := rows[0], rows[0].Goals[1]

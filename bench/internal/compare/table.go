@@ -149,7 +149,7 @@ func AddNote(notes []string, of string, c *Column, rounds int) []string {
 	return append(notes, note)
 }
 
-// value formats what a contestant reached.
+// value formats what a library reached.
 func (c *Table) value(s stats.Series) string {
 	if !c.Spreads || len(s.Known()) < 2 {
 		return table.Value(s.Median)

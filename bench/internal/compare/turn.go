@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A Turn is the run of one contestant for one case in every round.
+// A Turn is the run of one library for one case in every round.
 type Turn struct {
 	Library
 	job      plan.Job
@@ -44,7 +44,7 @@ func (t *Turn) Measure(ctx context.Context, round int) error {
 // String returns the name of the turn for messages.
 func (t *Turn) String() string { return t.job.Cells[0].Case.Name + " by " + t.Name }
 
-// A CaseComparison is everything that is compared with each other: one case in all of its sizes by all contestants, and by us
+// A CaseComparison is everything that is compared with each other: one case in all of its sizes by all libraries, and by us
 // the cases to which its goals are ratios. Its turns follow each other directly, because the speed of the machine may
 // change within a minute.
 type CaseComparison struct {
@@ -52,8 +52,8 @@ type CaseComparison struct {
 	Turns []*Turn
 }
 
-// newBout returns the bout of a job of one case. The other cases are beside our turn.
-func newBout(device string, j plan.Job, all []Library, rounds int) *CaseComparison {
+// newComparison returns the comparison of a job of one case. The other cases are beside our turn.
+func newComparison(device string, j plan.Job, all []Library, rounds int) *CaseComparison {
 	b := new(CaseComparison)
 	beside := make(map[string]*Column) // by cell
 	for _, standards := range plan.ByCase([]plan.Job{standardsOf(device, j)}) {

@@ -17,6 +17,7 @@ type Usage struct {
 	known     bool
 }
 
+// Now returns the work of the processors until now.
 func Now() Usage {
 	all, known := busyTime()
 	return Usage{time.Now(), all, ProcessorTime() + childrenTime(), known}
@@ -44,6 +45,7 @@ type Load struct {
 	most string
 }
 
+// Add records how many cores were busy with other work in a step.
 func (l *Load) Add(about string, cores float64) {
 	if len(l.others) == 0 || cores > slices.Max(l.others) {
 		l.most = about

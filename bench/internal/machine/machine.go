@@ -21,6 +21,7 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%s, %d %s, %s, %s", m.CPU, m.Cores, cores, m.System, m.Go)
 }
 
+// This returns the machine on which this process runs.
 func This() Machine {
 	system := runtime.GOOS
 	if release := kernelRelease(); release != "" {

@@ -43,7 +43,7 @@ func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.W
 		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.Device, cmp.Or(o.Ranks, 2)),
 		Rounds: o.Rounds, Repeat: o.Repeat, Missing: missing,
 	}
-	contestants := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) }}}
+	libraries := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) }}}
 	for _, p := range found {
 		say("compiling with " + p.Compiler)
 		if err := p.Build(ctx, dir); err != nil {
@@ -54,15 +54,15 @@ func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.W
 			continue
 		}
 		c.Peers = append(c.Peers, p.Title+" "+p.Version+p.Over(o.Device))
-		contestants = append(contestants, compare.Library{Name: p.Name, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.Run(ctx, j, o.Options) }})
+		libraries = append(libraries, compare.Library{Name: p.Name, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.Run(ctx, j, o.Options) }})
 	}
-	if len(contestants) == 1 {
+	if len(libraries) == 1 {
 		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
 	}
-	for _, one := range contestants {
+	for _, one := range libraries {
 		c.Columns = append(c.Columns, one.Name)
 	}
-	rows, err := compare.Run(ctx, o.Device, o.Jobs, contestants, o.Rounds, say)
+	rows, err := compare.Run(ctx, o.Device, o.Jobs, libraries, o.Rounds, say)
 	c.Rows = rows
 	c.End(err)
 	done()

@@ -35,7 +35,7 @@ func (r *report) benchmarks() string {
 	return b.String()
 }
 
-// benchmarkName contains the case, the device, the contestant unless it is this library, and the size.
+// benchmarkName contains the case, the device, the library unless it is this one, and the size.
 func benchmarkName(one cases.Cell, device, by string, procs int) string {
 	if by == compare.Ours {
 		by = ""

@@ -9,7 +9,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A line is one case as one contestant measures it on one device: a line of a plot.
+// A line is one case as one library measures it on one device: a line of a plot.
 type line struct {
 	device, by string
 	run        func(ctx context.Context, j plan.Job) ([]plan.Result, error)

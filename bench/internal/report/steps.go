@@ -26,8 +26,8 @@ type step struct {
 	about, key string
 	seconds    float64
 	run        func(ctx context.Context) error
-	// late is set if the step's contestant was too slow and is not run again. It is nil for a step that is no
-	// measurement of a contestant.
+	// late is set if the step's library was too slow and is not run again. It is nil for a step that is no
+	// measurement of a library.
 	late *bool
 }
 

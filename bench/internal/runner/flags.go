@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Flags are the flags of options and of a request. Their values are complete after ReadCases.
+// Flags are the flags of Options and of a Selection. Their values are complete after ReadCases.
 type Flags struct {
 	*flag.FlagSet
 	options *Options

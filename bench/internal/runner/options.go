@@ -18,9 +18,9 @@ import (
 // Options say how the cells of a job are measured.
 type Options struct {
 	Device string
-	// DeviceGiven is set if device is not the default.
+	// DeviceGiven is set if Device is not the default.
 	DeviceGiven bool
-	// Card is the profile of a simulated device, or nil. seed is the simulator's.
+	// Card is the profile of a simulated device, or nil. Seed is the simulator's.
 	Card *sim.Profile
 	Seed uint64
 	// Rails is the number of cards of a simulated rank.
@@ -37,8 +37,8 @@ type Options struct {
 	Percentiles bool
 	Settings    toggles.Settings
 
-	// Measure measures cells on a rank, in place of repeat loops of each. It is nil for those. Ranks that are processes
-	// have it by their command line: words are its first, and arguments take the place of -repeat.
+	// Measure measures cells on a rank, in place of Repeat loops of each. It is nil for those. Ranks that are processes
+	// have it by their command line: Words are its first, and Arguments take the place of -repeat.
 	Measure          func(ctx context.Context, s *Rank, cells []cases.Cell) error
 	Words, Arguments []string
 	// Refuses returns an error if ranks of a launcher that use a device cannot measure. It may be nil.

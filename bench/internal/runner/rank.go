@@ -33,16 +33,16 @@ type Rank struct {
 // run measures cells. It is collective. First come the cells under LockAll, then those between fences, then the rest,
 // as in peers/mpi_rma.c.
 func (s *Rank) run(ctx context.Context, cells []cases.Cell) error {
-	scenes := make(map[cases.Kind][]cases.Cell)
+	kinds := make(map[cases.Kind][]cases.Cell)
 	for _, one := range cells {
-		scenes[one.Case.Kind] = append(scenes[one.Case.Kind], one)
+		kinds[one.Case.Kind] = append(kinds[one.Case.Kind], one)
 	}
 	for _, together := range [][]cases.Kind{{cases.Passive, cases.Fence, cases.PSCW}, {cases.Tables}, {cases.Collective}, {cases.Messages}} {
-		if err := s.runScenes(ctx, scenes, together); err != nil {
+		if err := s.runKinds(ctx, kinds, together); err != nil {
 			return err
 		}
 	}
-	for _, one := range scenes[cases.Alone] {
+	for _, one := range kinds[cases.Alone] {
 		if why := s.Forbids(one); why != "" {
 			if err := s.Publish(plan.Skipped(one, s.World.Size(), why)); err != nil {
 				return err
@@ -69,11 +69,11 @@ func (s *Rank) NewBuffers(ctx context.Context, cells []cases.Cell, options []win
 	return b, err
 }
 
-// runScenes measures the cells of scenes that share a board.
-func (s *Rank) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cell, together []cases.Kind) error {
+// runKinds measures the cells of kinds that share Buffers.
+func (s *Rank) runKinds(ctx context.Context, kinds map[cases.Kind][]cases.Cell, together []cases.Kind) error {
 	var cells []cases.Cell
 	for _, each := range together {
-		cells = append(cells, scenes[each]...)
+		cells = append(cells, kinds[each]...)
 	}
 	if len(cells) == 0 {
 		return nil
@@ -88,13 +88,13 @@ func (s *Rank) runScenes(ctx context.Context, scenes map[cases.Kind][]cases.Cell
 		}
 	}
 	for _, each := range together {
-		if len(scenes[each]) == 0 {
+		if len(kinds[each]) == 0 {
 			continue
 		}
 		if err := b.Begin(ctx, each); err != nil {
 			return err
 		}
-		if err := s.measureAll(ctx, b, scenes[each]); err != nil {
+		if err := s.measureAll(ctx, b, kinds[each]); err != nil {
 			return err
 		}
 		if err := b.End(ctx, each); err != nil {

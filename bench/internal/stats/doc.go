@@ -6,3 +6,5 @@
 //	ratios := stats.Ratios(ours, theirs)
 //	fmt.Println(*ratios.Median)
 package stats
+
+import _ "github.com/onesided/rma/internal/platform"

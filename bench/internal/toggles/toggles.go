@@ -21,7 +21,7 @@ type Toggle struct {
 	apply  func(s *Settings, value string) error
 }
 
-// promise returns a toggle for an option at the creation of windows.
+// promise returns a Toggle for an option at the creation of windows.
 func promise(name, about string, option window.Option) Toggle {
 	return Toggle{name, []string{"off", "on"}, about, func(s *Settings, value string) error {
 		if value == "on" {
@@ -31,7 +31,7 @@ func promise(name, about string, option window.Option) Toggle {
 	}}
 }
 
-// noted returns the toggle, which then also records that it is on.
+// noted returns the Toggle, which then also records that it is on.
 func (t Toggle) noted(note func(s *Settings)) Toggle {
 	throw := t.apply
 	t.apply = func(s *Settings, value string) error {
@@ -43,6 +43,7 @@ func (t Toggle) noted(note func(s *Settings)) Toggle {
 	return t
 }
 
+// All returns the switches, in the order of -list.
 func All() []Toggle {
 	single := promise("singleelement", "windows promise accumulates of one element: atomic instructions instead of a lock; longer accumulates are left out", window.SingleElement()).
 		noted(func(s *Settings) { s.oneElement = true })

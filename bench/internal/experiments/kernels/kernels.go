@@ -29,6 +29,7 @@ type sizes struct{ log, order, iterations int }
 // Devices are the devices that jobs of kernels may use.
 var Devices = []string{device.Shm, device.TCP}
 
+// UsualSizes returns the sizes of the kernels on a device.
 func UsualSizes(deviceName string) sizes {
 	sizes := sizes{log: 22, order: 1000, iterations: 300}
 	if deviceName == device.TCP {

@@ -70,7 +70,7 @@ func (o *Options) Jobs() []plan.Job {
 	return jobs
 }
 
-// Libraries returns the contestants that run the kernels; ours are those built in dir.
+// Libraries returns the libraries that run the kernels; ours are those built in dir.
 func (o *Options) Libraries(dir string, peers []*peers.Peer) []compare.Library {
 	all := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) {
 		k := o.kernel(j)

@@ -30,6 +30,7 @@ type Options struct {
 // Timeout is the longest time of a run of a kernel.
 const Timeout = time.Minute
 
+// PRKUsage explains the flag -prk.
 const PRKUsage = "a `directory` with the Parallel Research Kernels as built with the peers, to be run beside ours: stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich, or some of them"
 
 // parse reads the command line. It writes the help, if requested, to usage.

@@ -25,6 +25,7 @@ const (
 	earlierIterations  = 16
 )
 
+// Workloads returns the workloads, in the order of the table.
 func Workloads() []*Workload {
 	return []*Workload{
 		{"fence", "a put of 8 bytes to the next rank, and a fence of all", startFences},

@@ -118,8 +118,8 @@ func (s *rank) compare(ctx context.Context, cells []cases.Cell, rounds int) erro
 	return nil
 }
 
-// A schemeRun is a scheme as it is measured in a cell. Its board exists from before the first round until the end, so
-// that it keeps what it has learned.
+// A schemeRun is a scheme as it is measured in a cell. Its Buffers exist from before the first round until the end, so
+// that they keep what they have learned.
 type schemeRun struct {
 	Scheme
 	board  *cases.Buffers
@@ -129,17 +129,17 @@ type schemeRun struct {
 
 // compareAt measures one cell.
 func (s *rank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]plan.Result, error) {
-	entrants, err := s.entrants(ctx, one, rounds)
+	runs, err := s.runs(ctx, one, rounds)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range entrants {
+	for _, e := range runs {
 		if e.turns, err = s.learn(ctx, e.board, one); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Name, err)
 		}
 	}
 	for round := range rounds {
-		for _, e := range stats.InRound(round, entrants) {
+		for _, e := range stats.InRound(round, runs) {
 			took, _, err := s.Timed(ctx, e.board, one, e.turns)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.Name, err)
@@ -147,7 +147,7 @@ func (s *rank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]pla
 			e.values.Set(round, one.Case.Value(took.Seconds()/float64(e.turns), one.Size))
 		}
 	}
-	for _, e := range entrants {
+	for _, e := range runs {
 		if err := e.board.End(ctx, one.Case.Kind); err != nil {
 			return nil, err
 		}
@@ -155,12 +155,12 @@ func (s *rank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]pla
 			return nil, err
 		}
 	}
-	return judge(one, s.World.Size(), entrants), nil
+	return judge(one, s.World.Size(), runs), nil
 }
 
-// entrants returns all schemes, each with a board in the scene of the cell.
-func (s *rank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*schemeRun, error) {
-	var entrants []*schemeRun
+// runs returns all schemes, each with Buffers in the synchronization of the cell.
+func (s *rank) runs(ctx context.Context, one cases.Cell, rounds int) ([]*schemeRun, error) {
+	var runs []*schemeRun
 	for i, each := range All() {
 		e := &schemeRun{Scheme: each, values: stats.NewSeries(rounds)}
 		options := append(slices.Clone(s.WindowOptions), hint.Without(each.without))
@@ -168,7 +168,7 @@ func (s *rank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*sch
 		if i == 0 {
 			e.board, err = s.NewBuffers(ctx, []cases.Cell{one}, options)
 		} else {
-			e.board, err = entrants[0].board.WithNewWindow(ctx, s.World, options)
+			e.board, err = runs[0].board.WithNewWindow(ctx, s.World, options)
 		}
 		if err != nil {
 			return nil, err
@@ -176,12 +176,12 @@ func (s *rank) entrants(ctx context.Context, one cases.Cell, rounds int) ([]*sch
 		if err := e.board.Begin(ctx, one.Case.Kind); err != nil {
 			return nil, err
 		}
-		entrants = append(entrants, e)
+		runs = append(runs, e)
 	}
-	return entrants, nil
+	return runs, nil
 }
 
-// learn runs a cell's loop on a board until it has reached its steady state. It returns the number of iterations of a
+// learn runs a cell's loop on Buffers until it has reached its steady state. It returns the number of iterations of a
 // visit.
 func (s *rank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int, error) {
 	turns, began := fewestTurns, s.World.Now()
@@ -219,14 +219,14 @@ func (t durations) afterLoop(turns int, took, since time.Duration) (next int, do
 }
 
 // judge returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.
-func judge(one cases.Cell, ranks int, entrants []*schemeRun) []plan.Result {
+func judge(one cases.Cell, ranks int, runs []*schemeRun) []plan.Result {
 	var costs []stats.Series
-	for _, e := range entrants {
+	for _, e := range runs {
 		costs = append(costs, stats.Cost(one.Case.Unit, e.values))
 	}
 	best := bestFixed(costs)
 	var results []plan.Result
-	for i, e := range entrants {
+	for i, e := range runs {
 		ratio := stats.Ratios(costs[i], costs[best])
 		results = append(results, plan.Result{
 			Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit, Ranks: ranks, Repeat: len(e.values.Values),

@@ -146,7 +146,7 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 	golden.Check(t, "testdata/schemes.golden", lines.String()+text.String())
 }
 
-// Every scene has a pattern. A plain run has two of them, in virtual time: to make a real window for each scheme takes seconds.
+// Every kind of case with epochs has a pattern. A plain run has two of them, in virtual time: to make a real window for each scheme takes seconds.
 func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
 	names, real := []string{"put_flush_lat:8", "fence_put_lat:8", "pscw_put_lat:8", "hashtable_insert_rate"}, testsize.N(1) > 1
 	if real {

@@ -17,7 +17,7 @@ type switchCase struct {
 	cases  []string
 }
 
-// switchCases returns one exhibit for each switch, in the order of toggles.
+// switchCases returns one case for each switch, in the order of toggles.All.
 func switchCases() []switchCase {
 	of := func(set, device string, cases ...string) switchCase {
 		return switchCase{set: set, device: device, cases: cases}
@@ -65,7 +65,7 @@ func switchCases() []switchCase {
 	}
 }
 
-// options returns the options and the cases of the exhibit with its switch at a value.
+// options returns the options and the cases of the switchCase with its switch at a value.
 func (e switchCase) options(set string, repeat string) (*runner.Options, *plan.Selection, error) {
 	args := []string{"-device", e.device, "-repeat", repeat}
 	return runner.Parse(slices.Concat(args, e.by, []string{"-set", set}, e.cases))

@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
-// A comparison is an exhibit as it is measured: with the switch at its default and at the other value.
+// A comparison is a switchCase as it is measured: with the switch at its default and at the other value.
 type comparison struct {
 	switchCase
 	name   string
@@ -26,7 +26,7 @@ type comparison struct {
 	rows   []*row
 }
 
-// A row is a cell of a show.
+// A row is a cell of a comparison.
 type row struct {
 	Switch string `json:"switch"`
 	Device string `json:"device"`
@@ -44,7 +44,7 @@ type row struct {
 	cell cases.Cell
 }
 
-// newComparison returns the show of a toggle's exhibit.
+// newComparison returns the comparison of a switch's case.
 func newComparison(e switchCase, t toggles.Toggle, o *options) (*comparison, error) {
 	_, thrown, _ := strings.Cut(e.set, "=")
 	if allowed := t.Values[1:]; !slices.Contains(allowed, thrown) {

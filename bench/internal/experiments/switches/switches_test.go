@@ -10,7 +10,7 @@ import (
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
-// Every switch has an exhibit, in the order of switches, of a value that it may have and does not have by
+// Every switch has a case, in the order of switches, of a value that it may have and does not have by
 // default, and of cases that can be measured so.
 func TestExhibits(t *testing.T) {
 	all, of := switchCases(), toggles.All()
@@ -28,7 +28,7 @@ func TestExhibits(t *testing.T) {
 			}
 		}
 	}
-	// What was thrown here holds for the process.
+	// What was set here holds for the process.
 	for _, one := range of {
 		require.NoError(t, new(toggles.Settings).Add(one.Name+"="+one.Values[0]))
 	}
