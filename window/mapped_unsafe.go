@@ -21,11 +21,12 @@ import "unsafe"
 // operation, also sees the plain store. Plain loads after an atomic load see what was written before the loaded value,
 // if that value was stored atomically or has been flushed.
 func (w *Window[T]) Mapped(rank int) ([]T, bool) {
-	memory, ok := w.view.shared(rank)
+	v := w.of()
+	memory, ok := v.shared(rank)
 	if !ok {
 		return nil, false
 	}
-	return unsafe.Slice((*T)(memory), w.view.targets[rank].count), true
+	return unsafe.Slice((*T)(memory), v.targets[rank].count), true
 }
 
 // shared returns the address of rank's part, and false if it is not mapped. Sound because the memory has as many

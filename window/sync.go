@@ -43,7 +43,7 @@ func checkContext(ctx context.Context, call string) error {
 	return nil
 }
 
-// check rejects a call of no Window, or of one that no call has made, and a nil context.
+// check rejects a call of a nil Window, or of the zero Window, and a nil context.
 func (c *core) check(ctx context.Context, call string) error {
 	if c == nil {
 		return unmade(call)
@@ -51,7 +51,7 @@ func (c *core) check(ctx context.Context, call string) error {
 	return checkContext(ctx, call)
 }
 
-// unmade returns the error of a call of no Window, or of one that a program has made by itself.
+// unmade returns the error of a call of a nil Window, or of the zero Window.
 func unmade(call string) error {
 	return fmt.Errorf("window: %s: %w: nil Window, or one that no call of package window has made", call, ErrArgument)
 }

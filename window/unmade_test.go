@@ -7,12 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/window"
+	"github.com/onesided/rma/world"
 )
 
 // A Window that no call has made, and none at all, are errors of calls, and methods without one say so when they panic.
 func TestNoWindow(t *testing.T) {
 	var none *window.Window[int64]
 	ctx, buffer, result := t.Context(), []int64{1}, make([]int64, 1)
+	listener, err := world.Listen(ctx, "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
 	for _, win := range []*window.Window[int64]{none, new(window.Window[int64])} {
 		request := func(_ window.Request, err error) error { return err }
 		decided := func(_ bool, err error) error { return err }
@@ -68,13 +72,15 @@ func TestNoWindow(t *testing.T) {
 		} {
 			require.PanicsWithValue(t, "window: "+name+": invalid argument: nil Window, or one that no call of package window has made", method)
 		}
-		require.ErrorIs(t, window.Serve(ctx, nil, win.As("a")), window.ErrArgument)
+		require.EqualError(t, window.Serve(ctx, listener, win.As("a")), `window: Serve: "a": invalid argument: no window: a Served is made by As`)
+		require.Zero(t, win.Len(0))
+		_, mapped := win.Mapped(0)
+		require.False(t, mapped)
 	}
 	zero := new(window.Window[int64])
 	require.ErrorIs(t, zero.Put(buffer, 0, 0), window.ErrArgument)
 	require.ErrorIs(t, zero.Get(result, 0, 0), window.ErrArgument)
-	require.Zero(t, zero.Len(0))
-	_, mapped := zero.Mapped(0)
-	require.False(t, mapped)
+	require.Panics(t, func() { _ = none.Put(buffer, 0, 0) })
+	require.Panics(t, func() { _ = none.Get(result, 0, 0) })
 	require.NoError(t, new(window.Request).Wait(ctx))
 }

@@ -50,8 +50,8 @@ const (
 // A Window is memory that every rank of a job exposes to the others, as elements of type T. A Window comes from
 // [Allocate], [Create], [View] or [Attach].
 //
-// Calls return an [ErrArgument] for a nil Window and for the zero Window. A Put or Get of a nil Window, and methods of one
-// that return no error, panic.
+// Calls return an [ErrArgument] for a nil Window and for the zero Window. Put and Get of a nil Window panic. Local, World
+// and Stats of either panic. Len returns 0, and Mapped false.
 //
 // Its methods may be called from any goroutine. Operations of several goroutines may share an epoch. The program orders
 // them before the call that ends the epoch.
@@ -63,8 +63,8 @@ type Window[T Element] struct {
 	local []T
 }
 
-// calls returns the methods that do not depend on the element type. Those of a nil Window return the errors of one that no
-// call has made.
+// calls returns the methods that do not depend on the element type. Those of a nil Window are like those of the zero
+// Window.
 func (w *Window[T]) calls() *untyped {
 	if w == nil {
 		return &noWindow
@@ -72,7 +72,7 @@ func (w *Window[T]) calls() *untyped {
 	return &w.untyped
 }
 
-// of returns the view of a Window. That of a nil Window has no core, like that of one that no call has made. Operations
+// of returns the view of a Window. That of a nil Window has no core, like that of the zero Window. Operations
 // find that out in their slow path. Put and Get take w.view, because programs would not inline them otherwise.
 func (w *Window[T]) of() *view {
 	if w == nil {
@@ -86,18 +86,15 @@ var (
 	noView   view
 )
 
-// mustBeMade panics in a method that returns no error, of a nil Window or of one that no call has made.
-func (w *Window[T]) mustBeMade(method string) {
-	if w == nil || w.core == nil {
-		w.calls().core.mustBeMade(method)
+// mustBeMade panics in a method that returns no error, if no call has made its Window.
+func (c *core) mustBeMade(method string) {
+	if c == nil {
+		panicUnmade(method)
 	}
 }
 
-func (c *core) mustBeMade(method string) {
-	if c == nil {
-		panic(unmade(method).Error())
-	}
-}
+// panicUnmade is a function without type parameters: programs inline Local.
+func panicUnmade(method string) { panic(unmade(method).Error()) }
 
 // untyped has the methods that do not depend on the element type. It does not embed core: each instantiation of Window
 // would otherwise have all methods of core once more.
@@ -350,16 +347,19 @@ func (w *Window[T]) part(rank int) *target { return &w.view.targets[rank] }
 
 // Local returns this rank's part of the window. The slice is valid until Close, or until the World is closed.
 func (w *Window[T]) Local() []T {
-	w.mustBeMade("Local")
+	if w == nil || w.core == nil {
+		panicUnmade("Local")
+	}
 	return w.local
 }
 
 // Len returns the number of elements that rank exposes, or 0 if the job has no such rank.
 func (w *Window[T]) Len(rank int) int {
-	if uint(rank) >= uint(len(w.view.targets)) {
+	v := w.of()
+	if uint(rank) >= uint(len(v.targets)) {
 		return 0
 	}
-	return w.view.targets[rank].count
+	return v.targets[rank].count
 }
 
 // World returns the World of the window.
