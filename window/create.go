@@ -147,7 +147,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 		c.fault = err
 	}
 	c.prepared = true
-	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: promisesOf(&c.settings), slots: uint32(c.Slots), seats: uint32(c.Seats), debug: c.world.Debugs()}
+	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: promisesOf(&c.settings), slots: uint32(c.Slots), seats: uint32(c.Seats)}
 	if c.fault == nil {
 		c.fault = c.part.addControl(c.world, c.settings)
 	}
@@ -202,9 +202,6 @@ func (c *creation) agree(ctx context.Context) error {
 		c.all = all
 	}
 	if err := c.differences(); err != nil {
-		if told := c.addPlaces(ctx, err); told != nil {
-			return told
-		}
 		return &unlikeError{err}
 	}
 	failed := slices.IndexFunc(c.all, func(d description) bool { return d.failed })
@@ -260,26 +257,6 @@ func (c *creation) differences() error {
 			}
 		}
 	}
-	return nil
-}
-
-// addPlaces adds the places of both calls to the error of differences, if all ranks are in debug mode. All ranks have that error, and exchange
-// their places.
-func (c *creation) addPlaces(ctx context.Context, err error) error {
-	var unlike *MismatchError
-	if !errors.As(err, &unlike) || slices.ContainsFunc(c.all, func(d description) bool { return !d.debug }) {
-		return nil
-	}
-	site := here()
-	place := site.String()
-	var mine [placeBytes]byte
-	copy(mine[:], place[max(len(place)-len(mine), 0):])
-	all := make([][placeBytes]byte, c.world.Size())
-	if err := gather(ctx, c, mine, all); err != nil {
-		return err
-	}
-	unlike.Value = fmt.Sprintf("%v at %s", unlike.Value, text(all[unlike.Rank][:]))
-	unlike.Want = fmt.Sprintf("%v at %s", unlike.Want, text(all[unlike.WantRank][:]))
 	return nil
 }
 

@@ -34,8 +34,6 @@ type description struct {
 	ability ability
 	// failed is set if the rank has no part. Its failure then has the reason.
 	failed bool
-	// debug is set if the rank is in debug mode.
-	debug bool
 }
 
 // A failure is a rank's own error as the ranks exchange it.

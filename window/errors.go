@@ -107,8 +107,7 @@ func (e *OpError) Unwrap() error { return e.Cause }
 // gets it. It is an [ErrMismatch].
 type MismatchError struct {
 	// Call is the collective call of this rank. What is the argument on which ranks disagree, or "" if they disagree on
-	// the call. Rank passed Value, and WantRank passed Want. In debug mode both are strings that end with the place of the
-	// call (see world.WithDebug).
+	// the call. Rank passed Value, and WantRank passed Want.
 	Call, What     string
 	Rank, WantRank int
 	Value, Want    any

@@ -135,35 +135,9 @@ var unlikeAt = jobtest.RegisterWith("places of calls that differ", func() ([]wor
 	}
 }))
 
-// unlikeCollectivesAt has them make windows, and other collectives, that differ.
-var unlikeCollectivesAt = jobtest.RegisterWith("places of collectives that differ", func() ([]world.Option, error) { return []world.Option{world.WithDebug()}, nil }, scripted(func(s *script) {
-	calls := [2][2]func() error{
-		{func() error { return second(window.Allocate[int64](s.Ctx, s.World, 1)) }, func() error { return second(window.Create(s.Ctx, s.World, []int64{1})) }},
-		{func() error { return second(window.Allocate[int64](s.Ctx, s.World, 1)) }, func() error { return second(window.Allocate[int8](s.Ctx, s.World, 1)) }},
-	}
-	const place = ` at \S+mismatch_test\.go:\d+`
-	for i, says := range []string{"rank 1 called Create" + place + ", rank 0 called Allocate" + place + "$", "rank 1 passed element type int8" + place + ", rank 0 passed int64" + place + "$"} {
-		err := calls[i][s.World.Rank()]()
-		s.Fails(err, window.ErrMismatch)
-		s.Check(regexp.MustCompile(says).MatchString(err.Error()), "error is %v", err)
-	}
-	var err error
-	if s.World.Rank() == 0 {
-		err = s.World.Barrier(s.Ctx)
-	} else {
-		err = second(window.Allocate[int64](s.Ctx, s.World, 1))
-	}
-	s.Fails(err, window.ErrMismatch)
-	s.Check(regexp.MustCompile("rank 0 calls Barrier, rank 1 window.Allocate or Create; rank 0"+place+"; rank 1"+place+"$").MatchString(err.Error()), "error is %v", err)
-}))
-
-// second is the error of a call that returns something else beside.
-func second[T any](_ T, err error) error { return err }
-
 func TestPlacesOfUnlikeCalls(t *testing.T) {
 	for _, f := range jobtest.ProcessForms(2) {
 		t.Run(f.Name, func(t *testing.T) { f.Run(t, 2, unlikeAt) })
-		t.Run("collectives "+f.Name, func(t *testing.T) { f.Run(t, 2, unlikeCollectivesAt) })
 	}
 }
 

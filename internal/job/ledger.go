@@ -38,9 +38,6 @@ func (w *World) publish(s *signature, e *elementType) {
 		storeText(w.ledger.name[:], e.name)
 		w.ledger.kind.Store(e.kind)
 	}
-	if w.settings.debug {
-		w.ledger.showSite(s.number, siteOfProgram())
-	}
 	w.ledger.records[s.number%ledgerDepth].store(s)
 	if s.number%refreshed == 0 {
 		w.refresh(s.number)
@@ -164,7 +161,7 @@ func (w *World) compareAll(op string, mine *signature) (rank int, state recordSt
 
 // disagree tells all that rank has called theirs where this rank has called mine.
 func (w *World) disagree(op string, rank int, theirs, mine *signature) error {
-	return w.condemn(op, mine.number, min(theirs.number, mine.number), w.difference(rank, theirs, mine)+w.sites(rank, theirs, mine))
+	return w.condemn(op, mine.number, min(theirs.number, mine.number), w.difference(rank, theirs, mine))
 }
 
 // condemn tells all what ranks disagree on from the call of a number on, and gives

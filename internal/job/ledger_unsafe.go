@@ -27,9 +27,6 @@ type ledger struct {
 	// shrinks is 0, or recordShrinks while the owner is in Shrink, or recordGivenUp and, in the high half, the number of the call
 	// that it has given up.
 	shrinks atomic.Uint64
-	// site is where the program of the owner has made the call of a number, in debug mode: see showSite. sited is that number and 1<<32, or 0.
-	sited atomic.Uint64
-	site  [10]atomic.Uint64
 }
 
 // A record is a signature; call has the number in its high half, root the root.

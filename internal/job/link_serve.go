@@ -148,8 +148,6 @@ const (
 	kindLanded
 	// kindCall asks which call of the program the rank sleeps in.
 	kindCall
-	// kindSite asks where the program of the rank has made call X.
-	kindSite
 	// FirstKind is the first of those that Services have for themselves. From
 	// FirstOvertaking on they are served before messages that are put off, unless they
 	// are questions: their Service neither answers them nor puts them off.
@@ -242,8 +240,6 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		w.answerKindName(l, m.X)
 	case m.Kind == kindCall:
 		w.answerCall(l)
-	case m.Kind == kindSite:
-		w.answerSite(l, uint32(m.X))
 	case m.Kind >= kindPropose && m.Kind <= kindSurvivors:
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
