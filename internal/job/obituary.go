@@ -24,8 +24,7 @@ import (
 //
 // A rank that ends because another has failed may be found gone by a rank that has not heard of that failure yet. So each rank stores
 // the first failure that it knows of in its own block, as 1 + the rank. A rank that finds it gone records that failure first, and so
-// names the rank at the beginning of the chain. The bits tell no order: so whoever tells the owner of a failure also stores it in the
-// word, if that is 0, and the owner records what the word names before the rest.
+// names the rank at the beginning of the chain.
 //
 //   - The owner stores the word in roster.fail, by noteFirst, before it records the failure. So no call of the owner has returned an
 //     error for the failure before, and the owner has not ended because of it. A rank that ends because another has left stores nothing,
@@ -34,17 +33,15 @@ import (
 //     the owner has ended.
 //   - The reader records that failure before the end of the owner, and stores it as its own first one. So along a chain of ranks that
 //     end each finds the first failure of the chain.
-//   - Whoever tells the owner, in setFlag, stores the word before it sets the bit. The owner, in recordTold, loads the word after it has found
-//     the count raised, and so after a bit. So it finds a word where it finds a bit, and records first the failure that was told first.
-//   - The word is stored once. So it names the owner itself if that has failed first, because it stores that before it tells others. What
-//     it finds or is told after its own failure are ranks that have ended because of that. Of failures before it the owner tells all ranks that it can. So the word fails no rank that the owner
+//   - The owner stores the first failure only, its own if that is the first. What it finds after its own failure are ranks that have
+//     ended because of that. Of failures before it the owner tells all ranks that it can. So the word fails no rank that the owner
 //     would not have failed by a message, whether it is right or not. A rank that closes its World in order is gone for the owner after
 //     the last meeting, and for the reader, too.
 //   - The reader maps the words when it meets the owner: those of a rank that is gone cannot be mapped any more. If the reader has not
 //     met the owner it names the owner, unless it has been told in its own block of an earlier failure: see reason.go. While the reader closes its
 //     device it finds what was there, or zeros.
 //   - Any rank that maps the block can have written the word. It counts only if it names a rank of the job other than the owner and
-//     the reader, and for the owner only if the bit of that rank is set.
+//     the reader.
 
 // obituaryWords is how many words the obituaries of a job have.
 func obituaryWords(size int) int { return 1 + (size+63)/64 + 1 + reasonWords }
@@ -52,14 +49,8 @@ func obituaryWords(size int) int { return 1 + (size+63)/64 + 1 + reasonWords }
 // firstOf is the word of the first failure.
 func firstOf(flags []atomic.Uint64) *atomic.Uint64 { return &flags[len(flags)-reasonWords-1] }
 
-// noteFirst stores a failure in this rank's block, unless another one is there.
+// noteFirst stores a failure in this rank's block, unless it has stored another.
 func (w *World) noteFirst(failed int) { firstOf(w.obituaries).CompareAndSwap(0, uint64(failed)+1) }
-
-// setFlag sets the flag of a rank that has failed in the block of another, and stores it as the first failure unless another one is there.
-func setFlag(flags []atomic.Uint64, failed int) {
-	firstOf(flags).CompareAndSwap(0, uint64(failed)+1)
-	flags[1+failed/64].Or(1 << (failed % 64))
-}
 
 // keepFlags maps the failure flags of a rank that this one meets. If the block is not as it must be, whoever needs it finds that.
 func (w *World) keepFlags(rank int, n verbs.Neighbor) {
@@ -105,7 +96,7 @@ func (w *World) tellHere(b *bulletin, failed int) {
 		}
 		if !b.before(func() {
 			told := obituariesOver(block, w.size)
-			setFlag(told, failed)
+			told[1+failed/64].Or(1 << (failed % 64))
 			told[0].Add(1)
 			w.Ring(rank)
 		}) {
@@ -144,20 +135,11 @@ func (w *World) readObituaries() {
 	w.recordTold()
 }
 
-// recordTold records the failures that this rank has been told of in its block, first the one that it was told of first: others may
-// have failed because of that.
+// recordTold records the failures that this rank has been told of in its block.
 func (w *World) recordTold() {
-	if word := firstOf(w.obituaries).Load(); word != 0 && word <= uint64(w.size) {
-		w.recordFlag(int(word) - 1)
-	}
 	for rank := range w.size {
-		w.recordFlag(rank)
-	}
-}
-
-// recordFlag records the failure of a rank if its flag is set in this rank's block.
-func (w *World) recordFlag(rank int) {
-	if w.obituaries[1+rank/64].Load()>>(rank%64)&1 != 0 && rank != w.rank {
-		w.roster.fail(rank, errObituary)
+		if w.obituaries[1+rank/64].Load()>>(rank%64)&1 != 0 && rank != w.rank {
+			w.roster.fail(rank, errObituary)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func TestObituaryOfEach(t *testing.T) {
 	const size = 130
 	w := &World{rank: 7, size: size, roster: newRoster(size), obituaries: obituariesOver(make([]byte, blockBytes+8*obituaryWords(size)), size)}
 	for count, rank := range []int{0, 63, 64, 7, 129} {
-		setFlag(w.obituaries, rank)
+		w.obituaries[1+rank/64].Or(1 << (rank % 64))
 		w.readObituaries()
 		require.NoError(t, w.Failure(rank), "before the count was raised")
 		w.obituaries[0].Add(1)
@@ -106,53 +106,6 @@ func TestObituaryOfEach(t *testing.T) {
 		require.EqualValues(t, count+1, w.obituariesRead)
 	}
 	require.EqualValues(t, 4, w.FailureCount())
-}
-
-// Of the failures that a rank is told of before it looks, it records the first one first: the others may follow from that. A first one
-// that is no rank of the job, the rank itself, or one of which nobody has told, changes nothing.
-func TestFirstToldIsFirst(t *testing.T) {
-	const size, me = 130, 7
-	for _, c := range []struct {
-		word uint64
-		want []int
-	}{
-		{0, []int{64, 3, 129}}, {size + 70, []int{3, 64, 129}}, {me + 1, []int{3, 64, 129}}, {5 + 1, []int{3, 64, 129}},
-	} {
-		w := flagged(me, size)
-		firstOf(w.obituaries).Store(c.word)
-		for _, failed := range []int{64, 3, 129} {
-			setFlag(w.obituaries, failed)
-			w.obituaries[0].Add(1)
-		}
-		w.readObituaries()
-		var order []int
-		for _, e := range w.Failures() {
-			order = append(order, e.Rank)
-		}
-		require.Equal(t, c.want, order, "the word %d", c.word)
-		first, err := w.FirstFailure()
-		require.Equal(t, c.want[0], first, "%v", err)
-	}
-}
-
-// A rank that is told of one failure by another and of a second by that second rank itself names the one that it was told of first.
-func TestFirstToldByOthers(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("skipped: ranks of several devices share memory on Linux only")
-	}
-	worlds := meetApart(t, "here", "here", "here", "there")
-	// It looks only when this test has it look.
-	worlds[2].stopDriver()
-	var told bulletin
-	worlds[1].tellHere(&told, 3)
-	worlds[0].writeReason(worlds[2].block, "boom")
-	worlds[2].recordTold()
-	first, err := worlds[2].FirstFailure()
-	require.Equal(t, 3, first, "%v", err)
-	require.ErrorContains(t, worlds[2].Failure(0), "boom, after rank 3 had failed: ")
-	for _, w := range worlds {
-		require.NoError(t, w.depart())
-	}
 }
 
 // Rank 0 ends because rank 2 has failed. Rank 1 has heard nothing of that when it finds rank 0 gone, and names rank 2. It gives the
@@ -257,7 +210,7 @@ func TestCausesOfAnEnd(t *testing.T) {
 		w.flags[gone].Store(&flags)
 		firstOf(flags).Store(c.first)
 		if c.told >= 0 {
-			setFlag(w.obituaries, c.told)
+			w.obituaries[1+c.told/64].Or(1 << (c.told % 64))
 		}
 		w.failed(gone, verbs.ErrPeerGone)
 		first, err := w.FirstFailure()

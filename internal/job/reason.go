@@ -303,5 +303,5 @@ func (w *World) writeReason(block []byte, text string) {
 		storeText(reason[1:], text)
 		reason[0].Store(uint64(w.rank + 1))
 	}
-	setFlag(flags, w.rank)
+	flags[1+w.rank/64].Or(1 << (w.rank % 64))
 }
