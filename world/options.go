@@ -99,8 +99,8 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 //   - memory that is used before the operation on it is complete
 //   - epochs that are open when the World is closed
 //
-// The call that reveals the misuse returns a *window.MisuseError with both places in the program. Each operation costs time and memory. Without this
-// option the environment variable RMA_DEBUG decides: any value but 0.
+// The call that reveals the misuse returns a *window.MisuseError with both places in the program. Each operation costs time and
+// memory. Without this option the environment variable RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
 // WithHook calls a function after
@@ -110,9 +110,9 @@ func WithDebug() Option { return job.WithDebug() }
 //     Unlock, the flushes, the waits for requests and notifications, Close
 //   - every collective
 //
-// Close of a World is reported when its waits are over. The function runs in the goroutine that made the
-// call. Several goroutines may call it at once. With Run and Main they belong to different ranks, which Event.Rank tells apart. The
-// function must not use the World. The Event belongs to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
+// Close of a World is reported when its waits are over. The function runs in the goroutine that made the call. Several goroutines may
+// call it at once. Under Run and Main one function serves all ranks: Event.Rank names the rank. The function must not use the World.
+// The Event belongs to it while it runs. Each operation on mapped memory takes longer then, mostly to read the clock.
 func WithHook(hook func(*Event)) Option {
 	if hook == nil {
 		return job.WithHook(nil)

@@ -114,8 +114,8 @@ func agreeOnCards(ranks []introduction, me int) error {
 			cards := func(n int) string { return errtext.Count(n, "RDMA card") + " (RMA_IBV_DEVICE)" }
 			err := disagreement(i, cards(ranks[i].rdma), cards(ranks[me].rdma))
 			if why := ranks[me].unshared; why != nil && near(ranks) {
-				// Without this limit of the host they would share memory, and need no cards.
-				err = fmt.Errorf("%w; they share no memory, for which they need no cards: %w", err, why)
+				// Ranks that share memory need no cards, so this limit may be the cause.
+				err = fmt.Errorf("%w; this rank shares no memory: %w", err, why)
 			}
 			return err
 		}

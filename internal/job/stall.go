@@ -51,12 +51,10 @@ type waitingCall struct {
 
 func (c *waitingCall) String() string {
 	if rank := c.rank.Load(); rank >= 0 {
-		return c.name + forRank(int(rank))
+		return fmt.Sprintf("%s for rank %d", c.name, rank)
 	}
 	return c.name
 }
-
-func forRank(rank int) string { return fmt.Sprintf(" for rank %d", rank) }
 
 // waitingCalls are those of a rank.
 type waitingCalls struct {
@@ -335,14 +333,9 @@ func (w *World) describeAwaited(ctx context.Context, ranks []int) string {
 		}
 	}
 	named := ranks[:min(len(ranks), mostAwaited)]
-	mutual := forRank(w.InJob(w.rank))
 	for i, state := range w.statesOf(ctx, named) {
 		if i > 0 {
 			text.WriteString(", ")
-		}
-		if strings.HasSuffix(state, mutual) {
-			// By themselves such calls end only if another goroutine makes the call that one of them waits for.
-			state += ": each waits for the other"
 		}
 		fmt.Fprintf(&text, "rank %d (%s)", w.InJob(named[i]), state)
 	}

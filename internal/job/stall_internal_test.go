@@ -110,7 +110,7 @@ func TestStallInCall(t *testing.T) {
 					defer cancel()
 					err := await.Until(ctx, "rank 1 to wait", func() bool { return w.waitingCalls.last() != nil })
 					waits.Store(true)
-					done <- errors.Join(err, log.reported(ctx, "world.Barrier", "rank 1 (in world.Meeting.Meet for rank 0: each waits for the other)", "0"))
+					done <- errors.Join(err, log.reported(ctx, "world.Barrier", "rank 1 (in world.Meeting.Meet for rank 0)", "0"))
 				}()
 				err := m.Meet(short, "window.Fence", 0, 1)
 				if errors.Is(err, context.Canceled) {

@@ -145,7 +145,7 @@ func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// The listener of the neighbor tries again without a word while the system lets it pass on no descriptor.
-		return fmt.Errorf("shm: process %d has not passed on its memory within %v: it is stopped, or more descriptors are on their way between processes of its user than its RLIMIT_NOFILE (ulimit -n) allows: %w",
+		return fmt.Errorf("shm: process %d has not passed on its memory within %v, as when it is stopped, or when more descriptors are on their way between processes of its user than its RLIMIT_NOFILE (ulimit -n) allows: %w",
 			n.pid, n.process.handshakeLimit, err)
 	}
 	return n.process.unreached(n.address, err)
