@@ -68,6 +68,7 @@ func limitBehind(err error) string {
 		{unix.EAGAIN, unix.RLIMIT_MEMLOCK, "all memory is to be locked, and RLIMIT_MEMLOCK (ulimit -l) is %d bytes"},
 		{unix.EFBIG, unix.RLIMIT_FSIZE, "RLIMIT_FSIZE (ulimit -f) is %d bytes"},
 		{unix.EMFILE, unix.RLIMIT_NOFILE, "RLIMIT_NOFILE (ulimit -n) is %d"},
+		{unix.ETOOMANYREFS, unix.RLIMIT_NOFILE, "the system passes no more descriptors between processes of this user than RLIMIT_NOFILE (ulimit -n), which is %d"},
 	} {
 		var set unix.Rlimit
 		if errors.Is(err, limit.errno) && unix.Getrlimit(limit.resource, &set) == nil && set.Cur != unix.RLIM_INFINITY {
