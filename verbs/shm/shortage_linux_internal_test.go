@@ -66,7 +66,7 @@ func TestTooManyDescriptorsOnTheirWay(t *testing.T) {
 	n := &neighbor{process: p, pid: 7, address: "shm:x"}
 	err = n.unanswered(nil, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	require.ErrorContains(t, err, "shm: process 7 has not passed on its memory within 1s: ")
+	require.ErrorContains(t, err, "shm: process 7 has not passed on its memory within 1s, as when it is stopped, or")
 	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n)")
 }
 
