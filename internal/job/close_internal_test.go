@@ -138,8 +138,13 @@ func TestHookAfterHangUp(t *testing.T) {
 			closed <- err
 			return
 		}
-		// The client has left, but the server does not end the line.
-		s.World().OnClose(func() error { <-stays; return nil })
+		// The client has left, but the server does not end the line. It takes and confirms messages until finalize has returned, so that
+		// the client waits for nothing else.
+		w := s.World()
+		w.finalize = func(ctx context.Context) error {
+			<-stays
+			return s.meet(ctx)
+		}
 		err = s.Begin()
 		<-s.Left()
 		closed <- errors.Join(err, s.World().Close())
