@@ -179,14 +179,14 @@ func (w *World) begin(j *job) error {
 		return err
 	}
 	w.setCrowded(j.crowds(w.rank), j.rooted)
-	stopNoting, stopSevering, stopListening := w.roster.beforehand(w.noteFirst), w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
-	w.end = func() { stopNoting(); stopSevering(); stopListening() }
+	stopMarking, stopSevering, stopListening := w.roster.beforehand(w.markFailed), w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
+	w.end = func() { stopMarking(); stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {
 		teller := new(bulletin)
 		teller.f = func(rank int) { w.tellHere(teller, rank) }
 		stopTelling := w.roster.relayTo(teller.add)
 		w.end = func() {
-			stopNoting()
+			stopMarking()
 			stopSevering()
 			stopListening()
 			stopTelling()

@@ -17,6 +17,11 @@ import (
 // then raises the count, which the owner looks at whenever it makes progress: so one that
 // finds the count raised finds the bit. All raise it, also where the bit is set already:
 // who set that may have ended before it raised the count.
+//
+// A rank that was stopped, and that others have taken for dead, finds that they have ended their connections to it when it is continued.
+// It would tell of them as failed. So the owner sets the bit of each failure that it knows of, before it records the failure, and a rank
+// whose own bit is set there tells the owner nothing. That is no more than a look: a rank that is continued at the very moment in which
+// others give it up may still tell first.
 
 // After the bits come the first failure that the owner knows of, and the reason of one rank: see reason.go.
 //
@@ -26,7 +31,7 @@ import (
 // the first failure that it knows of in its own block, as 1 + the rank. A rank that finds it gone records that failure first, and so
 // names the rank at the beginning of the chain.
 //
-//   - The owner stores the word in roster.fail, by noteFirst, before it records the failure. So no call of the owner has returned an
+//   - The owner stores the word in roster.fail, by markFailed, before it records the failure. So no call of the owner has returned an
 //     error for the failure before, and the owner has not ended because of it. A rank that ends because another has left stores nothing,
 //     and is named itself. A reader loads the word, in recordCauses, after it has
 //     found the owner gone: by the end of the owner's process or connection, or by its closed device. So it finds the failure for which
@@ -49,8 +54,23 @@ func obituaryWords(size int) int { return 1 + (size+63)/64 + 1 + reasonWords }
 // firstOf is the word of the first failure.
 func firstOf(flags []atomic.Uint64) *atomic.Uint64 { return &flags[len(flags)-reasonWords-1] }
 
-// noteFirst stores a failure in this rank's block, unless it has stored another.
-func (w *World) noteFirst(failed int) { firstOf(w.obituaries).CompareAndSwap(0, uint64(failed)+1) }
+// markFailed stores a failure in this rank's block: its flag, for those that would tell this rank of failures, and the rank itself as the
+// first failure, unless there was another.
+func (w *World) markFailed(failed int) {
+	firstOf(w.obituaries).CompareAndSwap(0, uint64(failed)+1)
+	flagOf(w.obituaries, failed).set()
+}
+
+// A flag is the bit of a rank among obituaries.
+type flag struct {
+	word *atomic.Uint64
+	bit  uint64
+}
+
+func flagOf(flags []atomic.Uint64, rank int) flag { return flag{&flags[1+rank/64], 1 << (rank % 64)} }
+
+func (f flag) set()        { f.word.Or(f.bit) }
+func (f flag) isSet() bool { return f.word.Load()&f.bit != 0 }
 
 // keepFlags maps the failure flags of a rank that this one meets. If the block is not as it must be, whoever needs it finds that.
 func (w *World) keepFlags(rank int, n verbs.Neighbor) {
@@ -96,7 +116,10 @@ func (w *World) tellHere(b *bulletin, failed int) {
 		}
 		if !b.before(func() {
 			told := obituariesOver(block, w.size)
-			told[1+failed/64].Or(1 << (failed % 64))
+			if flagOf(told, w.rank).isSet() {
+				return
+			}
+			flagOf(told, failed).set()
 			told[0].Add(1)
 			w.Ring(rank)
 		}) {
@@ -138,7 +161,7 @@ func (w *World) readObituaries() {
 // recordTold records the failures that this rank has been told of in its block.
 func (w *World) recordTold() {
 	for rank := range w.size {
-		if w.obituaries[1+rank/64].Load()>>(rank%64)&1 != 0 && rank != w.rank {
+		if flagOf(w.obituaries, rank).isSet() && rank != w.rank {
 			w.roster.fail(rank, errObituary)
 		}
 	}

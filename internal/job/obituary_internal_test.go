@@ -92,12 +92,35 @@ func TestNoObituary(t *testing.T) {
 	}
 }
 
+// A rank that another has taken for dead does not tell that of failures: it may have been stopped, and others have ended their
+// connections to it meanwhile.
+func TestDeadTellNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("skipped: ranks of several devices share memory on Linux only")
+	}
+	worlds := meetApart(t, "here", "here", "here", "there")
+	worlds[0].roster.fail(1, errBoom)
+	require.Equal(t, []int{0, 2}, worlds[1].tellable(3))
+	worlds[1].roster.fail(3, verbs.ErrPeerGone)
+	// It tells rank 0 first.
+	for worlds[2].Failure(3) == nil {
+		worlds[2].Poll()
+		runtime.Gosched()
+	}
+	worlds[0].Poll()
+	require.NoError(t, worlds[0].Failure(3))
+	require.ErrorIs(t, worlds[0].Failure(1), errBoom)
+	for _, w := range worlds {
+		require.NoError(t, w.depart())
+	}
+}
+
 // Every bit of the obituaries is of a rank of its own, and each is read once.
 func TestObituaryOfEach(t *testing.T) {
 	const size = 130
 	w := &World{rank: 7, size: size, roster: newRoster(size), obituaries: obituariesOver(make([]byte, blockBytes+8*obituaryWords(size)), size)}
 	for count, rank := range []int{0, 63, 64, 7, 129} {
-		w.obituaries[1+rank/64].Or(1 << (rank % 64))
+		flagOf(w.obituaries, rank).set()
 		w.readObituaries()
 		require.NoError(t, w.Failure(rank), "before the count was raised")
 		w.obituaries[0].Add(1)
@@ -210,7 +233,7 @@ func TestCausesOfAnEnd(t *testing.T) {
 		w.flags[gone].Store(&flags)
 		firstOf(flags).Store(c.first)
 		if c.told >= 0 {
-			w.obituaries[1+c.told/64].Or(1 << (c.told % 64))
+			flagOf(w.obituaries, c.told).set()
 		}
 		w.failed(gone, verbs.ErrPeerGone)
 		first, err := w.FirstFailure()

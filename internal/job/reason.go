@@ -303,5 +303,5 @@ func (w *World) writeReason(block []byte, text string) {
 		storeText(reason[1:], text)
 		reason[0].Store(uint64(w.rank + 1))
 	}
-	flags[1+w.rank/64].Or(1 << (w.rank % 64))
+	flagOf(flags, w.rank).set()
 }

@@ -300,7 +300,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-// A rank that has failed is not believed that another has: it may have been stopped, and others have ended their
+// A rank that has failed is not believed that another has, nor who survives: it may have been stopped, and others have ended their
 // connections to it meanwhile.
 func TestFailedRankIsNotBelieved(t *testing.T) {
 	w := quietRanks(t, 3)[0]
@@ -309,7 +309,10 @@ func TestFailedRankIsNotBelieved(t *testing.T) {
 	w.Exclude(func() {
 		w.roster.fail(1, errBoom)
 		require.NoError(t, l.serve(&Message{Kind: kindFailed, X: 2}, []byte("gone")))
+		require.NoError(t, l.serve(&Message{Kind: kindSurvivor}, nil))
+		require.NoError(t, l.serve(&Message{Kind: kindSurvivors, X: 1}, nil))
 	})
+	require.Nil(t, w.shrinking.decided)
 	require.ErrorIs(t, w.Failure(1), errBoom)
 	require.NoError(t, w.Failure(2))
 }

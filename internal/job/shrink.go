@@ -343,6 +343,10 @@ func (w *World) serveShrink(from *Link, m *Message, payload []byte) error {
 	if len(payload) > longestText {
 		return fmt.Errorf("%w: a contact of %s, allowed are %d", ErrMessage, errtext.Count(len(payload), "byte"), longestText)
 	}
+	if w.roster.failed[from.rank].Load() != nil {
+		// It may have been stopped, and count others as failed that live. Another rank that has its outcome gives that when it is asked.
+		return nil
+	}
 	switch m.Kind {
 	case kindPropose:
 		s.proposals[from.rank] = string(payload)
