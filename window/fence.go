@@ -16,8 +16,9 @@ import (
 //
 // If another rank has called Close instead, or has asserted these differently, every rank gets a *MismatchError. Later
 // Fences of the window return it, too. Calls of different windows are not compared, nor with the collectives of the
-// World, since goroutines of a rank may make both at once. So a rank that calls Fence of one window waits for a rank that
-// calls Fence of another, Barrier or [Allocate], and that waits for it. Each then reports the other: see world.WithStall.
+// World, since goroutines of a rank may make both at once. If one rank calls Fence of a window and another
+// rank calls Fence of another window, Barrier or [Allocate], both wait. The warning of each names the other: see
+// world.WithStall.
 //
 // If ctx ends first, Fence returns its error. The same Fence, with the same assertions, continues.
 //

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -72,9 +72,16 @@ func TestCutAllocateIsNamed(t *testing.T) {
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		var texts [2]string
 		if w.Rank() == 0 {
-			short, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // expires
-			defer cancel()
+			short, cancel := context.WithCancel(ctx)
+			waits := make(chan error, 1)
+			go func() {
+				waits <- await.UntilParked(ctx, "job.(*Waiter).pause", 1)
+				cancel()
+			}()
 			_, err := window.Allocate[int64](short, w, 0)
+			if err := <-waits; err != nil {
+				return err
+			}
 			texts = [2]string{fmt.Sprint(err), fmt.Sprint(w.Barrier(ctx))}
 			close(cut)
 		}
@@ -84,7 +91,7 @@ func TestCutAllocateIsNamed(t *testing.T) {
 			return err
 		}
 		if want := [2]string{
-			"window: Allocate: context deadline exceeded: it waits for rank 1",
+			"window: Allocate: context canceled: it waits for rank 1",
 			"world: Barrier: a collective is unfinished: window.Allocate was cut short, call it again with the same arguments first",
 		}; w.Rank() == 0 && texts != want {
 			return fmt.Errorf("%q", texts)

@@ -251,6 +251,55 @@ func TestStallNamesRank(t *testing.T) {
 	}
 }
 
+// A Fence is not compared with one of another window, nor with a collective of the World: a rank may make both, each in a goroutine. The
+// report of each rank names the other.
+func TestStallOfCrossedCalls(t *testing.T) {
+	type made = [2]*window.Window[int64]
+	for name, other := range map[string]func(ctx context.Context, w *world.World, windows made) error{
+		"Fence": func(ctx context.Context, _ *world.World, windows made) error {
+			return windows[1].Fence(ctx, window.NoSucceed)
+		},
+		"Barrier": func(ctx context.Context, w *world.World, _ made) error { return w.Barrier(ctx) },
+		"Allocate": func(ctx context.Context, w *world.World, _ made) error {
+			win, err := window.Allocate[int64](ctx, w, 1)
+			if err == nil {
+				err = win.Close()
+			}
+			return err
+		},
+	} {
+		for form, options := range map[string][]world.Option{"mapped": nil, "tcp": {world.WithDevice("tcp"), world.WithAddress("127.0.0.1")}} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				t.Parallel()
+				var log buffer
+				require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
+					var windows made
+					for i := range windows {
+						var err error
+						if windows[i], err = window.Allocate[int64](ctx, w, 1); err != nil {
+							return err
+						}
+					}
+					fence := func(ctx context.Context) error { return windows[0].Fence(ctx, window.NoSucceed) }
+					another := func(ctx context.Context) error { return other(ctx, w, windows) }
+					if w.Rank() == 1 {
+						fence, another = another, fence
+					}
+					// Another goroutine of the rank makes the call that the other one waits for.
+					meets := make(chan error, 1)
+					go func() {
+						err := await.Until(ctx, "a report of each", func() bool {
+							return log.has(`"a call waits long" rank=0 `, "rank 1 (in ") && log.has(`"a call waits long" rank=1 `, "rank 0 (in ")
+						})
+						meets <- errors.Join(err, another(ctx))
+					}()
+					return errors.Join(fence(ctx), <-meets, windows[0].Close(), windows[1].Close())
+				}, append(options, world.WithStall(300*time.Millisecond), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))...))
+			})
+		}
+	}
+}
+
 // silent takes the requests of a client, and answers none.
 type silent struct{}
 

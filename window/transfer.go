@@ -175,7 +175,7 @@ func (v *view) request(count, target int, err error) (Request, error) {
 // RPut is Put that returns a [Request].
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
 	if w == nil {
-		return Request{}, unmade("RPut")
+		return Request{}, unmade("Put")
 	}
 	err := w.Put(origin, target, displacement)
 	if err == nil {
@@ -187,7 +187,7 @@ func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) 
 // RGet is Get that returns a [Request].
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
 	if w == nil {
-		return Request{}, unmade("RGet")
+		return Request{}, unmade("Get")
 	}
 	err := w.Get(result, target, displacement)
 	var read *access

@@ -142,13 +142,13 @@ func (r *round) end(err error) error {
 // leave lets the next call in. Package window reports its calls itself. A call whose combine ended it by a panic cannot go
 // on: nothing is the same call.
 func (r *round) leave() {
+	defer r.w.collective.Unlock() // also if the hook panics
 	if r.signature.call != callWindow {
 		r.w.EndSpan(r.op, r.since)
 	}
 	if !r.ended {
 		r.signature.call = 0
 	}
-	r.w.collective.Unlock()
 }
 
 // away reports whether an earlier call, which was cut short and is continued by this one, has begun the next exchange. The

@@ -13,10 +13,9 @@ type Event struct {
 	Call string
 	// Rank did it, by its number in the job.
 	Rank int
-	// Begun and Ended are on the clock of Now. An operation is issued at Ended; it has been carried out then if it
-	// is Mapped.
+	// Begun and Ended are on the clock of Now. An operation is issued at Ended; a mapped one has been applied then.
 	Begun, Ended time.Duration
-	// Operation reports whether it is one, which Target and the fields after it describe.
+	// Operation reports whether the event is an operation. Target and the fields after it describe that.
 	Operation bool
 	// Window is the number of the window, the same on all ranks, and 0 of a call that is not one of a window.
 	Window uint32
@@ -24,7 +23,7 @@ type Event struct {
 	Target, Displacement, Count, Bytes int
 	// Op is that of an accumulate.
 	Op reduce.Op
-	// Mapped tells that this rank's processor has carried it out.
+	// Mapped reports whether this rank's processor applied the operation.
 	Mapped bool
 }
 

@@ -67,7 +67,7 @@ type Settings struct {
 	// rank has reached rank 0, empty but in sessions.
 	port   *tcp.Port
 	dialed string
-	// attempted is told how each attempt of Dial has ended that is made again, nil elsewhere.
+	// attempted is called with the error of each attempt of Dial that is made again. Only Dial sets it.
 	attempted func(why error)
 	// session is that of the World, nil if it has none. yield is that of the endpoint, nil for that of goroutines.
 	session *Session

@@ -47,8 +47,7 @@ func Dial(ctx context.Context, address string, options ...Option) (*World, error
 	}
 }
 
-// attendDial has the logger told, once, that Dial waits for a server as long as WithStall says, and how its last attempt has ended, if one
-// has. It is told no more when stop has returned.
+// attendDial logs once that Dial waits, after the time of WithStall, with the error of its last attempt. After stop it logs nothing.
 func (s *Settings) attendDial(address string) (stop func()) {
 	var last atomic.Pointer[error]
 	s.attempted = func(why error) { last.Store(&why) }

@@ -132,7 +132,7 @@ var shortShrinking = register("short of descriptors, and shrinking", func(s *scr
 // A rank that is short of descriptors says so before the others count on it in the World that they make.
 func TestShrinkShortOfDescriptors(t *testing.T) {
 	for i, device := range []string{"shm", "tcp"} {
-		// Over TCP a device takes about three of the ten.
+		// Over TCP a device has descriptors of its own, so one rank more is needed.
 		n := []int{4, 5}[i]
 		for rank, err := range jobtest.StartWith(t, n, shortShrinking, func(int) []string { return []string{"RMA_DEVICE=" + device} }).Wait() {
 			require.NoError(t, err, "%s: rank %d", device, rank)
