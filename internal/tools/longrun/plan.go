@@ -232,8 +232,8 @@ func plan(p project, seed uint64, against string) []part {
 		{name: "papers on an emulated processor", weight: 2, round: func(r round) []unit {
 			return []unit{{name: "arm64", command: []string{"bash", ".ci/emulated"}}}
 		}},
-		{name: "other emulated processors", weight: 2, round: func(r round) []unit {
-			return []unit{{name: "riscv64 and s390x", command: []string{"bash", ".ci/foreign"}}}
+		{name: "other processors and systems", weight: 2, round: func(r round) []unit {
+			return []unit{{name: "riscv64, s390x, macOS", command: []string{"bash", ".ci/foreign"}}}
 		}},
 		{name: "virtual machine", weight: 4, round: func(r round) []unit {
 			return []unit{{name: "the kernel's RDMA driver", environment: []string{"RMA_TEST_SIZE=1", seeded(r)}, command: []string{"verbs/ibv/softroce/softroce", "all"}}}
