@@ -21,8 +21,8 @@ func Example() {
 	w.Add(&aggregate.Shape{Kind: aggregate.Notify}, 1)
 
 	packet := w.Packet()
-	answer, err := aggregate.Check(packet)
-	fmt.Println(len(packet), "bytes, an answer of", answer, err)
+	response, err := aggregate.Check(packet)
+	fmt.Println(len(packet), "bytes, a response of", response, err)
 	reader := aggregate.NewReader(packet)
 	for run, ok := reader.Next(); ok; run, ok = reader.Next() {
 		for i := range run.Count {
@@ -31,7 +31,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// 72 bytes, an answer of 8 <nil>
+	// 72 bytes, a response of 8 <nil>
 	// kind 1 of 8 bytes at 0 [7 0 0 0 0 0 0 0]
 	// kind 1 of 8 bytes at 8 [8 0 0 0 0 0 0 0]
 	// kind 2 of 4 bytes at 24 []

@@ -26,14 +26,14 @@ func FuzzPacket(f *testing.F) {
 	f.Add([]byte{byte(aggregate.Fetch), byte(reduce.NoOp), byte(reduce.Complex128), 0, 16, 0, 2, 0})
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		allocs.AtMost(t, 2<<10, func() { takeApart(packet) })
-		answer, err := aggregate.Check(packet)
+		response, err := aggregate.Check(packet)
 		if err != nil {
 			require.ErrorIs(t, err, aggregate.ErrPacket)
 			return
 		}
 		given := slices.Clone(packet)
 		all, _ := read(packet)
-		require.Equal(t, answered(all), answer)
+		require.Equal(t, responseBytes(all), response)
 		for _, o := range all {
 			require.Len(t, o.operand, operandBytes(o.shape))
 			require.True(t, exists(o.shape), "%+v", o.shape)
@@ -63,9 +63,9 @@ func takeApart(packet []byte) {
 // requireReads has a packet be whole, and hold operations.
 func requireReads(t *testing.T, packet []byte, want []operation) {
 	t.Helper()
-	answer, err := aggregate.Check(packet)
+	response, err := aggregate.Check(packet)
 	require.NoError(t, err)
-	require.Equal(t, answered(want), answer)
+	require.Equal(t, responseBytes(want), response)
 	got, _ := read(packet)
 	require.True(t, same(got, want), "packed %v, read %v", want, got)
 }
@@ -99,7 +99,7 @@ func next(script []byte, value byte) operation {
 	return operation{s, uint64(script[5]) * 0x0101010101010101, operand}
 }
 
-// FuzzWriter packs what a script says into memory and for an answer of some lengths. What
+// FuzzWriter packs what a script says into memory and for a response of some lengths. What
 // there was room for, and nothing else, is in the packet.
 func FuzzWriter(f *testing.F) {
 	for kind := range byte(6) {
@@ -114,15 +114,15 @@ func FuzzWriter(f *testing.F) {
 		}
 	}
 	f.Add([]byte{0, 0, 0, 0xff, 0xff, 1, 1, 0, 0, 0xff, 0xff, 1}, uint16(0xffff), uint16(0xffff))
-	f.Fuzz(func(t *testing.T, script []byte, room, answer uint16) {
+	f.Fuzz(func(t *testing.T, script []byte, room, response uint16) {
 		var w aggregate.Writer
 		memory := dirty(int(room) + 8)
-		w.Begin(memory[:room], int(answer))
+		w.Begin(memory[:room], int(response))
 		var all []operation
 		for ; len(script) >= scriptStep; script = script[scriptStep:] {
 			o := next(script, byte(len(script)))
 			with := append(slices.Clip(all), o)
-			fits := packed(with) <= int(room) && answered(with) <= int(answer)
+			fits := packed(with) <= int(room) && responseBytes(with) <= int(response)
 			require.Equal(t, fits, add(&w, with[len(all):]) == 1, "%+v behind %d operations", o.shape, len(all))
 			if fits {
 				all = with

@@ -30,8 +30,8 @@ func packed(operations []operation) (n int) {
 	return n
 }
 
-// answered is how long their answer is.
-func answered(operations []operation) (n int) {
+// responseBytes is the length of the response to them.
+func responseBytes(operations []operation) (n int) {
 	for _, o := range operations {
 		switch o.shape.Kind {
 		case aggregate.Get, aggregate.Fetch, aggregate.Swap:
@@ -136,7 +136,7 @@ func add(w *aggregate.Writer, operations []operation) int {
 func pack(t testing.TB, operations []operation) []byte {
 	t.Helper()
 	var w aggregate.Writer
-	w.Begin(dirty(packed(operations)), answered(operations))
+	w.Begin(dirty(packed(operations)), responseBytes(operations))
 	require.Equal(t, len(operations), add(&w, operations))
 	return w.Packet()
 }

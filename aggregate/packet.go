@@ -67,8 +67,8 @@ func (s *Shape) Operand() int {
 	return s.Size
 }
 
-// Answer returns the length of each operation's part of the response, in bytes.
-func (s *Shape) Answer() int {
+// Response returns the length of each operation's part of the response, in bytes.
+func (s *Shape) Response() int {
 	if s.Kind == Get || s.Kind == Fetch || s.Kind == Swap {
 		return Padded(s.Size)
 	}
@@ -104,14 +104,14 @@ func (s *Shape) check(header []byte) error {
 	case s.Kind == 0 || s.Kind >= kinds:
 		return fmt.Errorf("%w: no kind %d of operations, there are 1 to %d", ErrPacket, s.Kind, kinds-1)
 	case header[3] != 0:
-		return fmt.Errorf("%w: header % x, of which byte 3 is zero", ErrPacket, header)
+		return fmt.Errorf("%w: header % x, byte 3 must be zero", ErrPacket, header)
 	case s.Size > MaxSize:
 		return fmt.Errorf("%w: an operation of %s, at most %d are allowed", ErrPacket, errtext.Count(s.Size, "byte"), MaxSize)
 	case !combines && s.Op != 0:
-		return fmt.Errorf("%w: header % x, of which byte 1 is zero for kind %d", ErrPacket, header, s.Kind)
+		return fmt.Errorf("%w: header % x, byte 1 must be zero for kind %d", ErrPacket, header, s.Kind)
 	case !combines && s.Kind != Swap:
 		if s.Element != 0 {
-			return fmt.Errorf("%w: header % x, of which byte 2 is zero for kind %d", ErrPacket, header, s.Kind)
+			return fmt.Errorf("%w: header % x, byte 2 must be zero for kind %d", ErrPacket, header, s.Kind)
 		}
 		if s.Kind == Notify && s.Size != 0 {
 			return fmt.Errorf("%w: %s of a notification, which has none", ErrPacket, errtext.Count(s.Size, "byte"))
@@ -127,7 +127,7 @@ func (s *Shape) check(header []byte) error {
 }
 
 // Check returns the length of the response to a packet, or an ErrPacket if the packet is malformed.
-func Check(packet []byte) (answer int, err error) {
+func Check(packet []byte) (response int, err error) {
 	var s Shape
 	for len(packet) > 0 {
 		if len(packet) < HeaderBytes {
@@ -142,8 +142,8 @@ func Check(packet []byte) (answer int, err error) {
 		if body > len(packet)-HeaderBytes {
 			return 0, fmt.Errorf("%w: %s of %s in %d", ErrPacket, errtext.Count(count, "operation"), errtext.Count(s.Packed(), "byte"), len(packet)-HeaderBytes)
 		}
-		answer += count * s.Answer()
+		response += count * s.Response()
 		packet = packet[HeaderBytes+body:]
 	}
-	return answer, nil
+	return response, nil
 }

@@ -55,35 +55,35 @@ func TestCut(t *testing.T) {
 	ends := map[int]int{0: 0}
 	for i := range all {
 		if i+1 == len(all) || all[i].shape != all[i+1].shape {
-			ends[packed(all[:i+1])] = answered(all[:i+1])
+			ends[packed(all[:i+1])] = responseBytes(all[:i+1])
 		}
 	}
 	for n := range len(packet) + 1 {
-		answer, err := aggregate.Check(packet[:n])
+		response, err := aggregate.Check(packet[:n])
 		if want, whole := ends[n]; whole {
 			require.NoError(t, err)
-			require.Equal(t, want, answer)
+			require.Equal(t, want, response)
 		} else {
 			require.ErrorIs(t, err, aggregate.ErrPacket)
 		}
 	}
 }
 
-// TestAnswerOfManyRuns adds up what is asked, though that may be longer than any packet.
-func TestAnswerOfManyRuns(t *testing.T) {
+// TestResponseOfManyRuns adds up what is requested, though that may be longer than any packet.
+func TestResponseOfManyRuns(t *testing.T) {
 	most := operations(aggregate.Shape{Kind: aggregate.Get, Size: aggregate.MaxSize}, 2*65535)
-	answer, err := aggregate.Check(pack(t, most))
+	response, err := aggregate.Check(pack(t, most))
 	require.NoError(t, err)
-	require.Equal(t, answered(most), answer)
+	require.Equal(t, responseBytes(most), response)
 }
 
 // TestRunOfNone: a run may have no operations.
 func TestRunOfNone(t *testing.T) {
 	notify := pack(t, operations(aggregate.Shape{Kind: aggregate.Notify}, 1))
 	packet := slices.Concat([]byte{1, 0, 0, 0, 8, 0, 0, 0}, notify, []byte{2, 0, 0, 0, 8, 0, 0, 0})
-	answer, err := aggregate.Check(packet)
+	response, err := aggregate.Check(packet)
 	require.NoError(t, err)
-	require.Zero(t, answer)
+	require.Zero(t, response)
 	got, runs := read(packet)
 	require.Len(t, got, 1)
 	require.Equal(t, 3, runs)
@@ -96,15 +96,15 @@ func TestMessages(t *testing.T) {
 	}{
 		{[]byte{1, 0, 0}, "aggregate: malformed packet: 3 bytes, a header has 8"},
 		{[]byte{7, 0, 0, 0, 8, 0, 1, 0}, "aggregate: malformed packet: no kind 7 of operations, there are 1 to 6"},
-		{[]byte{1, 0, 0, 9, 8, 0, 1, 0}, "aggregate: malformed packet: header 01 00 00 09 08 00 01 00, of which byte 3 is zero"},
+		{[]byte{1, 0, 0, 9, 8, 0, 1, 0}, "aggregate: malformed packet: header 01 00 00 09 08 00 01 00, byte 3 must be zero"},
 		{[]byte{1, 0, 0, 0, 0xff, 0xff, 1, 0}, "aggregate: malformed packet: an operation of 65535 bytes, at most 65528 are allowed"},
-		{[]byte{2, 1, 0, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 02 01 00 00 08 00 01 00, of which byte 1 is zero for kind 2"},
-		{[]byte{1, 0, 3, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 01 00 03 00 08 00 01 00, of which byte 2 is zero for kind 1"},
+		{[]byte{2, 1, 0, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 02 01 00 00 08 00 01 00, byte 1 must be zero for kind 2"},
+		{[]byte{1, 0, 3, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 01 00 03 00 08 00 01 00, byte 2 must be zero for kind 1"},
 		{[]byte{6, 0, 0, 0, 8, 0, 1, 0}, "aggregate: malformed packet: 8 bytes of a notification, which has none"},
 		{[]byte{3, 0, 12, 0, 8, 0, 1, 0}, "aggregate: malformed packet: no kind 12 of elements, there are 0 to 11"},
 		{[]byte{4, 0, 3, 0, 12, 0, 1, 0}, "aggregate: malformed packet: 12 bytes of int64 for kind 4"},
 		{[]byte{5, 0, 3, 0, 16, 0, 1, 0}, "aggregate: malformed packet: 16 bytes of int64 for kind 5"},
-		{[]byte{5, 1, 3, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 05 01 03 00 08 00 01 00, of which byte 1 is zero for kind 5"},
+		{[]byte{5, 1, 3, 0, 8, 0, 1, 0}, "aggregate: malformed packet: header 05 01 03 00 08 00 01 00, byte 1 must be zero for kind 5"},
 		{[]byte{3, 4, 9, 0, 8, 0, 1, 0}, "aggregate: malformed packet: reduce: operation not for this element type: And of float64; allowed are Sum, Product, Min, Max, Replace and NoOp"},
 		{[]byte{1, 0, 0, 0, 8, 0, 2, 0, 0, 0}, "aggregate: malformed packet: 2 operations of 16 bytes in 2"},
 	} {

@@ -11,17 +11,17 @@ type Writer struct {
 	header, count           int
 	packed, reads, operands int
 
-	operations        int
-	answer, answering int
+	operations            int
+	response, maxResponse int
 }
 
 // mostOperations is the maximum number of operations of a run.
 const mostOperations = 1<<16 - 1
 
-// Begin begins a packet in memory, which is on an 8-byte boundary. The response to the packet may have at most answer
-// bytes.
-func (w *Writer) Begin(memory []byte, answer int) {
-	*w = Writer{packet: memory[:0:len(memory)], answering: answer}
+// Begin begins a packet in memory, which is on an 8-byte boundary. The response to the packet may have at
+// most response bytes.
+func (w *Writer) Begin(memory []byte, response int) {
+	*w = Writer{packet: memory[:0:len(memory)], maxResponse: response}
 }
 
 // Packet returns what has been packed.
@@ -37,13 +37,13 @@ func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
 		return nil, false
 	}
 	at, end := len(w.packet), len(w.packet)+w.packed
-	if end > cap(w.packet) || w.answer+w.reads > w.answering {
+	if end > cap(w.packet) || w.response+w.reads > w.maxResponse {
 		return nil, false
 	}
 	w.packet = w.packet[:end]
 	w.count++
 	w.operations++
-	w.answer += w.reads
+	w.response += w.reads
 	binary.LittleEndian.PutUint16(w.packet[w.header+6:], uint16(w.count))
 	body := w.packet[at:]
 	binary.LittleEndian.PutUint64(body, offset)
@@ -81,8 +81,8 @@ const wordOperation = OffsetBytes + 8
 
 // begin begins a run if there is room for one operation of it.
 func (w *Writer) begin(shape *Shape) bool {
-	at, packed, reads := len(w.packet), shape.Packed(), shape.Answer()
-	if at+HeaderBytes+packed > cap(w.packet) || w.answer+reads > w.answering {
+	at, packed, reads := len(w.packet), shape.Packed(), shape.Response()
+	if at+HeaderBytes+packed > cap(w.packet) || w.response+reads > w.maxResponse {
 		return false
 	}
 	w.packet = w.packet[:at+HeaderBytes]

@@ -27,9 +27,9 @@ func TestEveryShape(t *testing.T) {
 		}
 		for boundary := range boundaries {
 			moved := append(make([]byte, boundary, boundary+len(packet)), packet...)[boundary:]
-			answer, err := aggregate.Check(moved)
-			if err != nil || answer != answered(want) {
-				t.Errorf("%+v: an answer of %d bytes, %v; should be %d", shape, answer, err, answered(want))
+			response, err := aggregate.Check(moved)
+			if err != nil || response != responseBytes(want) {
+				t.Errorf("%+v: a response of %d bytes, %v; should be %d", shape, response, err, responseBytes(want))
 				continue
 			}
 			if got, runs := read(moved); runs != 1 || !same(got, want) {
@@ -136,7 +136,7 @@ func TestNoRoom(t *testing.T) {
 	for room := range packed(all) {
 		var w aggregate.Writer
 		memory := dirty(room + 8)
-		w.Begin(memory[:room], answered(all))
+		w.Begin(memory[:room], responseBytes(all))
 		got := add(&w, all)
 		require.LessOrEqual(t, packed(all[:got]), room)
 		require.Greater(t, packed(all[:got+1]), room)
@@ -145,15 +145,15 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestAnswerBound packs as many operations as may be answered in so many bytes.
-func TestAnswerBound(t *testing.T) {
+// TestResponseBound packs as many operations as a bound of the response allows.
+func TestResponseBound(t *testing.T) {
 	all := mixed()
-	for bound := range answered(all) {
+	for bound := range responseBytes(all) {
 		var w aggregate.Writer
 		w.Begin(dirty(packed(all)), bound)
 		got := add(&w, all)
-		require.LessOrEqual(t, answered(all[:got]), bound)
-		require.Greater(t, answered(all[:got+1]), bound)
+		require.LessOrEqual(t, responseBytes(all[:got]), bound)
+		require.Greater(t, responseBytes(all[:got+1]), bound)
 		requireWhole(t, &w, all[:got])
 	}
 }
@@ -182,9 +182,9 @@ func TestRefusalChangesNothing(t *testing.T) {
 // requireWhole has a Writer's packet hold operations.
 func requireWhole(t *testing.T, w *aggregate.Writer, want []operation) {
 	t.Helper()
-	answer, err := aggregate.Check(w.Packet())
+	response, err := aggregate.Check(w.Packet())
 	require.NoError(t, err)
-	require.Equal(t, answered(want), answer)
+	require.Equal(t, responseBytes(want), response)
 	require.Equal(t, len(want), w.Operations())
 	require.Len(t, w.Packet(), packed(want))
 	got, _ := read(w.Packet())
@@ -205,9 +205,9 @@ func TestLongRuns(t *testing.T) {
 		want := operations(aggregate.Shape{Kind: aggregate.Fetch, Element: reduce.Int8, Size: 1}, c.count)
 		packet := pack(t, want)
 		require.Len(t, packet, 8*c.runs+16*c.count)
-		answer, err := aggregate.Check(packet)
+		response, err := aggregate.Check(packet)
 		require.NoError(t, err)
-		require.Equal(t, 8*c.count, answer)
+		require.Equal(t, 8*c.count, response)
 		got, runs := read(packet)
 		require.Equal(t, c.runs, runs)
 		require.True(t, same(got, want), "%d operations", c.count)
@@ -219,7 +219,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	memory := make([]byte, packed(all))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		var w aggregate.Writer
-		w.Begin(memory, answered(all))
+		w.Begin(memory, responseBytes(all))
 		if add(&w, all) != len(all) {
 			t.Fatal("no room")
 		}

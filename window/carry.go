@@ -128,7 +128,7 @@ func writes(run *aggregate.Run) bool {
 // refuseRun rejects the operations of a run that writes.
 func (c *carrying) refuseRun() {
 	for ; c.next < c.run.Count; c.next++ {
-		c.place(c.run.Answer())
+		c.place(c.run.Response())
 		c.refuse(ErrReadOnly)
 	}
 }
@@ -213,7 +213,7 @@ func (c *carrying) one() (done bool, err error) {
 		}
 		return true, nil
 	}
-	into := c.answer[c.filled:][:run.Answer()]
+	into := c.answer[c.filled:][:run.Response()]
 	if c.done == 0 {
 		clear(into)
 	}

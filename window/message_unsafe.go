@@ -61,7 +61,7 @@ func (c *carrying) combineEach() bool {
 	if !v.native {
 		native = nil
 	}
-	answer := run.Answer()
+	answer := run.Response()
 	for ; c.next < run.Count; c.next++ {
 		c.fetchAhead()
 		offset, operand := run.Operation(c.next)

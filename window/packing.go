@@ -218,7 +218,7 @@ func (d *deferred) place(ctx context.Context, shape *aggregate.Shape, offset uin
 			return nil, fmt.Errorf("an operation of %s, a message to rank %d has room for %d", errtext.Count(shape.Size, "byte"), d.link.Rank(), d.link.MaxPayload())
 		}
 	}
-	if shape.Answer() > 0 && d.arrivals == nil {
+	if shape.Response() > 0 && d.arrivals == nil {
 		d.arrivals = d.newArrivals()
 	}
 	return operand, nil
