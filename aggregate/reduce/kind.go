@@ -110,9 +110,9 @@ var ErrUnsupported = errors.New("operation not for this element type")
 func Supported(kind Kind, op Op) error {
 	switch {
 	case kind >= Kinds:
-		return fmt.Errorf("reduce: %w: %v is none", ErrUnsupported, kind)
+		return fmt.Errorf("reduce: %w: unknown %v", ErrUnsupported, kind)
 	case op >= ops:
-		return fmt.Errorf("reduce: %w: %v is none; allowed are %s", ErrUnsupported, op, errtext.List(Operations(kind)))
+		return fmt.Errorf("reduce: %w: unknown %v; allowed are %s", ErrUnsupported, op, errtext.List(Operations(kind)))
 	case !has(kind, op):
 		return fmt.Errorf("reduce: %w: %v of %v; allowed are %s", ErrUnsupported, op, kind, errtext.List(Operations(kind)))
 	}

@@ -108,7 +108,7 @@ func TestNoKindAndNoOperation(t *testing.T) {
 		{reduce.Complex128 + 1, reduce.Sum, "kind 12"},
 		{255, reduce.Sum, "kind 255"},
 		{reduce.Int8, reduce.NoOp + 1, "operation 9"},
-		{reduce.Int8, 255, "operation 255 is none; allowed are Sum, Product, Min, Max, And, Or, Xor, Replace and NoOp"},
+		{reduce.Int8, 255, "unknown operation 255; allowed are Sum, Product, Min, Max, And, Or, Xor, Replace and NoOp"},
 		{reduce.Float32, reduce.And, "And of float32; allowed are Sum, Product, Min, Max, Replace and NoOp"},
 		{reduce.Float32, 255, "allowed are Sum, Product, Min, Max, Replace and NoOp"},
 		{reduce.Complex64, 255, "allowed are Sum, Product, Replace and NoOp"},

@@ -30,7 +30,7 @@ func (l Level) String() string {
 }
 
 // ErrLevel reports that the processor does not have the level.
-var ErrLevel = errors.New("level not of this processor")
+var ErrLevel = errors.New("the processor does not have this level")
 
 // functions are the functions of one level. Where a level has no vector function for a kind and an operation, the entry
 // is the plain function.
