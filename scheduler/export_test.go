@@ -1,4 +1,4 @@
 package scheduler
 
-// Ways are those that may matter to epochs of the pattern.
-func (p Pattern) Ways() Scheme { return p.ways }
+// Relevant are the ways that may matter to epochs of the pattern.
+func (p Pattern) Relevant() Scheme { return p.relevant }

@@ -14,31 +14,32 @@ import "time"
 // A Learner has no clock and no goroutine, and allocates nothing. It must not be used by several goroutines at once.
 type Learner struct {
 	base, now Scheme
-	// lesson is the index of the current block's lesson. The block has size epochs from begin on, of which left remain.
-	// left is 0 before the first block. If warming is set, the block has not begun: the current epoch still does work
-	// that the previous one, under another scheme, left.
-	lesson     uint8
+	// current is the index of the current block's trials. The block has size epochs from begin on, of which left
+	// remain. left is 0 before the first block. If warming is set, the block has not begun: the current epoch still
+	// does work that the previous one, under another scheme, left.
+	current    uint8
 	warming    bool
 	size, left int32
 	begin      time.Duration
 	// last is the pattern of the last epoch. since is what left was when the current run of this pattern began within
-	// the block. alike counts the epochs of the run in earlier blocks. unlike is set if the block has several patterns.
+	// the block. alike counts the epochs of the run in earlier blocks. mismatched is set if the block has several
+	// patterns.
 	last         Pattern
 	since, alike int32
-	unlike       bool
+	mismatched   bool
 	// spare is the time that trials may still lose. usual is the time of the last block, of whatever pattern, but at
 	// most pauseBlocks times that of the block before it: what is longer contains a pause of the program.
 	spare, usual time.Duration
-	lessons      [patterns + 1]lesson
+	trials       [patterns + 1]trials
 }
 
 const (
 	// patterns is the number of patterns remembered: those that had most blocks. Each new pattern takes one from the
-	// worth of all, which is at most mostWorth. So a few rare patterns do not displace the others, and the patterns of
-	// a past phase of the program make room in time. The additional lesson mixed is for blocks with several patterns.
+	// weight of all, which is at most maxWeight. So a few rare patterns do not displace the others, and the patterns of
+	// a past phase of the program make room in time. The additional trials mixed are for blocks with several patterns.
 	patterns  = 8
 	mixed     = patterns
-	mostWorth = 64
+	maxWeight = 64
 	// steady is the number of consecutive epochs of one pattern that count as a phase of the program.
 	steady = 8
 	// Trials may lose 1/spareShare of the time outside pauses. The spare time is spareBlocks long blocks at first, and
@@ -50,8 +51,8 @@ const (
 // that do not pay. It never uses a way that is not in s.
 func NewLearner(s Scheme) *Learner {
 	l := &Learner{base: s, now: s, spare: spareBlocks * longBlock}
-	for i := range l.lessons {
-		l.lessons[i] = newLesson(Pattern{}, s)
+	for i := range l.trials {
+		l.trials[i] = newTrials(Pattern{}, s)
 	}
 	return l
 }
@@ -75,19 +76,19 @@ func (l *Learner) End(p Pattern, clock func() time.Duration) {
 func (l *Learner) end(p Pattern, clock func() time.Duration) {
 	if l.left == 0 {
 		l.last = p
-		l.turn(clock())
+		l.beginBlock(clock())
 		return
 	}
 	if p != l.last {
 		ended := l.alike+l.since-l.left >= steady
 		l.last, l.alike, l.since = p, 0, l.left
-		if ended && !l.unlike && l.lesson != mixed {
-			l.lessons[l.lesson].cut()
-			l.turn(clock())
+		if ended && !l.mismatched && l.current != mixed {
+			l.trials[l.current].cut()
+			l.beginBlock(clock())
 			return
 		}
-		l.unlike = true
-		l.lessons[mixed].meet(p, l.base)
+		l.mismatched = true
+		l.trials[mixed].cover(p, l.base)
 	}
 	if l.left--; l.left > 0 {
 		return
@@ -99,7 +100,7 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 		l.begin, l.left, l.since = now, l.size, l.size
 		return
 	}
-	if at := &l.lessons[l.lesson]; l.unlike == (l.lesson == mixed) {
+	if at := &l.trials[l.current]; l.mismatched == (l.current == mixed) {
 		took := now - l.begin
 		// A pause of the program earns no time for trials: all of them would delay the epochs after it.
 		l.usual = min(took, pauseBlocks*max(l.usual, longBlock))
@@ -110,45 +111,45 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 	} else {
 		at.void()
 	}
-	l.turn(now)
+	l.beginBlock(now)
 }
 
-// turn begins a block.
-func (l *Learner) turn(now time.Duration) {
-	l.lesson = l.place()
-	at := &l.lessons[l.lesson]
+// beginBlock begins a block.
+func (l *Learner) beginBlock(now time.Duration) {
+	l.current = l.trialsIndex()
+	at := &l.trials[l.current]
 	if l.spare >= 0 {
 		at.try(l.base)
 	}
 	scheme := at.scheme()
 	l.size = at.epochs()
-	l.begin, l.left, l.unlike = now, l.size, false
+	l.begin, l.left, l.mismatched = now, l.size, false
 	if l.warming = scheme != l.now; l.warming {
 		l.now, l.left = scheme, 1
 	}
 	l.since = l.left
 }
 
-// place returns the index of the lesson for the next epochs, which are assumed to be like the last ones.
-func (l *Learner) place() uint8 {
-	if l.unlike && l.alike < steady {
+// trialsIndex returns the index of the trials for the next epochs, which are assumed to be like the last ones.
+func (l *Learner) trialsIndex() uint8 {
+	if l.mismatched && l.alike < steady {
 		return mixed
 	}
 	least := uint8(0)
 	for i := range uint8(patterns) {
-		at := &l.lessons[i]
+		at := &l.trials[i]
 		if at.pattern == l.last {
-			at.worth = min(at.worth+1, mostWorth)
+			at.weight = min(at.weight+1, maxWeight)
 			return i
 		}
-		if at.worth < l.lessons[least].worth {
+		if at.weight < l.trials[least].weight {
 			least = i
 		}
 	}
 	for i := range patterns {
-		at := &l.lessons[i]
-		at.worth = max(at.worth, 1) - 1
+		at := &l.trials[i]
+		at.weight = max(at.weight, 1) - 1
 	}
-	l.lessons[least] = newLesson(l.last, l.base)
+	l.trials[least] = newTrials(l.last, l.base)
 	return least
 }

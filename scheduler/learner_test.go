@@ -56,7 +56,7 @@ func TestLearner(t *testing.T) {
 		{"nothing matters", always(costsWithout(1, 1, 1, 1, 1, 1)), 1},
 		{"early start does not pay", always(noEarly), 1.12},
 		{"early start does not quite pay", always(costsWithout(0.93, 1.05, 1.5, 1.05, 1.2, 3)), 1.12},
-		{"taking turns does not pay", always(costsWithout(1, 0.85, 1.5, 0.95, 1.2, 3)), 1.15},
+		{"interleaving does not pay", always(costsWithout(1, 0.85, 1.5, 0.95, 1.2, 3)), 1.15},
 		{"merging does not pay", always(costsWithout(1, 1, 1, 1, 0.85, 1.5)), 1.15},
 		{"waiting does not pay", always(noDefer), 1.2},
 		{"nor do the last two of all", always(costsWithout(1.1, 0.9, 1, 1.1, 0.8, 1.1)), 1.2},
@@ -193,7 +193,7 @@ func TestWhatIsKept(t *testing.T) {
 	}{
 		{"all", costsWithout(1.05, 1.05, 1.05, 1.05, 1.05, 1.05), scheduler.All},
 		{"not early", costsWithout(0.95, 1.05, 1.05, 1.05, 1.05, 1.05), without(scheduler.Early)},
-		{"no turns", costsWithout(1.05, 0.95, 1.05, 1.2, 1.05, 1.05), without(scheduler.Interleave)},
+		{"no interleaving", costsWithout(1.05, 0.95, 1.05, 1.2, 1.05, 1.05), without(scheduler.Interleave)},
 		{"not gets first", costsWithout(1.05, 1, 1.05, 0.95, 1.05, 1.05), without(scheduler.GetsFirst | scheduler.Interleave)},
 		{"not merged", costsWithout(1.05, 1.05, 1.05, 1.05, 0.95, 1.05), without(scheduler.Merge)},
 		{"not deferred", costsWithout(1.05, 1.05, 1.05, 1.05, 1.05, 0.95), scheduler.Adapt},
@@ -247,7 +247,7 @@ func TestLearnerKeepsToItsScheme(t *testing.T) {
 			some = patterns
 		}
 		for _, p := range some {
-			ways |= p.Ways()
+			ways |= p.Relevant()
 		}
 		at := some[0]
 		for i := range 5000 {
@@ -315,11 +315,11 @@ func TestLearnerIsSmall(t *testing.T) {
 // BenchmarkLearner ends epochs of 5 us.
 func BenchmarkLearner(b *testing.B) {
 	p := planner(scheduler.All, true)
-	for _, turns := range []struct {
+	for _, change := range []struct {
 		name  string
 		every int
 	}{{"one pattern", 1 << 62}, {"two in turn", 100}, {"alternating", 1}} {
-		b.Run(turns.name, func(b *testing.B) {
+		b.Run(change.name, func(b *testing.B) {
 			patterns := []scheduler.Pattern{pattern(b, p, "64*p8"), pattern(b, p, "64*g8 p9000")}
 			l := scheduler.NewLearner(scheduler.All)
 			begin, i := time.Now(), 0
@@ -329,7 +329,7 @@ func BenchmarkLearner(b *testing.B) {
 			for b.Loop() {
 				i++
 				schemes |= l.Scheme()
-				l.End(patterns[i/turns.every%2], clock)
+				l.End(patterns[i/change.every%2], clock)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func carriedOut(operations []scheduler.Operation, plan *scheduler.Plan, memory [
 
 // TestMergedPutsKeepTheirOrder carries out plans of small puts, many of which overlap, among
 // other operations: the last put to each place counts, as in program order. Every third queue goes in messages and begins
-// with puts one behind the other, of which some have to be merged.
+// with puts one after the other, of which some have to be merged.
 func TestMergedPutsKeepTheirOrder(t *testing.T) {
 	for seed := range testsize.Samples(t, 3000) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -13,11 +13,11 @@ type Pattern struct {
 	kinds uint8
 	// operations is the logarithm of their number. bytes is half the logarithm of the bytes that puts and gets touch.
 	operations, bytes uint8
-	// ways are the ways that may matter to such an epoch. patient is set if the epoch should not start early until that
-	// has been seen to pay. Its large reads and writes could alternate, but operations that start early keep program
-	// order, and reads after many writes wait for all of them.
-	ways    Scheme
-	patient bool
+	// relevant are the ways that may matter to such an epoch. patient is set if the epoch should not start early until
+	// that has been seen to pay. Its large reads and writes could alternate, but operations that start early keep
+	// program order, and reads after many writes wait for all of them.
+	relevant Scheme
+	patient  bool
 }
 
 // counts describe the operations that were dropped from a queue.
@@ -47,16 +47,16 @@ func (c *counts) add(kind aggregate.Kind, bytes int) {
 func (p *Planner) Ended(q *Queue) Pattern {
 	c := q.dropped
 	q.dropped = counts{}
-	ways := p.matter(&c)
+	ways := p.relevant(&c)
 	return Pattern{
 		kinds: c.kinds, operations: uint8(bits.Len(uint(c.operations))), bytes: uint8(bits.Len(uint(c.bytes))+1) / 2,
-		ways: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.worth.small,
+		relevant: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.packing.small,
 	}
 }
 
-// matter returns the ways without which the plan of such operations may differ. Runs of accumulates, which depend on
+// relevant returns the ways without which the plan of such operations may differ. Runs of accumulates, which depend on
 // Merge, change the queue but not the plan.
-func (p *Planner) matter(c *counts) (ways Scheme) {
+func (p *Planner) relevant(c *counts) (ways Scheme) {
 	if c.operations == 0 {
 		return 0
 	}
@@ -67,7 +67,7 @@ func (p *Planner) matter(c *counts) (ways Scheme) {
 	puts, gets := c.kinds&(1<<aggregate.Put) != 0, c.kinds&(1<<aggregate.Get) != 0
 	small, large := puts || gets, false
 	if p.direct {
-		small, large = small && c.least < p.worth.alone, max(c.mostPut, c.mostGet) >= p.worth.sure
+		small, large = small && c.least < p.packing.alone, max(c.mostPut, c.mostGet) >= p.packing.sure
 	}
 	if arranged := c.kinds &^ (1 << aggregate.Notify); arranged&(arranged-1) != 0 || small && large {
 		ways |= GetsFirst

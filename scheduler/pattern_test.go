@@ -60,7 +60,7 @@ func TestWaysThatMatter(t *testing.T) {
 			if direct {
 				want = c.direct
 			}
-			got := pattern(t, planner(scheduler.All, direct), c.script).Ways()
+			got := pattern(t, planner(scheduler.All, direct), c.script).Relevant()
 			require.Equal(t, want, got, "%q, direct %v: %b, not %b", c.script, direct, want, got)
 		}
 	}
@@ -104,8 +104,8 @@ func changes(like *planned, way scheduler.Scheme) (changed bool, pattern schedul
 		q.EndRun()
 	}
 	var with, without scheduler.Plan
-	p.Plan(q.Operations, like.behind, &with)
-	less.Plan(q.Operations, like.behind, &without)
+	p.Plan(q.Operations, like.follows, &with)
+	less.Plan(q.Operations, like.follows, &without)
 	q.Drop(len(q.Operations))
 	return changed || !slices.Equal(with.Steps, without.Steps), p.Ended(&q)
 }
@@ -124,7 +124,7 @@ func TestOtherWaysChangeNothing(t *testing.T) {
 		like := randomQueue(seed)
 		for way := scheduler.Defer; way < scheduler.Adapt; way <<= 1 {
 			changed, pattern := changes(like, way)
-			require.True(t, !changed || pattern.Ways()&way != 0, "seed %d: way %b", seed, way)
+			require.True(t, !changed || pattern.Relevant()&way != 0, "seed %d: way %b", seed, way)
 		}
 	}
 }

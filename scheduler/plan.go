@@ -42,8 +42,8 @@ type Planner struct {
 	// direct reports whether operations may use RDMA, atomics whether the accumulate family does.
 	direct, atomics bool
 	// most is the maximum number of bytes that one packed operation may touch.
-	most  int
-	worth worth
+	most    int
+	packing packing
 	// startBytes and startOperations are how many bytes or operations are worth starting before the synchronization.
 	startBytes, startOperations int
 }
@@ -67,8 +67,8 @@ type Conditions struct {
 // NewPlanner returns a Planner for the conditions.
 func NewPlanner(c Conditions) *Planner {
 	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
-	p.worth = newWorth(&c.Costs, c.Unknown, p.most)
-	p.worth.atomics = c.Atomics
+	p.packing = newPacking(&c.Costs, c.Unknown, p.most)
+	p.packing.atomics = c.Atomics
 	// Starting costs the posts of the operations. Data on the wire for the time of startPosts posts hides that cost.
 	// Two full messages gain nothing by waiting.
 	p.startBytes, p.startOperations = defaultStart, 2*aggregate.MostWords(c.Packet)
@@ -117,14 +117,14 @@ func (p *Planner) Room(q *Queue) int {
 // Share returns the cost of packing a put of bytes, divided by the cost of waiting for direct puts. If all puts are
 // packed, there is no such wait. So packing all of them, before [End], pays as long as their shares add up to less than
 // 1.
-func (p *Planner) Share(bytes int) float64 { return p.worth.share(bytes) }
+func (p *Planner) Share(bytes int) float64 { return p.packing.share(bytes) }
 
-// Behind is what follows the operations of a plan.
-type Behind uint8
+// Follows is what follows the operations of a plan.
+type Follows uint8
 
 const (
 	// Nothing: nothing follows, or something whose cost does not depend on the plan.
-	Nothing Behind = iota
+	Nothing Follows = iota
 	// Message: a message to the target follows in any case.
 	Message
 	// End: a message follows, and only direct operations are waited for.
@@ -135,16 +135,16 @@ const (
 
 // Plan arranges the operations and stores the steps in into. Accumulates, fetches and swaps keep their order among each
 // other. Each notification comes after every operation before it.
-func (p *Planner) Plan(operations []Operation, behind Behind, into *Plan) {
+func (p *Planner) Plan(operations []Operation, follows Follows, into *Plan) {
 	into.Steps = into.Steps[:0]
 	var small limits
 	switch {
 	case !p.direct:
 		small = limits{math.MaxInt, math.MaxInt}
 	case p.scheme.has(Pack | Defer):
-		small = p.worth.limits(operations, behind)
+		small = p.packing.limits(operations, follows)
 	case p.packs:
-		small.unregistered = p.worth.unregistered
+		small.unregistered = p.packing.unregistered
 	}
 	if !p.scheme.has(GetsFirst | Defer) {
 		p.inOrder(operations, small, into)
@@ -183,7 +183,7 @@ func (p *Planner) part(operations []Operation, first, end int, small limits, int
 		}
 	}
 	if direct > 0 {
-		p.takeTurns(operations, first, end, small, into)
+		p.interleave(operations, first, end, small, into)
 	}
 	for i := first; others > 0; i++ {
 		if o := &operations[i]; !o.moves() {
@@ -203,8 +203,8 @@ func (p *Planner) part(operations []Operation, first, end int, small limits, int
 	}
 }
 
-// takeTurns adds direct reads and writes: alternately, a read first, or all reads first.
-func (p *Planner) takeTurns(operations []Operation, first, end int, small limits, into *Plan) {
+// interleave adds direct reads and writes: alternately, a read first, or all reads first.
+func (p *Planner) interleave(operations []Operation, first, end int, small limits, into *Plan) {
 	next := func(kind aggregate.Kind, from int) int {
 		for from < end && (operations[from].Kind != kind || operations[from].below(small)) {
 			from++

@@ -19,14 +19,14 @@ func TestPlan(t *testing.T) {
 		{"nothing", scheduler.All, "", ""},
 
 		{"small gets first", scheduler.All, "p8 p8 g8 p8 g8", "[2 4 0 1 3]"},
-		{"large gets lead, in turns with puts", scheduler.All, "p9000 p9000 p9000 g9000 g9000", "3 0 4 1 2"},
+		{"large gets lead, alternating with puts", scheduler.All, "p9000 p9000 p9000 g9000 g9000", "3 0 4 1 2"},
 		{"gets that are left", scheduler.All, "p9000 g9000 g9000 g9000", "1 0 2 3"},
-		{"gets first, without turns", without(scheduler.Interleave), "p9000 p9000 g9000 g9000", "2 3 0 1"},
+		{"gets first, not alternating", without(scheduler.Interleave), "p9000 p9000 g9000 g9000", "2 3 0 1"},
 		{"in order", without(scheduler.GetsFirst), "p8 g8 p9000 g9000 a8", "[0 1] 2 3 [4]"},
 		{"small gets, large operations, accumulates, small puts", scheduler.All, "p8 a8 p9000 g9000 f8 g8 s8", "[5] 3 2 [1 4 6 0]"},
 
 		{"accumulates keep their order", scheduler.All, "a8 s8 f8 a16 f8 a8", "[0 1 2 3 4 5]"},
-		{"a notification is behind what was before it", scheduler.All, "p8 n p9000 g8 n n g8 p8", "[0 1 3] 2 [4 5 6 7]"},
+		{"a notification is after what was before it", scheduler.All, "p8 n p9000 g8 n n g8 p8", "[0 1 3] 2 [4 5 6 7]"},
 		{"a notification in order", without(scheduler.GetsFirst), "p8 n p9000 n", "[0 1] 2 [3]"},
 
 		{"neighboring puts go as one", scheduler.All, "p8 +p8 +p16 g8 p8 +p8", "[3 0-2 4-5]"},
@@ -62,10 +62,10 @@ func TestPlan(t *testing.T) {
 // reason for a message.
 func TestAtomics(t *testing.T) {
 	for _, c := range []struct {
-		scheme scheduler.Scheme
-		behind scheduler.Behind
-		script string
-		plan   string
+		scheme  scheduler.Scheme
+		follows scheduler.Follows
+		script  string
+		plan    string
 	}{
 		{scheduler.All, scheduler.End, "a8 s8 f8 a8", "0 1 2 3"},
 		{scheduler.All, scheduler.End, "p8 a8 p9000 g9000 f8 g8 s8", "[5] 3 2 1 4 6 [0]"},
@@ -78,7 +78,7 @@ func TestAtomics(t *testing.T) {
 		t.Run(c.script, func(t *testing.T) {
 			var plan scheduler.Plan
 			p := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Scheme: c.scheme, Direct: true, Atomics: true, Packet: packet})
-			p.Plan(queued(t, c.script).Operations, c.behind, &plan)
+			p.Plan(queued(t, c.script).Operations, c.follows, &plan)
 			require.Equal(t, c.plan, written(&plan))
 		})
 	}
@@ -110,7 +110,7 @@ func TestRoute(t *testing.T) {
 		}{{"closing", true, true, c.closing}, {"open", true, false, c.open}, {"messages, closing", false, true, c.messages}, {"messages", false, false, c.messages}} {
 			t.Run(c.script+", "+way.name, func(t *testing.T) {
 				var plan scheduler.Plan
-				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, behind(way.closing), &plan)
+				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, follows(way.closing), &plan)
 				require.Equal(t, way.plan, written(&plan))
 			})
 		}
@@ -129,7 +129,7 @@ func TestManyGoPacked(t *testing.T) {
 	}
 }
 
-// TestUnmeasuredCopies: of a link that tells no costs of copies, nothing is worth packing
+// TestUnmeasuredCopies: of a link without costs of copies, nothing is worth packing
 // that can go by itself.
 func TestUnmeasuredCopies(t *testing.T) {
 	var plan scheduler.Plan

@@ -18,7 +18,7 @@ import (
 // planned is a queue under some conditions, and its plan.
 type planned struct {
 	conditions scheduler.Conditions
-	behind     scheduler.Behind
+	follows    scheduler.Follows
 	queue      scheduler.Queue
 	operations []scheduler.Operation
 	steps      []scheduler.Step
@@ -39,7 +39,7 @@ var laws = []struct {
 	{"accumulates, fetches and swaps keep their order", func(p *planned) bool {
 		return slices.IsSorted(p.leavingOf(func(o *scheduler.Operation) bool { return !moves(o) && o.Kind != aggregate.Notify }))
 	}},
-	{"notifications are behind what was before them, and keep their order", func(p *planned) bool {
+	{"notifications are after what was before them, and keep their order", func(p *planned) bool {
 		most := -1
 		place := make([]int, len(p.operations))
 		for at, i := range p.leaving() {
@@ -112,7 +112,7 @@ var laws = []struct {
 		ordered := p.conditions.Scheme&scheduler.Defer == 0 || p.conditions.Scheme&scheduler.GetsFirst == 0
 		return !ordered || slices.IsSorted(p.leaving())
 	}},
-	{"gets first, and direct ones in turns with puts", func(p *planned) bool {
+	{"gets first, and direct ones alternating with puts", func(p *planned) bool {
 		return p.conditions.Scheme&scheduler.Defer == 0 || p.conditions.Scheme&scheduler.GetsFirst == 0 ||
 			!slices.ContainsFunc(p.parts(), func(part []scheduler.Step) bool { return !p.getsFirst(part) })
 	}},
@@ -171,7 +171,7 @@ func (p *planned) parts() (parts [][]scheduler.Step) {
 	return append(parts, p.steps[from:])
 }
 
-// getsFirst tells whether packed gets come first, then direct gets and puts, in turns as
+// getsFirst reports whether packed gets come first, then direct gets and puts, alternating as
 // long as there are both, a get first, then the accumulate family, then packed puts.
 func (p *planned) getsFirst(part []scheduler.Step) bool {
 	group := func(s scheduler.Step) int {
@@ -189,7 +189,7 @@ func (p *planned) getsFirst(part []scheduler.Step) bool {
 		return false
 	}
 	gets, puts := 0, 0
-	turns := p.conditions.Scheme&scheduler.Interleave != 0
+	alternate := p.conditions.Scheme&scheduler.Interleave != 0
 	direct := slices.DeleteFunc(slices.Clone(part), func(s scheduler.Step) bool { return s.Packed || !moves(&p.operations[s.First]) })
 	left := 0
 	for _, s := range direct {
@@ -201,7 +201,7 @@ func (p *planned) getsFirst(part []scheduler.Step) bool {
 		switch get := p.operations[s.First].Kind == aggregate.Get; {
 		case get:
 			gets, left = gets+1, left-1
-		case left > 0 && (!turns || gets != puts+1):
+		case left > 0 && (!alternate || gets != puts+1):
 			return false
 		default:
 			puts++
@@ -221,7 +221,7 @@ func random(r *rand.Rand) *planned {
 			},
 			Scheme: scheduler.Scheme(r.IntN(int(scheduler.All) + 1)), Direct: r.IntN(3) > 0, Packet: []int{64, 1001, 8191, 1 << 17}[r.IntN(4)],
 		},
-		behind: scheduler.Behind(r.IntN(int(scheduler.Local) + 1)),
+		follows: scheduler.Follows(r.IntN(int(scheduler.Local) + 1)),
 	}
 	p.conditions.Atomics = p.conditions.Direct && r.IntN(3) == 0
 	if r.IntN(2) > 0 {
@@ -239,7 +239,7 @@ func random(r *rand.Rand) *planned {
 		o := q.Add(1+aggregate.Kind(r.IntN(int(most))), 1+r.IntN(1<<r.IntN(18)))
 		if last := len(q.Operations) - 2; last >= 0 && r.IntN(2) > 0 {
 			before := &q.Operations[last]
-			// Behind it, or anywhere from a byte before it on.
+			// After it, or anywhere from a byte before it on.
 			o.Offset = before.Offset + uint64(before.Bytes)
 			if r.IntN(2) > 0 {
 				o.Offset = max(before.Offset, 1) - 1 + r.Uint64N(uint64(before.Bytes)+3)
@@ -264,17 +264,17 @@ func TestLaws(t *testing.T) {
 		p := random(rand.New(rand.NewPCG(seed, 0)))
 		before := slices.Clone(p.operations)
 		var plan scheduler.Plan
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.behind, &plan)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.follows, &plan)
 		p.steps = plan.Steps
 		for _, law := range laws {
 			if !law.holds(p) {
-				t.Errorf("seed %d, %+v, behind %v: not so that %s:\n%+v\n%s", seed, p.conditions, p.behind, law.name, p.operations, written(&plan))
+				t.Errorf("seed %d, %+v, followed by %v: not so that %s:\n%+v\n%s", seed, p.conditions, p.follows, law.name, p.operations, written(&plan))
 			}
 		}
 		require.Equal(t, before, p.operations)
 
 		again := scheduler.Plan{Steps: slices.Repeat([]scheduler.Step{{First: 7, Count: 7}}, 5)}
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.behind, &again)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.follows, &again)
 		require.Equal(t, len(plan.Steps), len(again.Steps))
 		require.True(t, slices.Equal(plan.Steps, again.Steps), "seed %d: %s, and then %s", seed, written(&plan), written(&again))
 	}

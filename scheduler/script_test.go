@@ -34,7 +34,7 @@ var kinds = map[byte]aggregate.Kind{
 }
 
 // queued makes the operations of a script. "p8" is a put of 8 bytes, far from others, "+p8"
-// one just behind the operation before, "=p8" one to the same place, "~p8" one from its
+// one just after the operation before, "=p8" one to the same place, "~p8" one from its
 // middle on, "!p8" one from memory that is not registered, and "64*g8" are 64 gets.
 func queued(t testing.TB, script string) *scheduler.Queue {
 	t.Helper()
@@ -103,8 +103,8 @@ func written(plan *scheduler.Plan) string {
 
 func without(some scheduler.Scheme) scheduler.Scheme { return scheduler.All &^ some }
 
-// behind is the end of an epoch, or nothing.
-func behind(closing bool) scheduler.Behind {
+// follows is the end of an epoch, or nothing.
+func follows(closing bool) scheduler.Follows {
 	if closing {
 		return scheduler.End
 	}

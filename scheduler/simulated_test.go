@@ -44,27 +44,27 @@ type simulated struct {
 	// in what 30 blocks take, the machine does something else, for 3 to 100 of those.
 	noisy bool
 
-	now, left         float64
-	speed, stop, turn float64
-	reads             int
+	now, left           float64
+	speed, stop, change float64
+	reads               int
 }
 
 func (m *simulated) clock() time.Duration { m.reads++; return time.Duration(m.now) }
 
-// run has n epochs, of phases in turn, and tells what they cost, how that compares with the
+// run has n epochs, of phases in turn, and returns what they cost, how that compares with the
 // best scheme if it is kept, and how many epochs began under which scheme.
 func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio float64, under []int) {
 	const block = 150e3
 	total, weights := 0.0, make([]float64, len(phases))
 	under = make([]int, scheduler.All+1)
-	m.speed, m.stop, m.turn = 1, m.r.ExpFloat64()*30*block, 3000
+	m.speed, m.stop, m.change = 1, m.r.ExpFloat64()*30*block, 3000
 	for i, at, left := 0, 0, phases[0].epochs; i < n; i, left = i+1, left-1 {
 		if left == 0 {
 			at = (at + 1) % len(phases)
 			left = phases[at].epochs
 		}
-		if m.noisy && float64(i) >= m.turn {
-			m.turn += 2000 + 4000*m.r.Float64()
+		if m.noisy && float64(i) >= m.change {
+			m.change += 2000 + 4000*m.r.Float64()
 			m.speed = 1.4 / m.speed
 		}
 		p := &phases[at]

@@ -236,14 +236,14 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 
 // begin sends what is queued. left reports whether operations remain that have to wait for a lock, a post or a Fence.
 // behind is what follows the operations.
-func (d *deferred) begin(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
+func (d *deferred) begin(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.proceed(ctx, behind)
 }
 
 // proceed is begin for a caller that holds the mutex.
-func (d *deferred) proceed(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
+func (d *deferred) proceed(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
 	if len(d.queue.Operations) == 0 {
 		return false, nil
 	}
@@ -258,7 +258,7 @@ func (d *deferred) proceed(ctx context.Context, behind scheduler.Behind) (left b
 }
 
 // start sends all that is queued. behind is what follows the operations.
-func (d *deferred) start(ctx context.Context, behind scheduler.Behind) error {
+func (d *deferred) start(ctx context.Context, behind scheduler.Follows) error {
 	for {
 		left, err := d.begin(ctx, behind)
 		if err != nil || !left {
@@ -348,7 +348,7 @@ func (d *deferred) askFlush(ctx context.Context, late *lateFlush) error {
 
 // send sends what is queued. left reports whether operations remain that have to wait for a Fence. If its context ends,
 // the next send continues. If the rank has failed, the operations are dropped. The caller holds the mutex.
-func (d *deferred) send(ctx context.Context, behind scheduler.Behind) (left bool, err error) {
+func (d *deferred) send(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
 	err = d.carryOut(ctx, behind)
 	if errors.Is(err, errBehindGate) {
 		return true, nil
@@ -457,7 +457,7 @@ func (d *deferred) depart(ctx context.Context, before uint64) (how departure, er
 // noticed returns what follows a put with a notification. Some call will wait for the buffers of such puts. It need not
 // wait if all of them are packed, which pays while the sum of their shares is less than 1. A long put goes direct, and
 // its completion is visible by itself, so that a later wait needs no request. The caller holds the mutex.
-func (d *deferred) noticed(bytes int) scheduler.Behind {
+func (d *deferred) noticed(bytes int) scheduler.Follows {
 	share := d.planner.Share(bytes)
 	switch {
 	case share >= 1:

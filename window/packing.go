@@ -28,7 +28,7 @@ type place struct {
 }
 
 // carryOut sends what is queued. behind is what follows it. The caller holds the mutex.
-func (d *deferred) carryOut(ctx context.Context, behind scheduler.Behind) error {
+func (d *deferred) carryOut(ctx context.Context, behind scheduler.Follows) error {
 	for {
 		if d.step == len(d.plan.Steps) {
 			if err := d.sendPacket(ctx); err != nil {

@@ -2,13 +2,13 @@ package scheduler
 
 import "time"
 
-// A lesson is what has been learned about a pattern: the best scheme so far, and the trials.
-type lesson struct {
+// trials are what has been learned about a pattern: the best scheme so far, and the trials of others.
+type trials struct {
 	pattern Pattern
-	// worth is how much is lost if the lesson is forgotten.
-	worth uint8
-	// ways are the ways that may matter. deferring is the best scheme with Defer.
-	best, ways, deferring Scheme
+	// weight is how much is lost if this is forgotten.
+	weight uint8
+	// relevant are the ways that may matter. deferring is the best scheme with Defer.
+	best, relevant, deferring Scheme
 	// size is the logarithm of the number of epochs in a block, blocks the number of blocks so far.
 	size   uint8
 	blocks uint32
@@ -58,36 +58,36 @@ const (
 // order is the order in which ways are tried.
 var order = [tried]Scheme{Early, Interleave, Pack, GetsFirst, Merge, Defer}
 
-// turns have a bit for each of eight pairs. A set bit means that the candidate comes first. Each value has four bits
-// set, so that slow changes cancel. Any two values agree in four bits: where a fence ends the epochs on several
+// pairOrders have a bit for each of eight pairs. A set bit means that the candidate comes first. Each value has four
+// bits set, so that slow changes cancel. Any two values agree in four bits: where a fence ends the epochs on several
 // targets, each Learner measures the trials of all, and the trials of other ways or patterns cancel too.
-var turns = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
+var pairOrders = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
 
-func newLesson(p Pattern, base Scheme) lesson {
-	at := lesson{pattern: p, best: base, deferring: base, size: 1, way: none}
-	at.meet(p, base)
+func newTrials(p Pattern, base Scheme) trials {
+	at := trials{pattern: p, best: base, deferring: base, size: 1, way: none}
+	at.cover(p, base)
 	for i := range tried {
 		at.gap[i], at.due[i] = firstGap, firstBlocks
 	}
 	return at
 }
 
-// meet makes the lesson cover epochs of pattern p too.
-func (at *lesson) meet(p Pattern, base Scheme) {
-	at.ways |= p.ways & base
+// cover makes the trials cover epochs of pattern p too.
+func (at *trials) cover(p Pattern, base Scheme) {
+	at.relevant |= p.relevant & base
 	if at.blocks == 0 && p.patient && base.has(Interleave) {
 		at.best &^= Early
 	}
 }
 
 // try begins a trial if none is in progress and one is due.
-func (at *lesson) try(base Scheme) {
+func (at *trials) try(base Scheme) {
 	if at.way != none {
 		return
 	}
 	for i := range uint8(tried) {
 		way := (at.next + i) % tried
-		if at.ways&order[way] == 0 || int32(at.due[way]-at.blocks) > 0 {
+		if at.relevant&order[way] == 0 || int32(at.due[way]-at.blocks) > 0 {
 			continue
 		}
 		if at.candidate = at.flipped(order[way], base); at.candidate != at.best {
@@ -98,7 +98,7 @@ func (at *lesson) try(base Scheme) {
 }
 
 // flipped returns the best scheme with way removed or added, together with the ways that depend on it.
-func (at *lesson) flipped(way, base Scheme) Scheme {
+func (at *trials) flipped(way, base Scheme) Scheme {
 	switch {
 	case way == Defer && at.best.has(Defer):
 		at.deferring = at.best
@@ -116,7 +116,7 @@ func (at *lesson) flipped(way, base Scheme) Scheme {
 }
 
 // epochs returns the number of epochs of the next block.
-func (at *lesson) epochs() int32 {
+func (at *trials) epochs() int32 {
 	size := int(at.size)
 	if at.way != none {
 		size = max(size-max(shortPairs-int(at.block/2), 0), 0)
@@ -125,7 +125,7 @@ func (at *lesson) epochs() int32 {
 }
 
 // scheme returns the scheme of the next block.
-func (at *lesson) scheme() Scheme {
+func (at *trials) scheme() Scheme {
 	if at.way != none && at.candidateFirst() == (at.block%2 == 0) {
 		return at.candidate
 	}
@@ -133,15 +133,15 @@ func (at *lesson) scheme() Scheme {
 }
 
 // candidateFirst reports whether the candidate comes first in the current pair.
-func (at *lesson) candidateFirst() bool {
+func (at *trials) candidateFirst() bool {
 	p := at.pattern
-	turn := turns[(at.way+p.kinds+p.operations+p.bytes)%uint8(len(turns))]
-	return turn>>(at.block/2%8)&1 != 0
+	pairOrder := pairOrders[(at.way+p.kinds+p.operations+p.bytes)%uint8(len(pairOrders))]
+	return pairOrder>>(at.block/2%8)&1 != 0
 }
 
 // measured learns from a block. It returns the time that the trial has lost by the pair that the block completes; a
 // gain is negative.
-func (at *lesson) measured(took time.Duration) (lost time.Duration) {
+func (at *trials) measured(took time.Duration) (lost time.Duration) {
 	at.blocks++
 	if at.way == none {
 		at.resize(took)
@@ -188,7 +188,7 @@ func (at *lesson) measured(took time.Duration) (lost time.Duration) {
 }
 
 // vote counts the result of a pair, and concludes the trial if that suffices.
-func (at *lesson) vote(best, candidate time.Duration) {
+func (at *trials) vote(best, candidate time.Duration) {
 	before := at.lead
 	switch {
 	case candidate > best+best/8:
@@ -216,7 +216,7 @@ func (at *lesson) vote(best, candidate time.Duration) {
 }
 
 // conclude ends a trial and schedules the next trial of its way after the way's gap, which it widens.
-func (at *lesson) conclude(by, most uint8) {
+func (at *trials) conclude(by, most uint8) {
 	at.due[at.way] = at.blocks + 1<<at.gap[at.way]
 	at.gap[at.way] = min(at.gap[at.way]+by, most)
 	at.next = (at.way + 1) % tried
@@ -224,14 +224,14 @@ func (at *lesson) conclude(by, most uint8) {
 }
 
 // giveUp ends the trial, if there is one, without a result against its way.
-func (at *lesson) giveUp() {
+func (at *trials) giveUp() {
 	if at.way != none {
 		at.conclude(0, lostGap)
 	}
 }
 
 // void drops a pair with a block of other patterns.
-func (at *lesson) void() {
+func (at *trials) void() {
 	at.block &^= 1
 	if at.voids++; at.voids >= mostVoids && at.way != none {
 		at.conclude(1, lostGap)
@@ -239,13 +239,13 @@ func (at *lesson) void() {
 }
 
 // cut drops a pair with a block that was longer than the phase of the program.
-func (at *lesson) cut() {
+func (at *trials) cut() {
 	at.void()
 	at.size = max(at.size, 2) - 1
 }
 
 // resize halves or doubles the length of blocks that are too long or too short.
-func (at *lesson) resize(took time.Duration) {
+func (at *trials) resize(took time.Duration) {
 	switch {
 	case took > longBlock && at.size > 0:
 		at.size--

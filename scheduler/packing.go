@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// worth is the cost model of packing puts and gets instead of sending each by itself, in nanoseconds and nanoseconds
+// packing is the cost model of packing puts and gets instead of sending each by itself, in nanoseconds and nanoseconds
 // per byte. Packing an operation
 //
 //   - saves the cost of an operation by itself;
@@ -18,7 +18,7 @@ import (
 //   - saves the wait for the completion, if no operation goes by itself and nothing else is waited for: the buffer of a
 //     packed operation belongs to the program again at once;
 //   - costs a message, if none is sent otherwise.
-type worth struct {
+type packing struct {
 	single, copies, copied float64
 	// oneWay is the time of a byte when the link carries data in one direction, bothWays when it does in both.
 	oneWay, bothWays float64
@@ -44,8 +44,8 @@ const copies = 3
 // mostUnregistered bounds the length that is packed because its memory is not registered, in bytes.
 const mostUnregistered = 1 << 20
 
-func newWorth(c *verbs.Costs, unknown func(bytes int) float64, most int) worth {
-	w := worth{
+func newPacking(c *verbs.Costs, unknown func(bytes int) float64, most int) packing {
+	w := packing{
 		single: times(2, float64(c.Gap)), copies: times(copies, float64(c.CopyLatency)),
 		settled: float64(c.Latency), message: float64(c.Serve), most: most,
 	}
@@ -92,8 +92,8 @@ func (b *bundle) add(o *Operation) {
 	}
 }
 
-// of returns what packing a bundle saves, without the cost of its message.
-func (w *worth) of(b *bundle) float64 {
+// saved returns what packing a bundle saves, without the cost of its message.
+func (w *packing) saved(b *bundle) float64 {
 	puts, gets := float64(b.puts), float64(b.gets)
 	apart := max(times(max(puts, gets), w.oneWay), times(puts+gets, w.bothWays))
 	return times(float64(b.count), w.single-w.copies) - times(puts+gets, w.copied) - (times(puts+gets, w.oneWay) - apart)
@@ -104,7 +104,7 @@ func (w *worth) of(b *bundle) float64 {
 func times(a, b float64) float64 { return float64(a * b) }
 
 // share returns the cost of packing an operation of bytes, divided by the cost of the wait that packing saves.
-func (w *worth) share(bytes int) float64 {
+func (w *packing) share(bytes int) float64 {
 	if w.settled <= 0 {
 		return 1
 	}
@@ -112,25 +112,25 @@ func (w *worth) share(bytes int) float64 {
 }
 
 // limits returns the limits for the operations of a plan.
-func (w *worth) limits(operations []Operation, behind Behind) limits {
-	return limits{w.limit(operations, behind), w.unregistered}
+func (w *packing) limits(operations []Operation, follows Follows) limits {
+	return limits{w.limit(operations, follows), w.unregistered}
 }
 
 // goes reports whether an operation goes in a message whatever the others do.
-func (w *worth) goes(o *Operation) bool {
+func (w *packing) goes(o *Operation) bool {
 	return !o.moves() && !w.apart(o) || o.Unregistered && o.Bytes < w.unregistered
 }
 
 // apart reports whether an operation goes direct whatever the others do.
-func (w *worth) apart(o *Operation) bool { return w.atomics && o.combines() }
+func (w *packing) apart(o *Operation) bool { return w.atomics && o.combines() }
 
 // limit returns the length below which puts and gets of registered memory are packed.
-func (w *worth) limit(operations []Operation, behind Behind) int {
+func (w *packing) limit(operations []Operation, follows Follows) int {
 	message, settled, longest := w.message, 0.0, -1
-	if behind == Message || behind == End {
+	if follows == Message || follows == End {
 		message = 0
 	}
-	if behind == End || behind == Local {
+	if follows == End || follows == Local {
 		settled = w.settled
 	}
 	for i := range operations {
@@ -141,7 +141,7 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 		case !w.apart(o):
 			longest = max(longest, o.Bytes)
 		}
-		if w.apart(o) || behind == Local && o.Reads() {
+		if w.apart(o) || follows == Local && o.Reads() {
 			// The direct operation or the read is waited for in any case.
 			settled = 0
 		}
@@ -158,7 +158,7 @@ func (w *worth) limit(operations []Operation, behind Behind) int {
 		if w.apart(&operations[i]) {
 			continue
 		}
-		if some.add(&operations[i]); w.of(&some)+settled > message {
+		if some.add(&operations[i]); w.saved(&some)+settled > message {
 			break
 		}
 	}
@@ -170,7 +170,7 @@ const classes = 32
 
 // search is limit where the result depends on all operations, the longest of which has longest bytes. It returns the
 // best of the powers of two below small, small itself, and alone.
-func (w *worth) search(operations []Operation, settled, message float64, longest int) int {
+func (w *packing) search(operations []Operation, settled, message float64, longest int) int {
 	var of [classes]bundle
 	var rest bundle
 	for i := range operations {
@@ -186,7 +186,7 @@ func (w *worth) search(operations []Operation, settled, message float64, longest
 	var all bundle
 	try := func(more *bundle, below int, settled float64) {
 		all.count, all.puts, all.gets = all.count+more.count, all.puts+more.puts, all.gets+more.gets
-		if value := w.of(&all) + settled - message; all.count > 0 && value >= best {
+		if value := w.saved(&all) + settled - message; all.count > 0 && value >= best {
 			best, limit = value, below
 		}
 	}

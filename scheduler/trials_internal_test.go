@@ -26,8 +26,8 @@ func TestCostOfPairs(t *testing.T) {
 		{"slower, epochs became long", mostEpochs, 6 * ms, 12 * ms, 2 * longBlock},
 		{"faster, epochs became long", mostEpochs, 12 * ms, 6 * ms, 0},
 	} {
-		at := newLesson(Pattern{}, All)
-		at.ways, at.size = All, c.size
+		at := newTrials(Pattern{}, All)
+		at.relevant, at.size = All, c.size
 		at.blocks = firstBlocks
 		at.try(All)
 		require.NotEqual(t, uint8(none), at.way, c.name)
