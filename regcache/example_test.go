@@ -19,8 +19,8 @@ func Example() {
 	regions := regcache.NewPolicy[string](costs.Extra, regcache.Quarter, regcache.Limits{Bytes: 1 << 30, Regions: 1000})
 	copied, registered := 0, 0
 	for range 100 {
-		entry, verdict := regions.Use(address, size)
-		switch verdict {
+		entry, decision := regions.Use(address, size)
+		switch decision {
 		case regcache.Copy:
 			copied++
 			continue

@@ -69,8 +69,8 @@ type life struct {
 	uses, last uint32
 	// known is its number among the known lives, 0 if it is not known.
 	known uint32
-	// going is set while the life does not seem over.
-	going bool
+	// active is set while the life does not seem over.
+	active bool
 }
 
 func newLearner(uses int, using, copying, registering float64) *learner {
@@ -152,10 +152,10 @@ func (l *learner) wait(uses uint32) {
 func (l *learner) watch(address uint64) uint8 {
 	y := &l.lives[l.next]
 	l.next = (l.next + 1) % watched
-	if y.going || y.address != 0 && l.now-y.last <= doubt*l.idle {
+	if y.active || y.address != 0 && l.now-y.last <= doubt*l.idle {
 		return 0
 	}
-	*y = life{address: address, uses: 1, last: l.now, going: true}
+	*y = life{address: address, uses: 1, last: l.now, active: true}
 	if l.next == 0 {
 		return watched
 	}
@@ -172,7 +172,7 @@ func (l *learner) watched(address uint64, uses uint32, number uint8) uint8 {
 		l.end(y, uses)
 		y.address = 0
 		return 0
-	case !y.going:
+	case !y.active:
 		l.resume(y)
 	}
 	y.uses, y.last = uses, l.now
@@ -182,8 +182,8 @@ func (l *learner) watched(address uint64, uses uint32, number uint8) uint8 {
 // check detects whether a life seems over.
 func (l *learner) check(y *life) {
 	switch {
-	case y.address == 0 || y.going == (l.now-y.last <= l.idle):
-	case y.going:
+	case y.address == 0 || y.active == (l.now-y.last <= l.idle):
+	case y.active:
 		l.end(y, y.uses)
 	default:
 		l.resume(y)
@@ -193,7 +193,7 @@ func (l *learner) check(y *life) {
 // over records that the memory of a life belongs to another buffer, or was deregistered.
 func (l *learner) over(address uint64, number uint8) {
 	if y := l.life(address, number); y != nil {
-		if y.going {
+		if y.active {
 			l.end(y, y.uses)
 		}
 		y.address = 0
@@ -211,12 +211,12 @@ func (l *learner) life(address uint64, number uint8) *life {
 // resume counts a life that seemed over as a good one.
 func (l *learner) resume(y *life) {
 	l.end(y, l.enough)
-	y.going = true
+	y.active = true
 }
 
 // end records a life with a number of uses.
 func (l *learner) end(y *life, uses uint32) {
-	if y.going = false; y.known != 0 && l.last-y.known < remembered {
+	if y.active = false; y.known != 0 && l.last-y.known < remembered {
 		l.set(y.known, uses)
 		return
 	}

@@ -1,20 +1,20 @@
 package regcache
 
-// A Verdict is how a buffer gets to the card.
-type Verdict uint8
+// A Decision is how a buffer gets to the card.
+type Decision uint8
 
 const (
 	// Copy: copy the buffer to registered memory, or send it in a message.
-	Copy Verdict = iota
+	Copy Decision = iota
 	// Register: register the buffer. Cover returns the range to register, and Add adds the region to the cache.
 	Register
 	// Registered: the buffer is registered.
 	Registered
 )
 
-var verdicts = [...]string{"copy", "register", "registered"}
+var decisions = [...]string{"copy", "register", "registered"}
 
-func (v Verdict) String() string { return verdicts[v] }
+func (v Decision) String() string { return decisions[v] }
 
 // A Policy decides for each use of a buffer whether to copy or register it, from the costs and the number of its uses.
 // It keeps the registered regions in its Cache. It must not be used by several goroutines at once.
@@ -60,9 +60,9 @@ func NewPolicy[R any](extra Extra, speculation Speculation, limits Limits) *Poli
 	return p
 }
 
-// Use counts a use of the buffer at address, of size bytes, at least 1, and returns the verdict. With Registered it
+// Use counts a use of the buffer at address, of size bytes, at least 1, and returns the decision. With Registered it
 // returns the entry, which is in use until Release. Otherwise the entry is nil.
-func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
+func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Decision) {
 	if size < Floor {
 		return nil, Copy
 	}
@@ -84,11 +84,11 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 	}
 	waited := b.waits != 0
 	if p.stays && !known && b.frequent {
-		p.crowd(b, c.pays, size)
+		p.admit(b, c.pays, size)
 	}
 	if c.learner != nil && b.uses <= c.learner.enough {
 		switch began := p.usage.Frequent() > before; {
-		case !b.frequent || int(b.uses) >= c.pays || b.waits == refused:
+		case !b.frequent || int(b.uses) >= c.pays || b.waits == rejected:
 		case (began || waited) && b.waits == 0:
 			c.learner.speculate()
 		case !began && !waited && b.waits > 0:
@@ -97,15 +97,15 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Verdict) {
 		b.last, b.life = c.learner.used(address, b.uses, b.last, b.life, known)
 		c.threshold = c.learner.threshold()
 	}
-	return e, p.verdict(b, known, frequent)
+	return e, p.decision(b, known, frequent)
 }
 
-// crowd counts a use of a frequent buffer that is not registered, and finds whether there is room for it. pays is the
+// admit counts a use of a frequent buffer that is not registered, and finds whether there is room for it. pays is the
 // paying number of uses. If others would have to be evicted, the buffer must first be used half as often as pays, while
 // they are not used at all. So if more is in use than can be kept, kept regions stay, instead of each being evicted
 // before it is used again.
-func (p *Policy[R]) crowd(b *Buffer[*Entry[R]], pays, bytes int) {
-	if b.waits == refused {
+func (p *Policy[R]) admit(b *Buffer[*Entry[R]], pays, bytes int) {
+	if b.waits == rejected {
 		return
 	}
 	if b.waits == 0 {
@@ -119,8 +119,8 @@ func (p *Policy[R]) crowd(b *Buffer[*Entry[R]], pays, bytes int) {
 		b.since, b.waits = p.now, 1
 		return
 	}
-	b.waits = min(b.waits+1, refused-1)
-	if int(b.waits) < min(pays/2, refused-1) {
+	b.waits = min(b.waits+1, rejected-1)
+	if int(b.waits) < min(pays/2, rejected-1) {
 		return
 	}
 	if p.room(uint64(bytes), b.since) {
@@ -144,7 +144,7 @@ func (p *Policy[R]) search(c *class, b *Buffer[*Entry[R]], to uint64) (e *Entry[
 	return e, b.frequent
 }
 
-func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict {
+func (p *Policy[R]) decision(b *Buffer[*Entry[R]], known, frequent bool) Decision {
 	switch {
 	case known:
 		return Registered
@@ -155,7 +155,7 @@ func (p *Policy[R]) verdict(b *Buffer[*Entry[R]], known, frequent bool) Verdict 
 }
 
 // Peek returns what Use would return, without counting a use.
-func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
+func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Decision) {
 	if size < Floor {
 		return nil, Copy
 	}
@@ -171,16 +171,16 @@ func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Verdict) {
 	if b.frequent || b.Noted != nil {
 		e = p.Find(address, to)
 	}
-	return e, p.verdict(b, e != nil, b.frequent && b.Noted == nil)
+	return e, p.decision(b, e != nil, b.frequent && b.Noted == nil)
 }
 
-// Refuse records that a buffer cannot be registered. Use then returns Copy for it, as long as the table remembers the
+// Reject records that a buffer cannot be registered. Use then returns Copy for it, as long as the table remembers the
 // buffer.
-func (p *Policy[R]) Refuse(address uint64, size int) {
+func (p *Policy[R]) Reject(address uint64, size int) {
 	if b := p.usage.find(address, classOf(max(size, Floor))); b != nil {
 		if c := &p.classes[b.class]; c.learner != nil && b.frequent && b.waits == 0 && int(b.uses) < c.pays {
 			c.learner.spared()
 		}
-		b.waits = refused
+		b.waits = rejected
 	}
 }

@@ -20,43 +20,43 @@ var costs = regcache.Costs{
 
 func TestPolicy(t *testing.T) {
 	p := regcache.NewPolicy[int](costs.Extra, regcache.Quarter, plenty)
-	use := func(address uint64, size int) (int, regcache.Verdict) {
-		e, verdict := p.Use(address, size)
-		require.Equal(t, verdict == regcache.Registered, e != nil)
+	use := func(address uint64, size int) (int, regcache.Decision) {
+		e, decision := p.Use(address, size)
+		require.Equal(t, decision == regcache.Registered, e != nil)
 		if e == nil {
-			return 0, verdict
+			return 0, decision
 		}
 		defer p.Release(e)
-		return e.Region, verdict
+		return e.Region, decision
 	}
 	for range 6 {
-		_, verdict := use(1<<20, 4096)
-		require.Equal(t, regcache.Copy, verdict)
+		_, decision := use(1<<20, 4096)
+		require.Equal(t, regcache.Copy, decision)
 	}
 	for range 2 {
-		_, verdict := use(1<<20, 4096)
-		require.Equal(t, regcache.Register, verdict, "as long as it could not be registered")
+		_, decision := use(1<<20, 4096)
+		require.Equal(t, regcache.Register, decision, "as long as it could not be registered")
 	}
 	from, to := p.Cover(1<<20, 1<<20+4096)
 	p.Release(p.Add(from, to, 1))
 	for range 3 {
-		region, verdict := use(1<<20, 4096)
-		require.Equal(t, regcache.Registered, verdict)
+		region, decision := use(1<<20, 4096)
+		require.Equal(t, regcache.Registered, decision)
 		require.Equal(t, 1, region)
 	}
-	_, verdict := use(1<<20, 4096-512)
-	require.Equal(t, regcache.Registered, verdict, "it is of the same class")
-	_, verdict = use(1<<20, 100)
-	require.Equal(t, regcache.Copy, verdict, "the card takes it with its request")
+	_, decision := use(1<<20, 4096-512)
+	require.Equal(t, regcache.Registered, decision, "it is of the same class")
+	_, decision = use(1<<20, 100)
+	require.Equal(t, regcache.Copy, decision, "the card takes it with its request")
 
 	// The memory is another's now.
 	p.Invalidate(1<<20, 1<<20+1)
 	for range 6 {
-		_, verdict = use(1<<20, 4096)
-		require.Equal(t, regcache.Copy, verdict, "it begins another life")
+		_, decision = use(1<<20, 4096)
+		require.Equal(t, regcache.Copy, decision, "it begins another life")
 	}
-	_, verdict = use(1<<20, 4096)
-	require.Equal(t, regcache.Register, verdict)
+	_, decision = use(1<<20, 4096)
+	require.Equal(t, regcache.Register, decision)
 	p.Release(p.Add(1<<20, 1<<20+4096, 2))
 	region, _ := use(1<<20, 4096)
 	require.Equal(t, 2, region)
@@ -67,9 +67,9 @@ func TestPolicyOfNoCost(t *testing.T) {
 	free := costs
 	free.Register = 0
 	p := regcache.NewPolicy[int](free.Extra, regcache.Quarter, plenty)
-	_, verdict := p.Use(4096, 4096)
-	require.Equal(t, regcache.Register, verdict)
-	require.Equal(t, "register", verdict.String())
+	_, decision := p.Use(4096, 4096)
+	require.Equal(t, regcache.Register, decision)
+	require.Equal(t, "register", decision.String())
 }
 
 // A part of what is registered is, from its first use on.
@@ -78,14 +78,14 @@ func TestPolicyOfParts(t *testing.T) {
 	p.Release(p.Add(1<<20, 1<<30, 1))
 	for range 3 {
 		for _, address := range []uint64{1 << 20, 1<<20 + 12345, 1 << 29} {
-			e, verdict := p.Use(address, 5000)
-			require.Equal(t, regcache.Registered, verdict)
+			e, decision := p.Use(address, 5000)
+			require.Equal(t, regcache.Registered, decision)
 			p.Release(e)
 		}
 	}
-	e, verdict := p.Use(1<<30-1, 5000)
+	e, decision := p.Use(1<<30-1, 5000)
 	require.Nil(t, e)
-	require.Equal(t, regcache.Copy, verdict)
+	require.Equal(t, regcache.Copy, decision)
 }
 
 // Where more buffers are used in turn than can be kept, those that are kept stay, until they are not used
@@ -98,7 +98,7 @@ func TestCrowded(t *testing.T) {
 		round := func(first uint64) (hits int) {
 			for i := range uint64(buffers) {
 				address := first + i<<20
-				switch e, verdict := p.Use(address, 4096); verdict {
+				switch e, decision := p.Use(address, 4096); decision {
 				case regcache.Registered:
 					p.Release(e)
 					hits++
@@ -125,21 +125,21 @@ func TestCrowded(t *testing.T) {
 }
 
 // What can't be registered is not asked for again.
-func TestRefuse(t *testing.T) {
+func TestReject(t *testing.T) {
 	for _, s := range []regcache.Speculation{regcache.Adaptive, regcache.Always} {
 		p := regcache.NewPolicy[int](costs.Extra, s, plenty)
-		p.Refuse(4096, 4096)
-		_, verdict := p.Use(4096, 4096)
-		require.Equal(t, regcache.Register, verdict, "it was not known")
-		p.Refuse(4096, 4096)
+		p.Reject(4096, 4096)
+		_, decision := p.Use(4096, 4096)
+		require.Equal(t, regcache.Register, decision, "it was not known")
+		p.Reject(4096, 4096)
 		for range 200 {
-			_, verdict = p.Use(4096, 4096)
-			require.Equal(t, regcache.Copy, verdict)
-			_, verdict = p.Peek(4096, 4096)
-			require.Equal(t, regcache.Copy, verdict)
+			_, decision = p.Use(4096, 4096)
+			require.Equal(t, regcache.Copy, decision)
+			_, decision = p.Peek(4096, 4096)
+			require.Equal(t, regcache.Copy, decision)
 		}
-		_, verdict = p.Use(8192, 4096)
-		require.Equal(t, regcache.Register, verdict)
+		_, decision = p.Use(8192, 4096)
+		require.Equal(t, regcache.Register, decision)
 	}
 }
 
@@ -150,22 +150,22 @@ func TestPeek(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, uint64(s)))
 		p := regcache.NewPolicy[int](costs.Extra, s, regcache.Limits{Bytes: 60 << 10, Regions: 20})
 		q := regcache.NewPolicy[int](costs.Extra, s, regcache.Limits{Bytes: 60 << 10, Regions: 20})
-		_, verdict := p.Peek(1<<40, 4096)
-		require.Equal(t, regcache.Copy, verdict, "it is not known")
+		_, decision := p.Peek(1<<40, 4096)
+		require.Equal(t, regcache.Copy, decision, "it is not known")
 		for range 20_000 {
 			address, size := uint64(r.IntN(40)+1)<<13, 64<<r.IntN(8)
-			e, verdict := p.Use(address, size)
+			e, decision := p.Use(address, size)
 			other, same := q.Use(address, size)
-			require.Equal(t, verdict, same)
+			require.Equal(t, decision, same)
 			for range r.IntN(3) {
 				peeked, again := p.Peek(address, size)
-				require.Equal(t, verdict, again)
+				require.Equal(t, decision, again)
 				require.Equal(t, e, peeked)
 				if peeked != nil {
 					p.Release(peeked)
 				}
 			}
-			if verdict == regcache.Register {
+			if decision == regcache.Register {
 				e, other = p.Add(address, address+uint64(size), 1), q.Add(address, address+uint64(size), 1)
 			}
 			if e != nil {
@@ -232,10 +232,10 @@ func TestTooLongToKeep(t *testing.T) {
 		{regcache.Limits{Regions: 10}, 4096, false},
 	} {
 		p := regcache.NewPolicy[int](costs.Extra, regcache.Full, c.limits)
-		verdict := regcache.Copy
+		decision := regcache.Copy
 		for range 10_000 {
-			_, verdict = p.Use(1<<30, c.bytes)
+			_, decision = p.Use(1<<30, c.bytes)
 		}
-		require.Equal(t, c.kept, verdict == regcache.Register, "%+v", c)
+		require.Equal(t, c.kept, decision == regcache.Register, "%+v", c)
 	}
 }

@@ -36,10 +36,10 @@ func play(trace *traces.Trace, costs *regcache.Costs, s regcache.Speculation, li
 	p := regcache.NewPolicy[int](costs.Extra, s, limits)
 	for u := range trace.Uses() {
 		address := uint64(u.Buffer+1) << 20
-		e, verdict := p.Use(address, u.Bytes)
+		e, decision := p.Use(address, u.Bytes)
 		using, copying, registering := costs.Extra(u.Bytes)
 		a.nanoseconds += using
-		switch verdict {
+		switch decision {
 		case regcache.Copy:
 			a.copied++
 			a.nanoseconds += copying

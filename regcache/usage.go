@@ -14,7 +14,7 @@ const (
 	// fewFrequent: a table that is half as large as the largest stops growing if fewer than 1/fewFrequent of its
 	// buffers are frequently used (paper B, 3.4).
 	fewFrequent = 5
-	// patience is how many uses per buffer of the table it refuses before it forgets the buffers that are not frequent.
+	// patience is how many uses per buffer of the table it rejects before it forgets the buffers that are not frequent.
 	patience = 4
 )
 
@@ -28,7 +28,7 @@ const (
 // uses.
 //
 // From half the maximum size on, the table takes no new buffers while less than a fifth of its buffers are frequently
-// used (3.4). Programs change: after refusing for some time, the table forgets the buffers that are not frequent.
+// used (3.4). Programs change: after rejecting for some time, the table forgets the buffers that are not frequent.
 type Usage[E any] struct {
 	// slots hold the index of a buffer, from 1 on, in the lower bits and its tag in the others. 0 is an empty slot. At
 	// least half of the slots are empty.
@@ -38,8 +38,8 @@ type Usage[E any] struct {
 	shift uint8
 	// frequent is the number of buffers that have reached their threshold.
 	frequent int
-	// refused is the number of uses refused since the last buffer was added.
-	refused int
+	// rejected is the number of uses rejected since the last buffer was added.
+	rejected int
 }
 
 // A Buffer is the record of a buffer that was used.
@@ -54,19 +54,20 @@ type Buffer[E any] struct {
 	// frequent is set if the buffer has reached the threshold.
 	frequent bool
 	// waits counts the uses, since the cache's time since, in which the buffer was not registered because others would
-	// have to be evicted. It is refused if the buffer cannot be registered, and 0 if nothing prevents its registration.
+	// have to be evicted. It is rejected if the buffer cannot be registered, and 0 if nothing prevents its
+	// registration.
 	waits uint8
 	since uint32
 }
 
-// refused is the value of waits for a buffer that cannot be registered.
-const refused = math.MaxUint8
+// rejected is the value of waits for a buffer that cannot be registered.
+const rejected = math.MaxUint8
 
 // classOf returns the class of a size: the sizes up to the next power of 2.
 func classOf(size int) uint8 { return uint8(bits.Len(uint(size - 1))) }
 
-// places is the number of bits of a slot for the index of a buffer, enough for the largest table.
-const places = 21
+// indexBits is the number of bits of a slot for the index of a buffer, enough for the largest table.
+const indexBits = 21
 
 // golden is 2^64 divided by the golden ratio, and odd. Multiples of it spread over the upper bits.
 const golden = 0x9e3779b97f4a7c15
@@ -74,7 +75,7 @@ const golden = 0x9e3779b97f4a7c15
 func hash(address uint64, class uint8) uint64 { return (address ^ uint64(class)<<56) * golden }
 
 // tag returns the part of a hash that a slot stores: the bits below those that select a slot of the largest table.
-func tag(hash uint64) uint32 { return uint32(hash>>(32-places)) &^ (1<<places - 1) }
+func tag(hash uint64) uint32 { return uint32(hash>>(32-indexBits)) &^ (1<<indexBits - 1) }
 
 // Use counts a use of a buffer of size bytes, at least 1. It counts to at most most. It reports whether the buffer is
 // frequently used, that is, whether it ever reached threshold uses; no buffer reaches a threshold of 0. b is valid
@@ -120,21 +121,21 @@ func (u *Usage[E]) find(address uint64, class uint8) *Buffer[E] {
 		if s == 0 {
 			return nil
 		}
-		if s&^(1<<places-1) != tag(h) {
+		if s&^(1<<indexBits-1) != tag(h) {
 			continue
 		}
-		if b := &u.buffers[s&(1<<places-1)-1]; b.address == address && b.class == class {
+		if b := &u.buffers[s&(1<<indexBits-1)-1]; b.address == address && b.class == class {
 			return b
 		}
 	}
 }
 
-// add adds a buffer, which the caller must use next. It returns nil if the table refuses the buffer.
+// add adds a buffer, which the caller must use next. It returns nil if the table rejects the buffer.
 func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
 	n := len(u.buffers)
 	if n == mostBuckets || 2*n >= mostBuckets && u.frequent*fewFrequent < n {
-		if u.refused < patience*n {
-			u.refused++
+		if u.rejected < patience*n {
+			u.rejected++
 			return nil
 		}
 		u.forget()
@@ -143,7 +144,7 @@ func (u *Usage[E]) add(address uint64, class uint8) *Buffer[E] {
 		u.shift = uint8(64 - bits.Len(uint(len(u.slots)-1)))
 		u.place()
 	}
-	u.refused = 0
+	u.rejected = 0
 	u.buffers = append(u.buffers, Buffer[E]{address: address, class: class})
 	u.put(len(u.buffers))
 	return &u.buffers[len(u.buffers)-1]

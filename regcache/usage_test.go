@@ -48,7 +48,7 @@ func TestUseCounts(t *testing.T) {
 	require.Equal(t, len(uses), u.Len())
 }
 
-// Where few buffers are used again the table stops to grow; when it has refused long enough it
+// Where few buffers are used again the table stops to grow; when it has rejected long enough it
 // forgets, and learns of others.
 func TestUseStopsGrowing(t *testing.T) {
 	var u usage
@@ -65,7 +65,7 @@ func TestUseStopsGrowing(t *testing.T) {
 	once(half)
 	require.Equal(t, half, u.Len())
 	once(4 * half)
-	require.Equal(t, half, u.Len(), "it refuses")
+	require.Equal(t, half, u.Len(), "it rejects")
 	for i := range 99 {
 		require.Equal(t, i == 98, u.use(0, 128, 100), "what it has it counts")
 	}

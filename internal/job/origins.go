@@ -189,7 +189,7 @@ func (o *origins) find(memory []byte) *kept {
 }
 
 // peek is find of a whole buffer, and tells what to do with it where there is none.
-func (o *origins) peek(memory []byte) (*kept, regcache.Verdict) {
+func (o *origins) peek(memory []byte) (*kept, regcache.Decision) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e, verdict := o.policy.Peek(o.address(memory), len(memory))
@@ -271,7 +271,7 @@ func (o *origins) retire() {
 // unfit has memory not be registered however frequent it is.
 func (o *origins) unfit(memory []byte) {
 	o.mu.Lock()
-	o.policy.Refuse(o.address(memory), len(memory))
+	o.policy.Reject(o.address(memory), len(memory))
 	o.mu.Unlock()
 }
 
