@@ -188,14 +188,14 @@ func (w *World) Crowded() bool { return w.crowded }
 // Ranks that are goroutines of this process need neither.
 func (w *World) BeforeTelling() {
 	if w.apart {
-		raceorder.BeforeTelling()
+		raceorder.Release()
 	}
 }
 
 // AfterHearing is called when others have told this rank that it may go on.
 func (w *World) AfterHearing() {
 	if w.apart {
-		raceorder.AfterHearing()
+		raceorder.Acquire()
 	}
 }
 

@@ -1,19 +1,19 @@
 // Package raceorder makes the race detector see order that goes through other processes; it is for devices and windows.
-// A process notifies another process, which later tells it to continue. What the first process did before the
+// A process notifies another process, which later notifies it to continue. What the first process did before the
 // notification happened before what it does after that. The detector does not see this by itself.
 //
-//	raceorder.BeforeTelling()
+//	raceorder.Release()
 //	flag.Store(1) // In memory that another process maps.
 //
 //	for reply.Load() == 0 {
 //	}
-//	raceorder.AfterHearing()
+//	raceorder.Acquire()
 //
 // Network devices and windows make these calls. For processes that synchronize by their own means, such as a pipe, the
 // detector may report races that there are not.
 //
-// There is one order for the whole process. The detector finds no race between code before BeforeTelling in one
-// goroutine and code after a later AfterHearing in another, ordered or not.
+// There is one order for the whole process. The detector finds no race between code before Release in one
+// goroutine and code after a later Acquire in another, ordered or not.
 //
 // Without the race detector both calls do nothing.
 package raceorder

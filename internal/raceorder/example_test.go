@@ -9,18 +9,18 @@ import (
 
 func Example() {
 	// In real use the words are in memory that both processes map.
-	var asked, answered atomic.Bool
+	var requested, responded atomic.Bool
 	window := make([]int, 1)
 
-	// A goroutine that serves other processes writes to the window, and then answers.
+	// A goroutine that serves other processes writes to the window, and then responds.
 	window[0] = 7
-	raceorder.BeforeTelling()
-	answered.Store(true)
+	raceorder.Release()
+	responded.Store(true)
 
-	// A goroutine that has seen the answer reads the window.
-	asked.Store(true)
-	if answered.Load() {
-		raceorder.AfterHearing()
+	// A goroutine that has seen the response reads the window.
+	requested.Store(true)
+	if responded.Load() {
+		raceorder.Acquire()
 		fmt.Println(window[0])
 	}
 	// Output: 7

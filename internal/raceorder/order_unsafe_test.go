@@ -25,13 +25,13 @@ func TestOrder(t *testing.T) {
 	shared := 0
 	go func() {
 		shared = 7
-		raceorder.BeforeTelling()
+		raceorder.Release()
 		word.Store(1)
 	}()
 	deadline := time.Now().Add(await.Limit)
 	for word.Load() == 0 {
-		require.True(t, time.Now().Before(deadline), "nothing was told")
+		require.True(t, time.Now().Before(deadline), "no notification")
 	}
-	raceorder.AfterHearing()
+	raceorder.Acquire()
 	require.Equal(t, 7, shared)
 }

@@ -2,8 +2,8 @@
 
 package raceorder
 
-// BeforeTelling is called before this process notifies another.
-func BeforeTelling() {}
+// Release is called before this process notifies another.
+func Release() {}
 
-// AfterHearing is called after this process has heard from another.
-func AfterHearing() {}
+// Acquire is called after another process has notified this one.
+func Acquire() {}

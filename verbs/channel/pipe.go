@@ -103,7 +103,7 @@ func (c *Channel) sendOnPipe(head, body []byte) (sent bool, err error) {
 	}
 	c.out.left = heard.sequence()
 	binary.NativeEndian.PutUint64(place, uint64(c.told(true)))
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	o.Send(StampBytes + n)
 	return true, nil
 }
@@ -122,7 +122,7 @@ func (c *Channel) pollPipe(m *Message) (some bool, err error) {
 		}
 		return false, nil
 	}
-	raceorder.AfterHearing()
+	raceorder.Acquire()
 	if len(letter) <= StampBytes {
 		return false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+p.most))
 	}
@@ -165,7 +165,7 @@ func (c *Channel) pending() bool {
 
 // freeOfPipe frees a message of pollPipe. Each message must be freed once. The order does not matter.
 func (c *Channel) freeOfPipe(m *Message) {
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	c.in.pipe.free(uint32(m.buffer), int(m.span))
 }
 

@@ -106,7 +106,7 @@ func (c *Channel) take() (m Message, some bool) {
 	if !ok {
 		return m, false
 	}
-	raceorder.AfterHearing()
+	raceorder.Acquire()
 	first := in.next * in.config.BufferBytes
 	s := stamp(number(word(in.memory, first+wordBytes).Load()))
 	if s.sequence() != in.expected {

@@ -101,7 +101,7 @@ func (c *Channel) Seal(n int) Write { return c.seal(n, 0) }
 func (c *Channel) SealGathered(n, gathered int) Write { return c.seal(n, gathered) }
 
 func (c *Channel) seal(n, gathered int) Write {
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	o := &c.out
 	first := o.next * o.config.BufferBytes
 	tail := first + headBytes + padded(n)
@@ -217,7 +217,7 @@ func (c *Channel) told(uses bool) stamp {
 // StampLetter writes the stamp of an eager message, its first StampBytes. The message must then be sent before anything
 // else.
 func (c *Channel) StampLetter(into []byte) {
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	binary.LittleEndian.PutUint64(into[:StampBytes], uint64(c.stamp(false)))
 }
 

@@ -116,7 +116,7 @@ func (c *completionQueue) Poll(into []verbs.Completion) int {
 		n += c.flush(into[n:])
 	}
 	if n > 0 {
-		raceorder.AfterHearing()
+		raceorder.Acquire()
 	}
 	return n
 }

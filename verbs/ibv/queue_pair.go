@@ -167,7 +167,7 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			q.keep(r)
 		}
 	}
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	q.post(desk)
 	if q.err != nil {
 		q.unwell()

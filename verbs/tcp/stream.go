@@ -132,7 +132,7 @@ func firstOf(errs ...error) error {
 func (s *socket) read(into []byte) (int, error) {
 	n, err := readNow(s.fd, into)
 	if n > 0 {
-		raceorder.AfterHearing()
+		raceorder.Acquire()
 	}
 	return n, err
 }
@@ -140,13 +140,13 @@ func (s *socket) read(into []byte) (int, error) {
 func (s *socket) readv(into [][]byte) (int, error) {
 	n, err := s.vector.read(s.fd, into)
 	if n > 0 {
-		raceorder.AfterHearing()
+		raceorder.Acquire()
 	}
 	return n, err
 }
 
 func (s *socket) writev(from [][]byte) (int, error) {
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	return s.vector.write(s.fd, from)
 }
 

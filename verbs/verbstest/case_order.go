@@ -316,7 +316,7 @@ func (p lookStep) do(s *station) answer {
 				return answer{Failure: fmt.Sprintf("round %d did not come", i)}
 			}
 		}
-		raceorder.AfterHearing()
+		raceorder.Acquire()
 		if difference := differ(memory[witnessOffset(i):][:len(want)], want); difference != "" {
 			return answer{Failure: fmt.Sprintf("round %d: %s", i, difference)}
 		}

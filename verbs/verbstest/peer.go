@@ -190,13 +190,13 @@ type (
 )
 
 func (w telling) Write(p []byte) (int, error) {
-	raceorder.BeforeTelling()
+	raceorder.Release()
 	return w.Writer.Write(p)
 }
 
 func (r hearing) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	raceorder.AfterHearing()
+	raceorder.Acquire()
 	return n, err
 }
 
