@@ -8,19 +8,19 @@ import (
 )
 
 func Example() {
-	b := eventchannel.New()
+	c := eventchannel.New()
 	var come atomic.Bool
 	go func() {
 		come.Store(true)
-		b.RingIfHeard()
+		c.WakeSleepers()
 	}()
 	for !come.Load() {
-		ticket := b.Prepare()
+		ticket := c.Prepare()
 		// From here on a change is followed by a ring.
 		if !come.Load() {
-			b.Sleep(ticket, -1)
+			c.Sleep(ticket, -1)
 		}
-		b.Finish()
+		c.Finish()
 	}
 	fmt.Println("it has come")
 	// Output: it has come

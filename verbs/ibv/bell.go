@@ -9,7 +9,7 @@ import "github.com/onesided/rma/internal/eventchannel"
 // A sleeper announces itself, and then arms every completion queue that is not armed, before it checks for completions.
 // So later completions generate an event.
 type armedBell struct {
-	*eventchannel.Bell
+	*eventchannel.Channel
 	// arm arms the queues.
 	arm func()
 }
@@ -18,11 +18,11 @@ func newBell(arm func()) *armedBell { return &armedBell{eventchannel.New(), arm}
 
 // Prepare announces a sleeper.
 func (b *armedBell) Prepare() uint32 {
-	ticket := b.Bell.Prepare()
+	ticket := b.Channel.Prepare()
 	b.arm()
 	return ticket
 }
 
 // Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
 // ringer's stores; so one sees the other.
-func (b *armedBell) Ring() { b.RingIfHeard() }
+func (b *armedBell) Ring() { b.WakeSleepers() }

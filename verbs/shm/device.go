@@ -93,7 +93,7 @@ type form interface {
 // A ringer is a CompletionChannel whose ring is a load if there is no sleeper.
 type ringer interface {
 	verbs.CompletionChannel
-	RingIfHeard()
+	WakeSleepers()
 }
 
 // deviceName is the name of a device of a process, and the prefix of errors.

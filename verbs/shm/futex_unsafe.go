@@ -18,7 +18,7 @@ const (
 	futexWake = 1
 )
 
-// Prepare announces a sleeper. See eventchannel.Bell.
+// Prepare announces a sleeper. See eventchannel.Channel.
 func (b *futexBell) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
@@ -45,8 +45,8 @@ func (b *futexBell) Ring() {
 	wake(&b.sequence)
 }
 
-// RingIfHeard is Ring if there is a sleeper, and otherwise only a load.
-func (b *bellWords) RingIfHeard() {
+// WakeSleepers is Ring if there is a sleeper, and otherwise only a load.
+func (b *bellWords) WakeSleepers() {
 	if b.sleepers.Load() != 0 {
 		b.sequence.Add(1)
 		wake(&b.sequence)

@@ -16,15 +16,15 @@ var _ verbs.CompletionChannel = eventchannel.New()
 
 // Sleepers with different limits share a timer. Each sleeper wakes at its limit.
 func TestLimits(t *testing.T) {
-	b := eventchannel.New()
+	c := eventchannel.New()
 	var sleepers sync.WaitGroup
 	begun := time.Now()
 	for _, limit := range []time.Duration{40 * time.Millisecond, 10 * time.Millisecond, 70 * time.Millisecond} {
 		sleepers.Go(func() {
 			for left := limit; left > 0; left = limit - time.Since(begun) {
-				ticket := b.Prepare()
-				b.Sleep(ticket, left)
-				b.Finish()
+				ticket := c.Prepare()
+				c.Sleep(ticket, left)
+				c.Finish()
 			}
 		})
 	}
@@ -33,14 +33,14 @@ func TestLimits(t *testing.T) {
 }
 
 // A ring between Prepare and Sleep is not lost. Sleep with a limit of 0 returns at once.
-func TestRingsAreHeard(t *testing.T) {
-	b := eventchannel.New()
-	ticket := b.Prepare()
-	b.RingIfHeard()
-	b.Sleep(ticket, -1)
-	b.Sleep(b.Prepare(), 0)
-	b.Finish()
-	b.Finish()
+func TestRingsWakeSleepers(t *testing.T) {
+	c := eventchannel.New()
+	ticket := c.Prepare()
+	c.WakeSleepers()
+	c.Sleep(ticket, -1)
+	c.Sleep(c.Prepare(), 0)
+	c.Finish()
+	c.Finish()
 
 	// One goroutine rings for each of many things, and another sleeps until all are there.
 	const things = 10000
@@ -48,23 +48,23 @@ func TestRingsAreHeard(t *testing.T) {
 	go func() {
 		for range things {
 			there.Add(1)
-			b.RingIfHeard()
+			c.WakeSleepers()
 		}
 	}()
 	for there.Load() < things {
-		ticket := b.Prepare()
+		ticket := c.Prepare()
 		if there.Load() < things {
-			b.Sleep(ticket, 10*time.Second)
+			c.Sleep(ticket, 10*time.Second)
 		}
-		b.Finish()
+		c.Finish()
 	}
 }
 
 func TestSleepAllocatesNothing(t *testing.T) {
-	b := eventchannel.New()
-	b.Sleep(b.Prepare(), time.Microsecond)
+	c := eventchannel.New()
+	c.Sleep(c.Prepare(), time.Microsecond)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		b.Sleep(b.Prepare(), time.Microsecond)
-		b.Finish()
+		c.Sleep(c.Prepare(), time.Microsecond)
+		c.Finish()
 	}))
 }
