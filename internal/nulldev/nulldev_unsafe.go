@@ -7,13 +7,13 @@ package nulldev
 #include <string.h>
 #include <infiniband/verbs.h>
 
-enum { most = 1 << 12 };
+enum { MAX_OUTSTANDING = 1 << 12 };
 
 struct device {
 	struct ibv_context context;
 	struct ibv_qp qp;
 	struct ibv_cq cq;
-	uint64_t ids[most];
+	uint64_t ids[MAX_OUTSTANDING];
 	unsigned int posted, polled;
 };
 
@@ -25,7 +25,7 @@ static int post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 
 	for (; wr != NULL; wr = wr->next)
 		if (wr->send_flags & IBV_SEND_SIGNALED)
-			d->ids[d->posted++ % most] = wr->wr_id;
+			d->ids[d->posted++ % MAX_OUTSTANDING] = wr->wr_id;
 	(void)bad;
 	return 0;
 }
@@ -37,7 +37,7 @@ static int poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	for (i = 0; i < n && d->polled != d->posted; i++) {
 		memset(&wc[i], 0, sizeof(wc[i]));
-		wc[i].wr_id = d->ids[d->polled++ % most];
+		wc[i].wr_id = d->ids[d->polled++ % MAX_OUTSTANDING];
 	}
 	return i;
 }
