@@ -10,7 +10,7 @@ import (
 // Class returns a name for the kind of failure of err. There are few kinds, whatever the peer has sent, so failures of
 // unproven peers can be counted by kind. own are kinds of the caller beside those of this package and of a connection.
 func Class(err error, own ...error) string {
-	for _, class := range append(own, ErrCrowded, ErrKey, ErrVersion, ErrProtocol, os.ErrDeadlineExceeded) {
+	for _, class := range append(own, ErrFull, ErrKey, ErrVersion, ErrProtocol, os.ErrDeadlineExceeded) {
 		if errors.Is(err, class) {
 			return class.Error()
 		}

@@ -26,7 +26,7 @@ func TestRoomsShareDescriptors(t *testing.T) {
 	rooms := []*Room{NewRoom(128), NewRoom(128)}
 	var in []*silent
 	for i := range 200 {
-		if one := new(silent); rooms[i%2].Enter(one) {
+		if one := new(silent); rooms[i%2].Admit(one) {
 			in = append(in, one)
 		}
 	}
@@ -34,9 +34,9 @@ func TestRoomsShareDescriptors(t *testing.T) {
 	// An empty room has its reserved seats nevertheless.
 	late := NewRoom(128)
 	for range reserved {
-		require.True(t, late.Enter(new(silent)))
+		require.True(t, late.Admit(new(silent)))
 	}
-	require.False(t, late.Enter(new(silent)))
+	require.False(t, late.Admit(new(silent)))
 	for conn := range late.entries {
 		require.NoError(t, late.Leave(conn))
 	}
@@ -44,6 +44,6 @@ func TestRoomsShareDescriptors(t *testing.T) {
 		require.NoError(t, rooms[i%2].Leave(one))
 	}
 	require.Zero(t, unproven.Load())
-	require.True(t, rooms[0].Enter(in[0]))
+	require.True(t, rooms[0].Admit(in[0]))
 	require.NoError(t, rooms[0].Leave(in[0]))
 }

@@ -19,7 +19,7 @@ var (
 	// ErrKey reports that the peer holds another key, has another purpose, or relays between two TLS connections.
 	ErrKey = errors.New("proof: the peer holds another key, connects for another purpose, or relays TLS: all ranks of a job must have the same key (RMA_KEY_FILE, or WithKey), and so must a server and its clients (RMA_SERVE_KEY_FILE, or WithKey)")
 	// ErrVersion reports that the peer uses another version of the dialogue.
-	ErrVersion = errors.New("proof: another version")
+	ErrVersion = errors.New("proof: the peer uses another version")
 	// ErrProtocol reports that the peer does not speak this dialogue.
 	ErrProtocol = errors.New("proof: not this protocol")
 )
@@ -43,8 +43,8 @@ const (
 	confirmation role = "confirmation"
 )
 
-// refusal stands in place of a MAC. A real MAC is all zeros only with the probability of guessing one.
-var refusal [macSize]byte
+// rejection stands in place of a MAC. A real MAC is all zeros only with the probability of guessing one.
+var rejection [macSize]byte
 
 // Dial proves the key to the peer that accepts on conn, and has the peer prove it too. purpose is any text; the
 // acceptor's must be the same. An error that is none of this package's sentinels wraps the error of the connection. A
@@ -80,8 +80,8 @@ func Dial(conn io.ReadWriter, key []byte, purpose string) error {
 		return err
 	}
 	if !hmac.Equal(theirs[:], d.mac(acceptor)) {
-		// The result is ErrKey even if the refusal does not reach the acceptor.
-		_ = d.write("refusal", refusal[:])
+		// The result is ErrKey even if the rejection does not reach the acceptor.
+		_ = d.write("rejection", rejection[:])
 		return ErrKey
 	}
 	if err := d.write("answer", d.mac(initiator)); err != nil {
@@ -132,9 +132,9 @@ func accept(conn io.ReadWriter, key []byte, purpose string, proven func() error)
 		return err
 	}
 	if !hmac.Equal(theirs[:], d.mac(initiator)) {
-		// A peer that has sent a refusal does not listen any more.
-		if theirs != refusal {
-			_ = d.write("refusal", refusal[:])
+		// A peer that has sent a rejection does not listen any more.
+		if theirs != rejection {
+			_ = d.write("rejection", rejection[:])
 		}
 		return ErrKey
 	}

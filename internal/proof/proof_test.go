@@ -207,9 +207,9 @@ func TestReflectedMessagesProveNothing(t *testing.T) {
 		if _, err := conn.Write(challenge[helloSize:]); err != nil {
 			return err
 		}
-		var refused [32]byte
-		_, err := io.ReadFull(conn, refused[:])
-		if refused != [32]byte{} {
+		var rejected [32]byte
+		_, err := io.ReadFull(conn, rejected[:])
+		if rejected != [32]byte{} {
 			return errors.New("the acceptor confirmed")
 		}
 		return err
@@ -227,7 +227,7 @@ func hello(version byte) []byte {
 }
 
 func TestAnotherVersionIsNamedToBothSides(t *testing.T) {
-	err, told := meet(t, accept(ours, "p"), func(conn io.ReadWriter) error {
+	err, farErr := meet(t, accept(ours, "p"), func(conn io.ReadWriter) error {
 		if _, err := conn.Write(hello(7)); err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func TestAnotherVersionIsNamedToBothSides(t *testing.T) {
 	})
 	require.ErrorIs(t, err, proof.ErrVersion)
 	require.ErrorContains(t, err, "speaks 7, this side 2")
-	require.NoError(t, told)
+	require.NoError(t, farErr)
 
 	err, _ = meet(t, dial(ours, "p"), func(conn io.ReadWriter) error {
 		if _, err := io.ReadFull(conn, make([]byte, helloSize)); err != nil {

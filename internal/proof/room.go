@@ -40,9 +40,9 @@ type Room struct {
 	closed  bool
 }
 
-// ErrCrowded reports that the connection was ended for another after its share of time, or closed at once because there
+// ErrFull reports that the connection was ended for another after its share of time, or closed at once because there
 // was no seat.
-var ErrCrowded = errors.New("proof: too many connections that have not proved the key: they are bounded for each listener, and to a quarter of the process's descriptors")
+var ErrFull = errors.New("proof: too many connections that have not proved the key: they are bounded for each listener, and to a quarter of the process's descriptors")
 
 type entry struct {
 	conn  io.Closer
@@ -56,9 +56,9 @@ func NewRoom(seats int) *Room {
 	return &Room{seats: seats, entries: make(map[io.Closer]*entry)}
 }
 
-// Enter gives a connection a seat. The room may close the connection from then on until Hear or Leave returns. If there
-// is no seat, or the room is closed, Enter closes the connection and returns false.
-func (r *Room) Enter(conn io.Closer) bool {
+// Admit gives a connection a seat. The room may close the connection from then on until Accept or Leave returns. If
+// there is no seat, or the room is closed, Admit closes the connection and returns false.
+func (r *Room) Admit(conn io.Closer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -104,16 +104,16 @@ func (r *Room) release(at int) {
 	unproven.Add(-1)
 }
 
-// Hear is [Accept] for a connection that has entered. It runs over what over makes of the connection, and returns that.
-// The connection leaves the room, proven or not. The peer learns only afterwards that it has proved the key, so the
-// room never ends a connection whose peer knows that.
-func (r *Room) Hear(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
+// Accept is the function [Accept] for a connection that was admitted. It runs over what over makes of the connection,
+// and returns that. The connection leaves the room, proven or not. The peer learns only afterwards that it has proved
+// the key, so the room never ends a connection whose peer knows that.
+func (r *Room) Accept(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	w, err := over()
 	if err == nil {
 		err = accept(w, key, purpose, func() error { return r.Leave(conn) })
 	}
-	if crowded := r.Leave(conn); crowded != nil {
-		err = fmt.Errorf("%w: %w", crowded, err)
+	if full := r.Leave(conn); full != nil {
+		err = fmt.Errorf("%w: %w", full, err)
 	}
 	return w, err
 }
@@ -129,7 +129,7 @@ func (r *Room) Ended(conn io.Closer) <-chan struct{} {
 	return nil
 }
 
-// Leave frees the seat of a connection if it has one, as Hear does. It returns ErrCrowded if the room has ended the
+// Leave frees the seat of a connection if it has one, as Accept does. It returns ErrFull if the room has ended the
 // connection in favor of others.
 func (r *Room) Leave(conn io.Closer) error {
 	r.mu.Lock()
@@ -141,7 +141,7 @@ func (r *Room) Leave(conn io.Closer) error {
 	delete(r.entries, conn)
 	at := slices.Index(r.waiting, s)
 	if at < 0 {
-		return ErrCrowded
+		return ErrFull
 	}
 	r.release(at)
 	return nil

@@ -13,34 +13,34 @@ import (
 
 var roomKey = make([]byte, MinKey)
 
-// A guest is a connection in a room, and how it ended.
-type guest struct {
-	far   net.Conn
-	began time.Time
-	heard chan struct{}
-	after time.Duration
-	err   error
+// An admitted is a connection in a room, and how it ended.
+type admitted struct {
+	far      net.Conn
+	began    time.Time
+	accepted chan struct{}
+	after    time.Duration
+	err      error
 }
 
-// enter makes a connection enter a room and be heard.
-func enter(t *testing.T, r *Room) *guest {
+// admit makes a room admit and accept a connection.
+func admit(t *testing.T, r *Room) *admitted {
 	t.Helper()
 	near, far := net.Pipe()
-	g := &guest{far: far, heard: make(chan struct{}), began: time.Now()}
+	g := &admitted{far: far, accepted: make(chan struct{}), began: time.Now()}
 	t.Cleanup(func() { _ = far.Close() })
-	require.True(t, r.Enter(near))
+	require.True(t, r.Admit(near))
 	go func() {
-		defer close(g.heard)
-		_, g.err = r.Hear(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
+		defer close(g.accepted)
+		_, g.err = r.Accept(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
 		g.after = time.Since(g.began)
 	}()
 	return g
 }
 
-func (g *guest) isIn() bool {
+func (g *admitted) isIn() bool {
 	synctest.Wait()
 	select {
-	case <-g.heard:
+	case <-g.accepted:
 		return false
 	default:
 		return true
@@ -51,18 +51,18 @@ func (g *guest) isIn() bool {
 func TestRoomIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
-		one, two := enter(t, r), enter(t, r)
+		one, two := admit(t, r), admit(t, r)
 		time.Sleep(time.Hour) // computes
 		require.True(t, one.isIn())
 		require.True(t, two.isIn())
 	})
 }
 
-// isTurnedAway checks that there is no seat for another connection.
-func isTurnedAway(t *testing.T, r *Room) {
+// isRejected checks that there is no seat for another connection.
+func isRejected(t *testing.T, r *Room) {
 	t.Helper()
 	near, far := net.Pipe()
-	require.False(t, r.Enter(near))
+	require.False(t, r.Admit(near))
 	_, err := far.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 }
@@ -72,19 +72,19 @@ func isTurnedAway(t *testing.T, r *Room) {
 func TestRoomEndsTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
-		one := enter(t, r)
+		one := admit(t, r)
 		time.Sleep(share / 2) // computes
-		two := enter(t, r)
-		isTurnedAway(t, r)
+		two := admit(t, r)
+		isRejected(t, r)
 		time.Sleep(share / 2) // computes
-		three := enter(t, r)
+		three := admit(t, r)
 		require.False(t, one.isIn())
 		require.Equal(t, share, one.after)
-		require.ErrorIs(t, one.err, ErrCrowded)
+		require.ErrorIs(t, one.err, ErrFull)
 		require.True(t, two.isIn())
-		isTurnedAway(t, r)
+		isRejected(t, r)
 		time.Sleep(share / 2) // computes
-		four := enter(t, r)
+		four := admit(t, r)
 		require.False(t, two.isIn())
 		require.Equal(t, share, two.after)
 		require.True(t, three.isIn())
@@ -97,10 +97,10 @@ func TestRoomEndsTheOldest(t *testing.T) {
 func TestRoomOfTheProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
-		one, two := enter(t, r), enter(t, r)
-		isTurnedAway(t, r)
+		one, two := admit(t, r), admit(t, r)
+		isRejected(t, r)
 		require.NoError(t, Dial(two.far, roomKey, "test"))
-		three := enter(t, r)
+		three := admit(t, r)
 		require.True(t, one.isIn())
 		require.False(t, two.isIn())
 		require.NoError(t, two.err)
@@ -114,7 +114,7 @@ func TestRoomTells(t *testing.T) {
 		r := NewRoom(1)
 		near, _ := net.Pipe()
 		require.Nil(t, r.Ended(near))
-		require.True(t, r.Enter(near))
+		require.True(t, r.Admit(near))
 		ended := r.Ended(near)
 		r.MakeRoom()
 		select {
@@ -125,7 +125,7 @@ func TestRoomTells(t *testing.T) {
 		time.Sleep(share) // computes
 		r.MakeRoom()
 		<-ended
-		require.ErrorIs(t, r.Leave(near), ErrCrowded)
+		require.ErrorIs(t, r.Leave(near), ErrFull)
 		require.NoError(t, r.Leave(near))
 		r.MakeRoom()
 	})
@@ -137,8 +137,8 @@ func TestRoomOfFailures(t *testing.T) {
 		r, why := NewRoom(1), errors.New("no TLS")
 		for range 3 {
 			near, _ := net.Pipe()
-			require.True(t, r.Enter(near))
-			_, err := r.Hear(near, func() (io.ReadWriter, error) { return nil, why }, roomKey, "test")
+			require.True(t, r.Admit(near))
+			_, err := r.Accept(near, func() (io.ReadWriter, error) { return nil, why }, roomKey, "test")
 			require.Equal(t, why, err)
 		}
 	})
@@ -150,18 +150,18 @@ func TestRoomEndsNobodyWhoKnows(t *testing.T) {
 	r := NewRoom(1)
 	near, far := net.Pipe()
 	defer far.Close()
-	require.True(t, r.Enter(near))
-	heard := make(chan error, 1)
+	require.True(t, r.Admit(near))
+	accepted := make(chan error, 1)
 	go func() {
-		_, err := r.Hear(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
-		heard <- errors.Join(err, near.Close())
+		_, err := r.Accept(near, func() (io.ReadWriter, error) { return near, nil }, roomKey, "test")
+		accepted <- errors.Join(err, near.Close())
 	}()
 	err := Dial(&answering{far, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.release(0)
 	}}, roomKey, "test")
-	require.ErrorIs(t, <-heard, ErrCrowded)
+	require.ErrorIs(t, <-accepted, ErrFull)
 	require.True(t, Ended(err), "%v", err)
 }
 
@@ -182,11 +182,11 @@ func (a *answering) Write(b []byte) (int, error) {
 func TestRoomCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(2)
-		in := enter(t, r)
+		in := admit(t, r)
 		r.Close()
 		r.Close()
-		isTurnedAway(t, r)
+		isRejected(t, r)
 		require.False(t, in.isIn())
-		require.NotErrorIs(t, in.err, ErrCrowded)
+		require.NotErrorIs(t, in.err, ErrFull)
 	})
 }

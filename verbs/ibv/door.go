@@ -132,10 +132,10 @@ func (o *door) serve() {
 			o.teller.warn("accepting", err)
 			o.unproven.MakeRoom()
 			time.Sleep(10 * time.Millisecond)
-		case o.unproven.Enter(conn):
+		case o.unproven.Admit(conn):
 			o.working.Go(func() { o.receive(conn) })
 		case o.leaving.Err() == nil:
-			o.teller.warn(proof.ErrCrowded.Error(), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), proof.ErrCrowded))
+			o.teller.warn(proof.ErrFull.Error(), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), proof.ErrFull))
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (o *door) receive(conn net.Conn) {
 
 // hear lets the caller prove the key and reads its hello.
 func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
-	_, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
+	_, err := o.unproven.Accept(conn, func() (io.ReadWriter, error) {
 		return conn, conn.SetDeadline(time.Now().Add(o.limit))
 	}, o.key, purpose)
 	if err != nil {

@@ -70,9 +70,9 @@ func (o *door) open() {
 				o.log.Warn("accepting", "accepting", "", netcall.Limited(err))
 				o.unproven.MakeRoom()
 				time.Sleep(acceptPause)
-			case !o.unproven.Enter(conn):
+			case !o.unproven.Admit(conn):
 				if !o.device.closed.Load() {
-					o.log.Warn("connection refused", proof.ErrCrowded.Error(), conn.RemoteAddr().String(), proof.ErrCrowded)
+					o.log.Warn("connection refused", proof.ErrFull.Error(), conn.RemoteAddr().String(), proof.ErrFull)
 				}
 			case o.keep(conn):
 				o.makers.Go(func() { o.receive(conn) })
@@ -166,7 +166,7 @@ func (o *door) receive(conn net.Conn) {
 // hear is the handshake of the called side.
 func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err error) {
 	begun := time.Now()
-	w, err := o.unproven.Hear(conn, func() (io.ReadWriter, error) {
+	w, err := o.unproven.Accept(conn, func() (io.ReadWriter, error) {
 		if err := conn.SetDeadline(time.Now().Add(o.limit)); err != nil {
 			return nil, err
 		}

@@ -91,7 +91,7 @@ func (p *Port) sort() {
 			case <-p.closing:
 			case <-time.After(10 * time.Millisecond):
 			}
-		case p.unproven.Enter(conn):
+		case p.unproven.Admit(conn):
 			p.sorting.Go(func() {
 				if !p.direct(conn) {
 					_ = p.unproven.Leave(conn)
@@ -135,7 +135,7 @@ func (p *Port) Hear(conn net.Conn, over func() (io.ReadWriter, error), key []byt
 	if begun, ok := conn.(*begunConn); ok {
 		conn = begun.Conn
 	}
-	return p.unproven.Hear(conn, over, key, purpose)
+	return p.unproven.Accept(conn, over, key, purpose)
 }
 
 // deviceOf returns the device that a preamble names, or nil.

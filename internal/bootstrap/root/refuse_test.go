@@ -159,7 +159,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 	require.NoError(t, errors.Join(play(t, parts...)...))
 	_, who := h.turnedAway()
-	require.Contains(t, who, proof.ErrCrowded.Error())
+	require.Contains(t, who, proof.ErrFull.Error())
 }
 
 func TestJoinIsRefused(t *testing.T) {

@@ -26,7 +26,7 @@ func (h *host) accept() {
 				continue
 			}
 		}
-		if !h.unproven.Enter(carrier) {
+		if !h.unproven.Admit(carrier) {
 			h.turnAway(carrier)
 			continue
 		}
@@ -47,7 +47,7 @@ func (h *host) turnAway(conn net.Conn) {
 	select {
 	case <-h.closing:
 	default:
-		h.note(conn, proof.ErrCrowded)
+		h.note(conn, proof.ErrFull)
 	}
 }
 
@@ -119,7 +119,7 @@ func (h *host) hear(conn, carrier net.Conn) (claim, error) {
 		}
 		return conn, bootconn.Handshake(conn)
 	}
-	if _, err := h.unproven.Hear(carrier, secure, h.settings.Key, purpose); err != nil {
+	if _, err := h.unproven.Accept(carrier, secure, h.settings.Key, purpose); err != nil {
 		return claim{}, err
 	}
 	c, err := readClaim(conn)
