@@ -23,8 +23,8 @@ func Listen(hostPort string) (net.Listener, error) {
 	return net.Listen(network, hostPort)
 }
 
-// Undialed returns the error of a dial without the address, which the caller adds.
-func Undialed(err error) error {
+// WithoutAddress returns the error of a dial without the address, which the caller adds.
+func WithoutAddress(err error) error {
 	var dialed *net.OpError
 	if errors.As(err, &dialed) && dialed.Op == "dial" {
 		return dialed.Err

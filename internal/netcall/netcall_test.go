@@ -53,9 +53,9 @@ func TestClass(t *testing.T) {
 	}
 }
 
-func TestUndialed(t *testing.T) {
+func TestWithoutAddress(t *testing.T) {
 	_, err := net.Dial("tcp", "127.0.0.1:0")
-	require.EqualError(t, netcall.Undialed(fmt.Errorf("wrapped: %w", err)), "connect: connection refused")
+	require.EqualError(t, netcall.WithoutAddress(fmt.Errorf("wrapped: %w", err)), "connect: connection refused")
 	other := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
-	require.Equal(t, error(other), netcall.Undialed(other))
+	require.Equal(t, error(other), netcall.WithoutAddress(other))
 }

@@ -240,7 +240,7 @@ func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", hostPort)
 	if err != nil {
-		return nil, netcall.Undialed(err)
+		return nil, netcall.WithoutAddress(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	err = proof.Dial(conn, o.key, purpose)

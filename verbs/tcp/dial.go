@@ -154,12 +154,12 @@ func call(ctx context.Context, hostPort string) (net.Conn, error) {
 		case err == nil:
 			return conn, nil
 		case netcall.MayPass(err):
-			lack = netcall.Undialed(err)
+			lack = netcall.WithoutAddress(err)
 		case lack != nil && (os.IsTimeout(err) || ctx.Err() != nil):
 			// This side's shortage took the time, not the peer.
 			return nil, lack
 		default:
-			return nil, netcall.Undialed(err)
+			return nil, netcall.WithoutAddress(err)
 		}
 		select {
 		case <-ctx.Done():
