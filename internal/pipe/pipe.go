@@ -48,8 +48,8 @@ func (c *Config) check(memory []byte) error {
 // word returns the word at a multiple of 8 bytes.
 func word(memory []byte, at int) *atomic.Uint64 { return bounds.Word(memory[at : at+headBytes]) }
 
-// place is where the next message begins in the ring.
-type place struct {
+// cursor is where the next message begins in the ring.
+type cursor struct {
 	// ring is the memory of messages. Its first lines lines are the ring; the rest is for the last message of a lap.
 	ring  []byte
 	lines int
@@ -61,20 +61,20 @@ type place struct {
 	head *atomic.Uint64
 }
 
-func newPlace(c *Config, memory []byte) place {
+func newCursor(c *Config, memory []byte) cursor {
 	ring := memory[lineBytes:c.Bytes()]
-	return place{ring: ring, lines: c.Lines, most: c.MaxMessage, head: word(ring, 0)}
+	return cursor{ring: ring, lines: c.Lines, most: c.MaxMessage, head: word(ring, 0)}
 }
 
 // payload returns the payload, of n bytes, of the message that begins here.
-func (p *place) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:][:n:n] }
+func (p *cursor) payload(n int) []byte { return p.ring[p.at*lineBytes+headBytes:][:n:n] }
 
 // number returns the number of the message that begins here.
-func (p *place) number() uint32 { return uint32(p.passed + 1) }
+func (p *cursor) number() uint32 { return uint32(p.passed + 1) }
 
-// behind returns the line after a message of lines lines, where the next message begins. It also returns the number of
+// after returns the line after a message of lines lines, where the next message begins. It also returns the number of
 // lines of the ring that the first message takes.
-func (p *place) behind(lines int) (at, taken int) {
+func (p *cursor) after(lines int) (at, taken int) {
 	if p.at+lines >= p.lines {
 		return 0, p.lines - p.at
 	}
@@ -82,7 +82,7 @@ func (p *place) behind(lines int) (at, taken int) {
 }
 
 // pass continues at the message that begins at a line, after one that takes taken lines.
-func (p *place) pass(at, taken int) {
+func (p *cursor) pass(at, taken int) {
 	p.at = at
 	p.passed += uint64(taken)
 	p.head = word(p.ring, at*lineBytes)
@@ -90,7 +90,7 @@ func (p *place) pass(at, taken int) {
 
 // A Writer is the sending side.
 type Writer struct {
-	place
+	cursor
 	freed, left *atomic.Uint64
 	// room is the number of lines known to be free.
 	room int
@@ -101,7 +101,7 @@ func NewWriter(config Config, memory []byte) (*Writer, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
 	}
-	return &Writer{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes), room: config.Lines}, nil
+	return &Writer{cursor: newCursor(&config, memory), freed: word(memory, 0), left: word(memory, headBytes), room: config.Lines}, nil
 }
 
 // Place returns the memory for the payload of the next message, n bytes, or nil if there is no room now. An error is
@@ -132,14 +132,14 @@ func (w *Writer) look(n int) (roomy bool, err error) {
 		return false, fmt.Errorf("%w: %s said to be free of %d to %d", ErrProtocol, errtext.Count(freed, "line"), known, w.passed)
 	}
 	w.room = w.lines - int(w.passed-freed)
-	_, taken := w.behind(linesOf(n))
+	_, taken := w.after(linesOf(n))
 	return taken < w.room, nil
 }
 
 // Send publishes a message of the first n bytes of the memory that Place returned last.
 func (w *Writer) Send(n int) {
 	head, number := w.head, w.number()
-	at, taken := w.behind(linesOf(n))
+	at, taken := w.after(linesOf(n))
 	w.pass(at, taken)
 	w.room -= taken
 	// The reader does not poll there before it has taken this message. A store would take the line away from it.
@@ -155,10 +155,10 @@ func (w *Writer) Leave() { w.left.Store(1) }
 
 // A Reader is the receiving side.
 type Reader struct {
-	place
+	cursor
 	freed, left *atomic.Uint64
-	// returned counts the lines given back. told is the count that the writer can read.
-	returned, told uint64
+	// returned counts the lines given back. notified is the count that the writer can read.
+	returned, notified uint64
 	// given is the number of lines of the message that Next returned last, next the line of the message after it.
 	given, next int
 }
@@ -168,7 +168,7 @@ func NewReader(config Config, memory []byte) (*Reader, error) {
 	if err := config.check(memory); err != nil {
 		return nil, err
 	}
-	return &Reader{place: newPlace(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
+	return &Reader{cursor: newCursor(&config, memory), freed: word(memory, 0), left: word(memory, headBytes)}, nil
 }
 
 // Next returns the next message, or nil if there is none. It returns the same message until Free. A faulty writer may
@@ -182,7 +182,7 @@ func (r *Reader) Next() ([]byte, error) {
 	if uint(n-1) >= uint(r.most) {
 		return nil, r.broken("a message of %d bytes; allowed are 1 to %d", n, r.most)
 	}
-	r.next, r.given = r.behind(linesOf(n))
+	r.next, r.given = r.after(linesOf(n))
 	if used := int(r.passed-r.returned) + r.given; used > r.lines {
 		return nil, r.broken("%d lines in use; allowed are %d", used, r.lines)
 	}
@@ -195,7 +195,7 @@ func (r *Reader) broken(format string, is, allowed int) error {
 
 // Free gives back the room of the message that Next returned. It reports whether the writer was notified; the writer
 // may be waiting for that.
-func (r *Reader) Free() (told bool) { return r.Return(r.Take()) }
+func (r *Reader) Free() (notified bool) { return r.Return(r.Take()) }
 
 // Take moves on to the message after the one that Next returned, and returns how many lines the message takes. The
 // message stays valid until these lines are returned.
@@ -207,12 +207,12 @@ func (r *Reader) Take() (lines int) {
 
 // Return gives back the room of the oldest messages taken, which have lines lines together. It reports whether the
 // writer was notified, as Free does.
-func (r *Reader) Return(lines int) (told bool) {
+func (r *Reader) Return(lines int) (notified bool) {
 	r.returned += uint64(lines)
-	if 4*(r.returned-r.told) < uint64(r.lines) {
+	if 4*(r.returned-r.notified) < uint64(r.lines) {
 		return false
 	}
-	r.told = r.returned
+	r.notified = r.returned
 	r.freed.Store(r.returned)
 	return true
 }

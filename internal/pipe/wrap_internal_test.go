@@ -15,7 +15,7 @@ func TestNumberZero(t *testing.T) {
 	r, err := NewReader(c, memory)
 	require.NoError(t, err)
 	const begun = 1<<32 - 16
-	w.passed, r.passed, r.returned, r.told = begun, begun, begun, begun
+	w.passed, r.passed, r.returned, r.notified = begun, begun, begun, begun
 	w.freed.Store(begun)
 	// The fourth message begins on the last line and has number zero, which the cleared payloads contain.
 	for i := range 40 {
