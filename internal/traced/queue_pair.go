@@ -136,7 +136,7 @@ func (q *queuePair) completed(c *verbs.Completion, at time.Duration) {
 		}
 		for before := range i {
 			if earlier := q.at(q.first + before); !earlier.over && !earlier.signalled {
-				q.finish(earlier, record{until: at, untold: s.from-earlier.from > at-s.from})
+				q.finish(earlier, record{until: at, unknownEnd: s.from-earlier.from > at-s.from})
 			}
 		}
 		q.finish(s, record{until: at, status: c.Status})
@@ -158,7 +158,7 @@ func (s *send) record(q *queuePair, r record) record {
 
 // without returns the end of a request whose completion has not been polled.
 func (s *send) without(now time.Duration) record {
-	return record{until: now, unfinished: s.signalled, untold: !s.signalled}
+	return record{until: now, unfinished: s.signalled, unknownEnd: !s.signalled}
 }
 
 // outstanding appends records of the outstanding requests.

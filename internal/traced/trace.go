@@ -30,9 +30,9 @@ type record struct {
 	kind   kind
 	opcode verbs.Opcode
 	status verbs.Status
-	// unfinished: it had not completed when the trace was written or its queue pair was closed. untold: the time of its
-	// completion is unknown.
-	unfinished, untold bool
+	// unfinished: it had not completed when the trace was written or its queue pair was closed. unknownEnd: the time of
+	// its completion is unknown.
+	unfinished, unknownEnd bool
 	// pair is the queue pair of a request, a receive or a posted.
 	pair        *queuePair
 	from, until time.Duration
@@ -112,7 +112,7 @@ func (t *Trace) add(r record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	into := &t.rings[which]
-	if r.kind == slept && into.prolong(&r) {
+	if r.kind == slept && into.extend(&r) {
 		return
 	}
 	into.records[into.added%uint64(len(into.records))] = r
@@ -122,8 +122,8 @@ func (t *Trace) add(r record) {
 // shortLook is the longest time between two sleeps that are recorded as one. In it the sleeper polls and finds nothing.
 const shortLook = 20 * time.Microsecond
 
-// prolong makes a sleep part of the last record, if that is a sleep that has just ended.
-func (r *ring) prolong(s *record) bool {
+// extend makes a sleep part of the last record, if that is a sleep that has just ended.
+func (r *ring) extend(s *record) bool {
 	if r.added == 0 {
 		return false
 	}

@@ -24,8 +24,8 @@ var laneNames = [lanes]string{program: "program", processor: "processor", out: "
 // rowsOfLane bounds the rows of a lane in a file.
 const rowsOfLane = 1 << 20
 
-// A sheet is a rank's part of a file that is being written.
-type sheet struct {
+// An export is a rank's part of a file that is being written.
+type export struct {
 	w       *timeline.Writer
 	process int
 	// shift is added to the times of records.
@@ -42,7 +42,7 @@ func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.
 	slices.SortStableFunc(records, func(a, b record) int {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.until, a.until))
 	})
-	s := &sheet{w: w, process: process, shift: t.began.Sub(origin)}
+	s := &export{w: w, process: process, shift: t.began.Sub(origin)}
 	w.Process(process, name)
 	for i := range records {
 		if r := &records[i]; s.shift+r.until >= 0 {
@@ -53,7 +53,7 @@ func (t *Trace) Write(w *timeline.Writer, process int, name string, origin time.
 }
 
 // name writes the name of a row of a lane, once.
-func (s *sheet) name(lane, row int) {
+func (s *export) name(lane, row int) {
 	if row < s.named[lane] {
 		return
 	}
@@ -66,19 +66,19 @@ func (s *sheet) name(lane, row int) {
 }
 
 // span begins a span on a lane.
-func (s *sheet) span(lane int, r *record) {
+func (s *export) span(lane int, r *record) {
 	row := s.rows[lane].Place(r.from, r.until)
 	s.name(lane, row)
 	s.w.Span(s.process, lane*rowsOfLane+row, s.shift+r.from, s.shift+r.until)
 }
 
 // mark begins a mark on the first row of a lane.
-func (s *sheet) mark(lane int, r *record) {
+func (s *export) mark(lane int, r *record) {
 	s.name(lane, 0)
 	s.w.Mark(s.process, lane*rowsOfLane, s.shift+r.from, timeline.OnLane)
 }
 
-func (s *sheet) write(r *record) {
+func (s *export) write(r *record) {
 	w := s.w
 	switch r.kind {
 	case request:
@@ -119,7 +119,7 @@ func (s *sheet) write(r *record) {
 	w.End()
 }
 
-func (s *sheet) request(r *record) {
+func (s *export) request(r *record) {
 	lane, towards := out, " to "
 	switch {
 	case r.opcode == verbs.OpRDMARead:
@@ -127,7 +127,7 @@ func (s *sheet) request(r *record) {
 	case r.opcode > verbs.OpRDMARead:
 		lane, towards = in, " at "
 	}
-	if r.untold {
+	if r.unknownEnd {
 		s.mark(lane, r)
 	} else {
 		s.span(lane, r)
@@ -136,7 +136,7 @@ func (s *sheet) request(r *record) {
 	s.arguments(r)
 }
 
-func (s *sheet) arguments(r *record) {
+func (s *export) arguments(r *record) {
 	s.w.Argument("bytes", int64(r.n))
 	s.w.Argument("queue pair", int64(r.pair.Number()))
 	s.w.Identity("request", r.id)
