@@ -12,19 +12,19 @@ type connectionRequest struct {
 	hello []byte
 }
 
-// maxAsked bounds the connections that wait for PollConnections.
-const maxAsked = 4096
+// maxRequests bounds the connections that wait for PollConnections.
+const maxRequests = 4096
 
-// ask queues a connection request of a peer.
-func (d *device) ask(c *connection, hello []byte) {
+// queueRequest queues a connection request of a peer.
+func (d *device) queueRequest(c *connection, hello []byte) {
 	d.mu.Lock()
-	if d.closed.Load() || len(d.asked) == maxAsked {
+	if d.closed.Load() || len(d.requests) == maxRequests {
 		d.mu.Unlock()
-		(&connectionRequest{conn: c}).Reject(fmt.Sprintf("%d connections wait to be accepted already, or the device was closed", maxAsked))
+		(&connectionRequest{conn: c}).Reject(fmt.Sprintf("%d connections wait to be accepted already, or the device was closed", maxRequests))
 		return
 	}
-	d.asked = append(d.asked, &connectionRequest{c, hello})
-	d.waiting.Store(int32(len(d.asked)))
+	d.requests = append(d.requests, &connectionRequest{c, hello})
+	d.waiting.Store(int32(len(d.requests)))
 	d.mu.Unlock()
 	d.channel.Ring()
 }
@@ -39,13 +39,13 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := min(len(into), len(d.asked))
+	n := min(len(into), len(d.requests))
 	for i := range n {
-		into[i] = d.asked[i]
+		into[i] = d.requests[i]
 	}
-	rest := copy(d.asked, d.asked[n:])
-	clear(d.asked[rest:])
-	d.asked = d.asked[:rest]
+	rest := copy(d.requests, d.requests[n:])
+	clear(d.requests[rest:])
+	d.requests = d.requests[:rest]
 	d.waiting.Store(int32(rest))
 	return n
 }
@@ -92,7 +92,7 @@ func (c *connection) reject(reason string) {
 		reason = reason[:maxReason]
 	}
 	c.out.rejected, c.out.reason = true, reason
-	c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, verbs.ErrRejected, reason), partInOrder)
+	c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, verbs.ErrRejected, reason), shutdownInOrder)
 	c.transmit()
 }
 

@@ -27,7 +27,7 @@ func TestNoOlderTLS(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
-	require.Error(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose), "the device has answered over %s", tls.VersionName(conn.ConnectionState().Version))
+	require.Error(t, proof.Dial(conn, make([]byte, anonymousKeySize), purpose), "the device has answered over %s", tls.VersionName(conn.ConnectionState().Version))
 	await(t, "the log", func() bool { return said.has("the peer speaks TLS 1.2, the least allowed is TLS 1.3") }, far)
 }
 

@@ -52,7 +52,7 @@ func (c *channel) Ring() {
 func (c *channel) Sleep(ticket uint32, limit time.Duration) {
 	c.device.armBlocked()
 	c.mu.Lock()
-	if c.sequence.Load() != ticket || limit == 0 || c.device.errands.Load()+c.device.riders.Load() != 0 {
+	if c.sequence.Load() != ticket || limit == 0 || c.device.wantedVisits.Load()+c.device.delayed.Load() != 0 {
 		c.mu.Unlock()
 		return
 	}

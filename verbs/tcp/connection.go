@@ -20,11 +20,11 @@ const (
 	phaseDialing phase = iota
 	// phaseAwaiting: the peer has not responded to the hello.
 	phaseAwaiting
-	// phaseAsked: the peer's hello waits for Accept or Reject.
-	phaseAsked
+	// phaseRequested: the peer's hello waits for Accept or Reject.
+	phaseRequested
 	phaseReady
-	// phaseParting: the queue pair has ended. The last output leaves, and input is discarded.
-	phaseParting
+	// phaseShutdown: the queue pair has ended. The last output leaves, and input is discarded.
+	phaseShutdown
 	phaseClosed
 )
 
@@ -37,10 +37,10 @@ type connection struct {
 	peer string
 	// slot is the connection's index in the device's table, -1 outside it. It is guarded by the device's mutex.
 	slot int
-	// errand: the device has to visit although the socket may be silent.
-	errand atomic.Bool
-	// blocked: the output waits for room. rides: the pending acknowledgement waits for a frame. Both change under mu.
-	blocked, rides atomic.Bool
+	// wantsVisit: the device has to visit although the socket may be silent.
+	wantsVisit atomic.Bool
+	// blocked: the output waits for room. delayed: the pending acknowledgement waits for a frame. Both change under mu.
+	blocked, delayed atomic.Bool
 
 	mu     sync.Mutex
 	phase  phase
@@ -86,7 +86,7 @@ func (c *connection) start(s stream, next phase) {
 	c.phase = next
 	c.health.begin(time.Now())
 	if err := c.device.attach(c); err != nil {
-		c.fail(err, partAtOnce)
+		c.fail(err, shutdownNow)
 		return
 	}
 	// No socket reports what the handshake read beyond its end. And sleepers do not know when to check this peer, or on
@@ -101,7 +101,7 @@ func (c *connection) look() (some bool) {
 	c.mu.Lock()
 	if c.stream != nil && c.receive() {
 		some = true
-		c.device.heardOf.Add(1)
+		c.device.activity.Add(1)
 		c.transmit()
 	}
 	c.mu.Unlock()
@@ -116,76 +116,76 @@ func (c *connection) visit() {
 		return
 	}
 	if c.receive() {
-		c.device.heardOf.Add(1)
+		c.device.activity.Add(1)
 	}
 	c.sent = false
 	if c.transmit(); c.sent {
 		// The visit may have taken long, and there may be more to send.
-		c.device.heardOf.Add(1)
+		c.device.activity.Add(1)
 	}
 }
 
 // wantVisit makes the device visit although the socket may be silent.
 func (c *connection) wantVisit() {
-	if !c.errand.Swap(true) {
-		c.device.errands.Add(1)
+	if !c.wantsVisit.Swap(true) {
+		c.device.wantedVisits.Add(1)
 	}
 }
 
-// ride lets the next frame carry the pending acknowledgement. Without a frame it leaves after the next poll, or after
-// longestRide. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves now. The store
-// of riders precedes the load of sleepers here, and a sleeper's announcement precedes its load of riders; so one sees
-// the other.
-func (c *connection) ride() {
-	if !c.rides.Swap(true) {
-		c.device.riders.Add(1)
+// delayAcknowledgement lets the next frame carry the pending acknowledgement. Without a frame it leaves after the next
+// poll, or after maxDelay. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves now.
+// The store of delayed precedes the load of sleepers here, and a sleeper's announcement precedes its load of delayed;
+// so one sees the other.
+func (c *connection) delayAcknowledgement() {
+	if !c.delayed.Swap(true) {
+		c.device.delayed.Add(1)
 		if !c.device.awaited.Swap(true) {
-			c.device.overdue.Reset(longestRide)
+			c.device.overdue.Reset(maxDelay)
 		}
 	}
 	if c.device.channel.sleepers.Load() > 0 {
-		c.alight()
+		c.endDelay()
 	}
 }
 
-// alight ends the wait of the pending acknowledgement for another frame: the next transmit sends it.
-func (c *connection) alight() {
-	if c.rides.Load() {
-		c.rides.Store(false)
-		c.device.riders.Add(-1)
+// endDelay ends the wait of the pending acknowledgement for another frame: the next transmit sends it.
+func (c *connection) endDelay() {
+	if c.delayed.Load() {
+		c.delayed.Store(false)
+		c.device.delayed.Add(-1)
 	}
 }
 
-// deliver sends an acknowledgement that no frame has carried.
-func (c *connection) deliver() {
+// flushAcknowledgement sends an acknowledgement that no frame has carried.
+func (c *connection) flushAcknowledgement() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rides.Load() {
-		c.alight()
+	if c.delayed.Load() {
+		c.endDelay()
 		c.transmit()
 	}
 }
 
-// parting is the way a connection ends.
-type parting uint8
+// shutdown is the way a connection ends.
+type shutdown uint8
 
 const (
 	// partAtOnce closes the socket.
-	partAtOnce parting = iota
+	shutdownNow shutdown = iota
 	// partInOrder sends pending output, and a bye.
-	partInOrder
+	shutdownInOrder
 )
 
 // fail ends the connection, and puts its queue pair in StateError.
-func (c *connection) fail(err error, how parting) {
-	if c.phase >= phaseParting {
+func (c *connection) fail(err error, how shutdown) {
+	if c.phase >= phaseShutdown {
 		return
 	}
 	// Later output must not refer to memory that returns to its owners now.
-	if how == partAtOnce || c.stream == nil || !c.settle() {
+	if how == shutdownNow || c.stream == nil || !c.settle() {
 		c.shut()
 	} else {
-		c.phase = phaseParting
+		c.phase = phaseShutdown
 		c.health.begin(time.Now())
 	}
 	if c.pair != nil {
@@ -198,13 +198,13 @@ func (c *connection) fail(err error, how parting) {
 func (c *connection) shut() {
 	c.phase = phaseClosed
 	c.cancel()
-	if c.errand.Swap(false) {
-		c.device.errands.Add(-1)
+	if c.wantsVisit.Swap(false) {
+		c.device.wantedVisits.Add(-1)
 	}
 	if c.blocked.Swap(false) {
 		c.device.blocked.Add(-1)
 	}
-	c.alight()
+	c.endDelay()
 	if c.stream != nil {
 		c.device.detach(c)
 		c.stream.close()
@@ -216,13 +216,13 @@ func (c *connection) shut() {
 
 // abandon destroys the queue pair's end of the connection.
 func (c *connection) abandon() {
-	if c.phase < phaseParting {
+	if c.phase < phaseShutdown {
 		c.out.bye = byeClosed
-		c.fail(fmt.Errorf("tcp: queue pair: %w", verbs.ErrClosed), partInOrder)
+		c.fail(fmt.Errorf("tcp: queue pair: %w", verbs.ErrClosed), shutdownInOrder)
 		c.transmit()
 	}
 	// Closing a socket with unread bytes discards what it sent.
-	if c.phase == phaseParting && c.out.ended && !c.out.refused {
+	if c.phase == phaseShutdown && c.out.ended && !c.out.refused {
 		c.receive()
 		c.shut()
 	}
@@ -241,12 +241,12 @@ func (c *connection) lost(err error) {
 	} else {
 		err = fmt.Errorf("tcp: %s: the connection broke: %w: %w", c.peer, err, verbs.ErrPeerGone)
 	}
-	if c.phase == phaseParting {
+	if c.phase == phaseShutdown {
 		c.shut()
 		return
 	}
 	c.settleAll()
-	c.fail(err, partAtOnce)
+	c.fail(err, shutdownNow)
 }
 
 // settleAll completes what the peer has executed when nothing more leaves, so that batches do not matter.
@@ -259,5 +259,5 @@ func (c *connection) settleAll() {
 
 // violation ends the connection because of what the peer sent.
 func (c *connection) violation(format string, args ...any) {
-	c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, ErrProtocol, fmt.Sprintf(format, args...)), partAtOnce)
+	c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, ErrProtocol, fmt.Sprintf(format, args...)), shutdownNow)
 }

@@ -183,8 +183,8 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// More questions than may be unanswered, from one who does not read the answers.
-func TestTooManyQuestions(t *testing.T) {
+// More requests than may be unanswered, from a peer that does not read the responses.
+func TestTooManyRequests(t *testing.T) {
 	s := newStage(t)
 	s.full = true
 	for i := range uint32(maxReads + 20) {

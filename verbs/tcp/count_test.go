@@ -75,11 +75,11 @@ func TestOneAcknowledgement(t *testing.T) {
 }
 
 // The acknowledgement of a message goes with an answer that comes before the next poll, or else in that. That
-// of a write, which nobody answers, goes at once, also where only the message behind it asks for one.
+// of a write, which gets no response, goes at once, also where only the message after it requests one.
 func TestRiding(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		asks          []kind
+		kinds         []kind
 		answer        bool
 		without       Optimization
 		sleeper       bool
@@ -87,7 +87,7 @@ func TestRiding(t *testing.T) {
 	}{
 		{"a message without an answer", []kind{kindSend}, false, 0, false, nil, []kind{kindAcknowledge}},
 		{"a message with an answer", []kind{kindSend}, true, 0, false, nil, []kind{kindWrite}},
-		{"a message, riding left out", []kind{kindSend}, true, Riding, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message, piggyback left out", []kind{kindSend}, true, Piggyback, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a write", []kind{kindWrite}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a message behind a write", []kind{kindWrite, kindSend}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a message while somebody sleeps", []kind{kindSend}, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
@@ -100,17 +100,17 @@ func TestRiding(t *testing.T) {
 			}
 			kinds := func() (kinds []kind) {
 				for _, f := range s.said(t) {
-					require.EqualValues(t, len(c.asks), f.acked)
+					require.EqualValues(t, len(c.kinds), f.acked)
 					kinds = append(kinds, f.kind)
 				}
 				return kinds
 			}
 			s.device.aloneUntil = s.device.Now() + time.Minute
-			s.device.drive() // does the errands of a new connection
-			require.Zero(t, s.device.errands.Load()+s.device.riders.Load())
-			for i, asks := range c.asks {
-				f := frame{kind: asks, request: uint32(i + 1), rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
-				if i == len(c.asks)-1 {
+			s.device.drive() // makes the visits of a new connection
+			require.Zero(t, s.device.wantedVisits.Load()+s.device.delayed.Load())
+			for i, k := range c.kinds {
+				f := frame{kind: k, request: uint32(i + 1), rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+				if i == len(c.kinds)-1 {
 					f.flags = flagSignalled
 				}
 				s.feed = append(s.feed, message(f, text(8))...)
@@ -123,21 +123,21 @@ func TestRiding(t *testing.T) {
 			}
 			s.device.drive()
 			require.Equal(t, c.second, kinds())
-			require.Zero(t, s.device.errands.Load()+s.device.riders.Load())
+			require.Zero(t, s.device.wantedVisits.Load()+s.device.delayed.Load())
 			s.device.drive()
 			require.Empty(t, s.said(t))
 		})
 	}
 }
 
-// A write that has been acknowledged keeps no message behind it from riding.
+// A write that has been acknowledged does not keep the acknowledgement of a message after it from being piggybacked.
 func TestRidingBehindAcknowledged(t *testing.T) {
 	s := newStage(t)
 	s.device.aloneUntil = s.device.Now() + time.Minute
 	s.device.drive()
 	s.said(t)
-	for i, asks := range []kind{kindWrite, kindSend} {
-		f := frame{kind: asks, request: uint32(i + 1), flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+	for i, k := range []kind{kindWrite, kindSend} {
+		f := frame{kind: k, request: uint32(i + 1), flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
 		s.feed = message(f, text(8))
 		s.device.drive()
 		require.Len(t, s.said(t), 1-i)
@@ -165,7 +165,7 @@ func TestRideEnds(t *testing.T) {
 	var completions [1]verbs.Completion
 	await(t, "the completion", func() bool { return p.sendCQ.Poll(completions[:]) == 1 }, far)
 	require.Equal(t, verbs.StatusSuccess, completions[0].Status)
-	require.Zero(t, near.riders.Load())
+	require.Zero(t, near.delayed.Load())
 }
 
 // A payload that is longer than what is read ahead goes to its place from its first byte,

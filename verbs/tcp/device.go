@@ -18,7 +18,7 @@ const deviceName = "tcp"
 
 // device is the rank's end of all its connections.
 type device struct {
-	door
+	acceptor
 	opened  time.Time
 	silence time.Duration
 	regions regionTable
@@ -33,10 +33,10 @@ type device struct {
 	// table holds the connections that have a socket, by slot, with holes. The slice is replaced, never changed.
 	table atomic.Pointer[[]*connection]
 	live  atomic.Int32
-	// errands counts the connections that need a visit although their socket may be silent. riders counts those with an
-	// acknowledgement that waits to be piggybacked.
-	errands, riders atomic.Int32
-	// overdue delivers the riders when the device is not polled any more. awaited: it is set.
+	// wantedVisits counts the connections that need a visit although their socket may be silent. delayed counts those
+	// with an acknowledgement that waits to be piggybacked.
+	wantedVisits, delayed atomic.Int32
+	// overdue flushes the delayed acknowledgements when the device is not polled any more. awaited: it is set.
 	overdue *time.Timer
 	awaited atomic.Bool
 	// blocked counts the connections whose output waits for room.
@@ -46,28 +46,29 @@ type device struct {
 	nextTick atomic.Int64
 	lookSoon atomic.Bool
 
-	// driving is held by the goroutine that drives. It guards slots; heard, the slot heard last; aloneUntil, until when
-	// only that slot is polled; alone, the length of that time; and pressAt, when blocked output is tried again.
+	// driving is held by the goroutine that drives. It guards slots; lastActive, the slot that received last;
+	// aloneUntil, until when only that slot is polled; alone, the length of that time; and pressAt, when blocked output
+	// is tried again.
 	driving           sync.Mutex
 	slots             []int32
-	heard             int
+	lastActive        int
 	aloneUntil, alone time.Duration
 	pressAt           time.Duration
-	// heardOf counts reads that got something, and visits that sent something.
-	heardOf atomic.Uint64
+	// activity counts reads that got something, and visits that sent something.
+	activity atomic.Uint64
 	// served counts the peers' reads and atomics, and their signalled writes.
 	served atomic.Uint64
 	// frames counts the frames made.
 	frames atomic.Uint64
-	// looks is how many times a drive polls the connection heard last.
+	// looks is how many times a drive polls the connection that received last.
 	looks atomic.Int32
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
 	lastNumber uint32
-	// asked are the connection requests not yet polled.
-	asked []*connectionRequest
-	// waiting mirrors the length of asked.
+	// requests are the connection requests not yet polled.
+	requests []*connectionRequest
+	// waiting mirrors the length of requests.
 	waiting atomic.Int32
 }
 
@@ -152,7 +153,7 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 func (d *device) Frames() uint64 { return d.frames.Load() }
 
 // Heard returns the number of reads that got something and of visits that sent something.
-func (d *device) Heard() uint64 { return d.heardOf.Load() }
+func (d *device) Heard() uint64 { return d.activity.Load() }
 
 // Served returns how many requests peers have made of this side's memory whose end they wait for.
 func (d *device) Served() uint64 { return d.served.Load() }
@@ -164,11 +165,11 @@ func (d *device) Pending() bool { return d.blocked.Load() != 0 }
 // the time.
 const dwellLooks = 4
 
-// Dwell sets whether a poll that finds nothing polls the connection heard last several times, and returns how many
-// times.
+// Dwell sets whether a poll that finds nothing polls the connection that received last several times, and returns how
+// many times.
 func (d *device) Dwell(on bool) (looks int) {
 	looks = 1
-	if on && d.options.has(Dwelling) {
+	if on && d.options.has(Repoll) {
 		looks = dwellLooks
 	}
 	d.looks.Store(int32(looks))
@@ -183,21 +184,21 @@ func (d *device) drive() {
 	table := *d.table.Load()
 	now := d.Now()
 	// An acknowledgement that begins to wait during this drive is sent by the next drive.
-	ridden := d.riders.Load() != 0
-	if now < d.aloneUntil && d.heard < len(table) && table[d.heard] != nil && !d.lookSoon.Load() {
-		for looks := d.looks.Load(); !table[d.heard].look() && looks > 1; looks-- {
+	delayed := d.delayed.Load() != 0
+	if now < d.aloneUntil && d.lastActive < len(table) && table[d.lastActive] != nil && !d.lookSoon.Load() {
+		for looks := d.looks.Load(); !table[d.lastActive].look() && looks > 1; looks-- {
 		}
 	} else {
 		d.lookAtAll(table, now)
 	}
 	press := d.blocked.Load() != 0 && now >= d.pressAt
-	if press || ridden || d.errands.Load() != 0 {
+	if press || delayed || d.wantedVisits.Load() != 0 {
 		for _, c := range table {
-			if c != nil && (c.errand.Load() || press && c.blocked.Load()) {
+			if c != nil && (c.wantsVisit.Load() || press && c.blocked.Load()) {
 				d.run(c)
 			}
-			if ridden && c != nil && c.rides.Load() {
-				c.deliver()
+			if delayed && c != nil && c.delayed.Load() {
+				c.flushAcknowledgement()
 			}
 		}
 	}
@@ -207,17 +208,17 @@ func (d *device) drive() {
 	d.driving.Unlock()
 }
 
-// longestRide bounds how long an acknowledgement waits if the device is not polled: the program may be waiting for what
+// maxDelay bounds how long an acknowledgement waits if the device is not polled: the program may be waiting for what
 // the peer sends only after it. A shorter time costs throughput, because the timer fires at this interval while messages
 // arrive: 4 ms made a ping-pong 7 % slower.
-const longestRide = 50 * time.Millisecond
+const maxDelay = 50 * time.Millisecond
 
 // deliverAll sends the acknowledgements that wait to be piggybacked.
 func (d *device) deliverAll() {
 	d.awaited.Store(false)
 	for _, c := range *d.table.Load() {
 		if c != nil {
-			c.deliver()
+			c.flushAcknowledgement()
 		}
 	}
 }
@@ -226,27 +227,27 @@ func (d *device) deliverAll() {
 // becomes free; sending smaller parts takes longer.
 const pressPause = 10 * time.Microsecond
 
-// The connection heard last is polled alone for a time that grows from shortestAlone to longestAlone while no other is
-// heard.
+// The connection that received last is polled alone for a time that grows from shortestAlone to longestAlone while no
+// other receives.
 const (
 	shortestAlone = 500 * time.Nanosecond
 	longestAlone  = 32 * time.Microsecond
 )
 
 // lookAtAll reads from all connections that have something, and checks the peers when it is time. Finding these
-// connections costs another system call. So between two calls only the connection heard last, which is the likeliest,
-// is polled. That phase grows the longer no other connection is heard.
+// connections costs another system call. So between two calls only the connection that received last, which is
+// the likeliest, is polled. That phase grows the longer no other connection receives.
 func (d *device) lookAtAll(table []*connection, now time.Duration) {
 	d.lookSoon.Store(false)
-	before, others := d.heard, false
+	before, others := d.lastActive, false
 	d.slots = d.poller.ready(d.slots[:0])
 	for _, slot := range d.slots {
 		if int(slot) < len(table) && table[slot] != nil && table[slot].look() {
-			d.heard = int(slot)
-			others = others || d.heard != before
+			d.lastActive = int(slot)
+			others = others || d.lastActive != before
 		}
 	}
-	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others || !d.options.has(Favour) {
+	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others || !d.options.has(LastFirst) {
 		d.alone = 0
 	}
 	d.aloneUntil = now + d.alone
@@ -269,10 +270,10 @@ func (d *device) armBlocked() {
 	}
 }
 
-// run visits a connection that has an errand.
+// run visits a connection that wants a visit.
 func (d *device) run(c *connection) {
-	if c.errand.Swap(false) {
-		d.errands.Add(-1)
+	if c.wantsVisit.Swap(false) {
+		d.wantedVisits.Add(-1)
 	}
 	c.visit()
 }
@@ -386,11 +387,11 @@ func (d *device) Close() error {
 	for _, q := range d.pairs {
 		pairs = append(pairs, q)
 	}
-	d.asked = nil
+	d.requests = nil
 	d.waiting.Store(0)
 	d.mu.Unlock()
 	d.overdue.Stop()
-	err := d.door.shut()
+	err := d.acceptor.shut()
 	for _, q := range pairs {
 		_ = q.Close()
 	}
@@ -399,7 +400,7 @@ func (d *device) Close() error {
 			c.end()
 		}
 	}
-	d.door.wait()
+	d.acceptor.wait()
 	d.regions.close()
 	// Sleepers are woken before the descriptor that they sleep on is closed.
 	d.channel.close()

@@ -35,13 +35,13 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if len(hello) > verbs.MaxHello {
 		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
 	}
-	d.door.mu.Lock()
-	defer d.door.mu.Unlock()
-	if d.door.closed {
+	d.acceptor.mu.Lock()
+	defer d.acceptor.mu.Unlock()
+	if d.acceptor.closed {
 		return nil, d.closedError("Connect")
 	}
 	c := newConnection(d, "peer "+printable([]byte(address[:min(len(address), 256)])), phaseDialing)
-	ctx, cancel := context.WithTimeout(context.Background(), d.door.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), d.acceptor.limit)
 	c.cancel = cancel
 	q, err := d.newPair(config, c)
 	if err != nil {
@@ -50,9 +50,9 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	}
 	hello = append([]byte(nil), hello...)
 	c.pair = q
-	d.door.makers.Go(func() {
+	d.acceptor.makers.Go(func() {
 		defer cancel()
-		s, err := d.door.dial(ctx, address, hello)
+		s, err := d.acceptor.dial(ctx, address, hello)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
@@ -61,7 +61,7 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 				s.close()
 			}
 		case err != nil:
-			c.fail(err, partAtOnce)
+			c.fail(err, shutdownNow)
 		default:
 			c.start(s, phaseAwaiting)
 		}
@@ -70,7 +70,7 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 }
 
 // dial is the handshake of the calling side.
-func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, error) {
+func (o *acceptor) dial(ctx context.Context, address string, hello []byte) (stream, error) {
 	hostPort, id, shared, err := parseAddress(address)
 	if err != nil {
 		return nil, err
@@ -98,20 +98,20 @@ func (o *door) dial(ctx context.Context, address string, hello []byte) (stream, 
 }
 
 // unconnected returns the error of a dial that has ended with err.
-func (o *door) unconnected(ctx context.Context, hostPort string, err error) error {
+func (o *acceptor) unconnected(ctx context.Context, hostPort string, err error) error {
 	class := netcall.Class(err)
 	if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
 		class = verbs.ErrRejected
 	}
 	if class == verbs.ErrPeerGone && ctx.Err() == context.DeadlineExceeded {
-		err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
+		err = fmt.Errorf("the peer did not respond within %v: %w", o.limit, err)
 	}
 	return refused("connecting to "+hostPort, fmt.Errorf("%w: %w", class, err))
 }
 
 // try calls once. again reports whether the peer has ended the connection without having learned anything from it, so
 // that another call makes sense.
-func (o *door) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
+func (o *acceptor) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
 	conn, err := call(ctx, hostPort)
 	if err != nil {
 		// A reset may arrive before the call returns.
@@ -175,7 +175,7 @@ func refused(call string, err error) error {
 }
 
 // prove makes both sides prove the key.
-func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+func (o *acceptor) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	w, err := o.wrap(conn, hostPort)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (o *door) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 }
 
 // greet sends the hello.
-func (o *door) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
+func (o *acceptor) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
 	// Before the hello: after it the peer has a connection that can break.
 	s, err := takeSocket(conn)
 	if err != nil {

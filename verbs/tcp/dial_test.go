@@ -17,7 +17,7 @@ import (
 )
 
 // listening is the address, of a device with this identity, at which each connection is
-// served by serve, which is told the how many-th it is and does not close it.
+// served by serve, which gets its number and does not close it.
 func listening(t *testing.T, identity string, serve func(conn *net.TCPConn, call int)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func TestCalledAgain(t *testing.T) {
 		"at once":             func(*net.TCPConn) {},
 		"by a reset":          func(conn *net.TCPConn) { _ = conn.SetLinger(0) },
 		"in the midst":        func(conn *net.TCPConn) { _, _ = io.ReadFull(conn, make([]byte, 20)) },
-		"after the challenge": func(conn *net.TCPConn) { _ = proof.Accept(hasty{conn}, make([]byte, keyOfNobody), purpose) },
+		"after the challenge": func(conn *net.TCPConn) { _ = proof.Accept(hasty{conn}, make([]byte, anonymousKeySize), purpose) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := openWith(t, Options{}), openWith(t, Options{})
@@ -102,7 +102,7 @@ func TestCalledNoMore(t *testing.T) {
 		{"ends all", func(*net.TCPConn) {}, maxCalls, verbs.ErrPeerGone, ""},
 		{"speaks another protocol", func(conn *net.TCPConn) { _, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n") }, 1, proof.ErrProtocol, ""},
 		{"holds another key", func(conn *net.TCPConn) { _ = proof.Accept(conn, proof.NewKey(), purpose) }, 1, proof.ErrKey, ""},
-		{"ends when it has heard the proof", func(conn *net.TCPConn) { _ = proof.Accept(conn, make([]byte, keyOfNobody), purpose) }, 1, verbs.ErrPeerGone, ""},
+		{"ends when it has heard the proof", func(conn *net.TCPConn) { _ = proof.Accept(conn, make([]byte, anonymousKeySize), purpose) }, 1, verbs.ErrPeerGone, ""},
 		{"is a port without the device", func(conn *net.TCPConn) { _, _ = conn.Write([]byte{absent}) }, 1, errAbsent, sharedMark},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestTimeRunsOutInALaterCall(t *testing.T) {
 	CallsAgainSoon(near)
 	err := failure(t, connect(t, near, address))
 	require.ErrorIs(t, err, verbs.ErrPeerGone)
-	require.ErrorContains(t, err, "did not answer within "+limit.String())
+	require.ErrorContains(t, err, "the peer did not respond within "+limit.String())
 	require.ErrorContains(t, err, "it may demand TLS")
 }
 
@@ -160,7 +160,7 @@ func TestWhyADialFails(t *testing.T) {
 
 // The error of a call that lacks descriptors names their limit.
 func TestShortDialNamesTheLimit(t *testing.T) {
-	err := new(door).unconnected(t.Context(), "10.0.0.1:7", os.NewSyscallError("socket", syscall.EMFILE))
+	err := new(acceptor).unconnected(t.Context(), "10.0.0.1:7", os.NewSyscallError("socket", syscall.EMFILE))
 	require.ErrorIs(t, err, verbs.ErrShortage)
 	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n) is ")
 }

@@ -79,9 +79,9 @@ func failure(t testing.TB, q *queuePair, beside ...*device) error {
 
 // expectAnswersWithin changes how long a device lets a connection be made.
 func (d *device) expectAnswersWithin(limit time.Duration) {
-	d.door.mu.Lock()
-	defer d.door.mu.Unlock()
-	d.door.limit = limit
+	d.acceptor.mu.Lock()
+	defer d.acceptor.mu.Unlock()
+	d.acceptor.limit = limit
 }
 
 // join connects two devices.
@@ -193,7 +193,7 @@ func TestAddressOfAnother(t *testing.T) {
 	hostPort, _, _ := strings.Cut(far.Address(), "/")
 	err := failure(t, connect(t, near, hostPort+"/0123456789abcdef"), far)
 	require.ErrorIs(t, err, verbs.ErrRejected)
-	require.ErrorContains(t, err, "another one now")
+	require.ErrorContains(t, err, "another device is at this address now")
 }
 
 // Who accepts and says nothing keeps nobody longer than the limit.
@@ -204,7 +204,7 @@ func TestPeerThatNeverAnswers(t *testing.T) {
 	near := openWith(t, Options{HandshakeLimit: minLimit})
 	err = failure(t, connect(t, near, listener.Addr().String()+"/0123456789abcdef"))
 	require.ErrorIs(t, err, verbs.ErrPeerGone)
-	require.ErrorContains(t, err, "did not answer within 50ms")
+	require.ErrorContains(t, err, "the peer did not respond within 50ms")
 }
 
 // What a stranger says is read no further than the proof, and ends his connection only.
@@ -243,9 +243,9 @@ func TestManyStrangers(t *testing.T) {
 		defer conn.Close()
 	}
 	join(t, openWith(t, Options{}), far)
-	far.door.mu.Lock()
-	defer far.door.mu.Unlock()
-	require.LessOrEqual(t, len(far.door.hearing), maxUnproven)
+	far.acceptor.mu.Lock()
+	defer far.acceptor.mu.Unlock()
+	require.LessOrEqual(t, len(far.acceptor.accepting), maxUnproven)
 }
 
 // More peers at once than may be unproven all come through.
@@ -314,7 +314,7 @@ func TestAnswers(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrClosed)
 }
 
-// A hello that is none ends its connection, and the peer is told why.
+// A hello that is none ends its connection, and the peer gets the reason.
 func TestHellos(t *testing.T) {
 	for name, c := range map[string]struct {
 		says  []byte
@@ -333,7 +333,7 @@ func TestHellos(t *testing.T) {
 			conn, err := net.Dial("tcp", hostPort)
 			require.NoError(t, err)
 			defer conn.Close()
-			require.NoError(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose))
+			require.NoError(t, proof.Dial(conn, make([]byte, anonymousKeySize), purpose))
 			_, err = conn.Write(c.says)
 			require.NoError(t, err)
 			answer, err := io.ReadAll(conn)
@@ -369,7 +369,7 @@ func TestPeerThatBreaks(t *testing.T) {
 			conn, err := net.Dial("tcp", hostPort)
 			require.NoError(t, err)
 			defer conn.Close()
-			require.NoError(t, proof.Dial(conn, make([]byte, keyOfNobody), purpose))
+			require.NoError(t, proof.Dial(conn, make([]byte, anonymousKeySize), purpose))
 			_, err = conn.Write(message(frame{kind: kindHello}, string(far.id[:])+"hi"))
 			require.NoError(t, err)
 			var requests [1]verbs.ConnectionRequest

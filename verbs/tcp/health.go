@@ -7,11 +7,11 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// health is what is known about whether the peer lives. Hearing and moving only set a flag; tick, which reads the
+// health is what is known about whether the peer lives. Receiving and moving only set a flag; tick, which reads the
 // clock, turns the flag into a time.
 type health struct {
-	heard, moved, pinged                 bool
-	heardAt, movedAt, pingedAt, tickedAt time.Time
+	received, moved, pinged                 bool
+	receivedAt, movedAt, pingedAt, tickedAt time.Time
 }
 
 const (
@@ -22,13 +22,13 @@ const (
 	pauseDivisor = 5
 )
 
-func (h *health) begin(now time.Time) { *h = health{heardAt: now, movedAt: now, tickedAt: now} }
+func (h *health) begin(now time.Time) { *h = health{receivedAt: now, movedAt: now, tickedAt: now} }
 
 // pass excludes the part of a gap between two ticks that exceeds most from the peer's time. This process was stopped in the gap, or
 // its machine was, on which the peer may run, too.
 func (h *health) pass(now time.Time, most time.Duration) {
 	if more := now.Sub(h.tickedAt) - most; more > 0 {
-		h.heardAt, h.movedAt, h.pingedAt = h.heardAt.Add(more), h.movedAt.Add(more), h.pingedAt.Add(more)
+		h.receivedAt, h.movedAt, h.pingedAt = h.receivedAt.Add(more), h.movedAt.Add(more), h.pingedAt.Add(more)
 	}
 	h.tickedAt = now
 }
@@ -41,27 +41,27 @@ func (c *connection) tick(now time.Time) {
 	switch c.phase {
 	case phaseDialing, phaseClosed:
 		return
-	case phaseParting:
-		if now.Sub(h.heardAt) >= silence {
+	case phaseShutdown:
+		if now.Sub(h.receivedAt) >= silence {
 			c.shut()
 		}
 		return
 	}
 	h.pass(now, silence/pauseDivisor)
-	if h.heard {
-		h.heard, h.pinged, h.heardAt = false, false, now
+	if h.received {
+		h.received, h.pinged, h.receivedAt = false, false, now
 	}
 	if h.moved || !c.stuck() {
 		h.moved, h.movedAt = false, now
 	}
-	quiet := now.Sub(h.heardAt)
+	quiet := now.Sub(h.receivedAt)
 	switch {
 	case h.pinged && quiet >= silence && now.Sub(h.pingedAt) >= silence/2:
-		c.giveUp("nothing heard", quiet)
+		c.giveUp("the peer was silent", quiet)
 	case now.Sub(h.movedAt) >= silence:
 		// The peer may have read since this side last tried.
 		if c.transmit(); !h.moved && c.stuck() {
-			c.giveUp("it has read nothing", now.Sub(h.movedAt))
+			c.giveUp("the peer has read nothing", now.Sub(h.movedAt))
 		}
 	case !h.pinged && quiet >= silence/3:
 		h.pinged, h.pingedAt = true, now
@@ -76,5 +76,5 @@ func (c *connection) giveUp(what string, after time.Duration) {
 	if q := c.pair; q != nil && q.built > 0 {
 		q.finish(verbs.StatusRetryExceeded)
 	}
-	c.fail(fmt.Errorf("tcp: %s: %s for %v: %w", c.peer, what, after.Round(time.Second/10), verbs.ErrPeerGone), partAtOnce)
+	c.fail(fmt.Errorf("tcp: %s: %s for %v: %w", c.peer, what, after.Round(time.Second/10), verbs.ErrPeerGone), shutdownNow)
 }

@@ -27,7 +27,7 @@ func (s *stage) tickAt(begun time.Time, minutes int) {
 
 func TestSilence(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.tickUntil(begun, 0, 19)
 	require.Empty(t, s.said(t), "asked too soon")
 	s.tickAt(begun, 21)
@@ -46,7 +46,7 @@ func TestSilence(t *testing.T) {
 	require.Equal(t, verbs.StateError, s.pair.State())
 	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
 	require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
-	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h0m0s")
+	require.ErrorContains(t, s.pair.Err(), "the peer was silent for 1h0m0s")
 	completions := s.completions()
 	require.Equal(t, verbs.StatusRetryExceeded, completions[0].Status)
 	require.Equal(t, verbs.StatusFlushed, completions[1].Status)
@@ -55,7 +55,7 @@ func TestSilence(t *testing.T) {
 // A rank that was stopped itself asks before it judges.
 func TestSilenceOfThisSide(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.tickAt(begun, 20)
 	s.tickAt(begun, 300)
 	require.Equal(t, verbs.StateReady, s.pair.State())
@@ -72,7 +72,7 @@ func TestSilenceOfThisSide(t *testing.T) {
 // peer has for its answer.
 func TestPauseAfterAPing(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.tickUntil(begun, 0, 36)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
 	s.tickAt(begun, 300)
@@ -80,13 +80,13 @@ func TestPauseAfterAPing(t *testing.T) {
 	s.tickUntil(begun, 300, 311)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
 	s.tickAt(begun, 312)
-	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h")
+	require.ErrorContains(t, s.pair.Err(), "the peer was silent for 1h")
 }
 
 // A pause also counts for 12 minutes of the hour in which the peer must have read something.
 func TestPauseOfAWriter(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.full = true
 	at := func(minutes int) {
 		s.hear(s.script, message(frame{kind: kindPing}, ""))
@@ -102,18 +102,18 @@ func TestPauseOfAWriter(t *testing.T) {
 	at(311)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "given up too soon")
 	at(312)
-	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
+	require.ErrorContains(t, s.pair.Err(), "the peer has read nothing for 1h")
 }
 
 // A rank that polls once in an hour gives up a dead peer, too.
 func TestPeerOfARankThatSeldomPolls(t *testing.T) {
-	for what, judged := range map[string]int{"nothing heard": 5, "it has read nothing": 5} {
+	for what, judged := range map[string]int{"the peer was silent": 5, "the peer has read nothing": 5} {
 		s := newStage(t)
-		begun := s.health.heardAt
+		begun := s.health.receivedAt
 		s.full = true
 		for hour := range judged + 1 {
 			require.Equal(t, verbs.StateReady, s.pair.State(), "before hour %d", hour)
-			if what == "it has read nothing" {
+			if what == "the peer has read nothing" {
 				s.hear(s.script, message(frame{kind: kindPing}, ""))
 			}
 			s.tickAt(begun, 60*hour)
@@ -125,7 +125,7 @@ func TestPeerOfARankThatSeldomPolls(t *testing.T) {
 // A peer that was not heard for long before a pause of this side has time to answer after it.
 func TestPauseInASilence(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.tickUntil(begun, 0, 42)
 	require.Equal(t, kindPing, s.said(t)[0].kind)
 	s.tickAt(begun, 300)
@@ -133,13 +133,13 @@ func TestPauseInASilence(t *testing.T) {
 	s.tickAt(begun, 305)
 	require.Equal(t, verbs.StateReady, s.pair.State(), "no time to answer")
 	s.tickAt(begun, 306)
-	require.ErrorContains(t, s.pair.Err(), "nothing heard for 1h")
+	require.ErrorContains(t, s.pair.Err(), "the peer was silent for 1h")
 }
 
 // What the peer has read while this side was stopped is found out before it is judged.
 func TestRoomAfterAPause(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.full = true
 	s.hear(s.script, message(frame{kind: kindPing}, ""))
 	for minutes := 6; minutes <= 54; minutes += 6 {
@@ -154,7 +154,7 @@ func TestRoomAfterAPause(t *testing.T) {
 // A peer that talks but reads nothing is given up too.
 func TestPeerThatDoesNotRead(t *testing.T) {
 	s := newStage(t)
-	begun := s.health.heardAt
+	begun := s.health.receivedAt
 	s.full = true
 	s.hear(s.script, message(frame{kind: kindPing}, ""))
 	for minutes := 10; minutes < 70; minutes += 10 {
@@ -165,11 +165,11 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	s.tickAt(begun, 70)
 	require.ErrorIs(t, s.pair.Err(), verbs.ErrPeerGone)
 	require.NotErrorIs(t, s.pair.Err(), verbs.ErrDisconnected)
-	require.ErrorContains(t, s.pair.Err(), "it has read nothing for 1h")
+	require.ErrorContains(t, s.pair.Err(), "the peer has read nothing for 1h")
 }
 
 // One who has been refused and does not hang up is hung up on.
-func TestPartingEnds(t *testing.T) {
+func TestShutdownEnds(t *testing.T) {
 	s := newStage(t)
 	s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
 	require.False(t, s.closed)

@@ -60,7 +60,7 @@ func (c *connection) receive() (some bool) {
 		n, room, err := c.read()
 		if n > 0 {
 			some = true
-			c.health.heard = true
+			c.health.received = true
 			c.process()
 		}
 		if c.stream == nil {
@@ -83,7 +83,7 @@ func (c *connection) receive() (some bool) {
 // read reads once. It returns how many bytes it got and how many it had room for.
 func (c *connection) read() (n, room int, err error) {
 	in := &c.in
-	if c.phase == phaseParting {
+	if c.phase == phaseShutdown {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
 	rest := in.buffer[in.end:]
@@ -163,7 +163,7 @@ func (c *connection) placed(n int) {
 // process takes apart what is in the buffer.
 func (c *connection) process() {
 	in := &c.in
-	for c.phase < phaseParting {
+	for c.phase < phaseShutdown {
 		if in.missing > 0 {
 			n := min(in.missing, in.end-in.start)
 			word := in.word()
@@ -193,13 +193,13 @@ func (c *connection) process() {
 		}
 		var f frame
 		if err := f.decode(in.buffer[in.start:in.end]); err != nil {
-			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), partAtOnce)
+			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), shutdownNow)
 			break
 		}
 		in.start += headerSize
 		c.take(&f)
 	}
-	if c.phase >= phaseParting {
+	if c.phase >= phaseShutdown {
 		in.start, in.end = 0, 0
 		return
 	}
@@ -237,7 +237,7 @@ func (c *connection) takeReady(f *frame) {
 	case kindSend, kindWrite, kindWriteImmediate:
 		c.takeMessage(f)
 	case kindRead, kindFetchAdd, kindCompareSwap:
-		c.takeQuestion(f)
+		c.takeRead(f)
 	case kindReadResponse, kindAtomicResponse:
 		c.takeResponse(f)
 	case kindRefusal:
@@ -263,7 +263,7 @@ func (c *connection) count(f *frame) bool {
 		n.acked = f.acked
 		c.pair.settleSends()
 	}
-	return c.phase < phaseParting
+	return c.phase < phaseShutdown
 }
 
 // expect directs the frame's payload to a place.
@@ -280,7 +280,7 @@ func (c *connection) payloadDone() {
 	case place == placeResponse:
 		c.pair.responded(c.in.offset)
 	case place == placeReason:
-		c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, verbs.ErrRejected, printable(c.in.reason)), partAtOnce)
+		c.fail(fmt.Errorf("tcp: %s: %w: %s", c.peer, verbs.ErrRejected, printable(c.in.reason)), shutdownNow)
 	default:
 		c.messagePlaced()
 	}
@@ -295,7 +295,7 @@ func (c *connection) takeBye(f *frame) {
 		why, class = "the peer has taken this side for dead", verbs.ErrDisconnected
 	}
 	c.settleAll()
-	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, class), partAtOnce)
+	c.fail(fmt.Errorf("tcp: %s: %s: %w", c.peer, why, class), shutdownNow)
 }
 
 // appendPart appends the n bytes of segments from skip on.

@@ -20,7 +20,7 @@ func TestWokenOnce(t *testing.T) {
 		for range 200 {
 			near.drive()
 		}
-		near.heard = nears[1-round%2].conn.slot
+		near.lastActive = nears[1-round%2].conn.slot
 		near.aloneUntil = near.Now() + time.Hour
 		before := near.Heard()
 		p.conn.mu.Lock()
@@ -36,7 +36,7 @@ func TestWokenOnce(t *testing.T) {
 			near.channel.Finish()
 		}
 		require.Less(t, wakes, 5, "round %d, %v", round, q.State())
-		require.Equal(t, q.conn.slot, near.heard)
+		require.Equal(t, q.conn.slot, near.lastActive)
 	}
 }
 
@@ -51,14 +51,14 @@ func TestDwell(t *testing.T) {
 	}{
 		{false, 0, "", 1},
 		{true, 0, "", dwellLooks},
-		{true, Dwelling, "", 1},
+		{true, Repoll, "", 1},
 		{true, 0, "a ping", 1},
 	} {
 		s := newBare(t)
 		s.device.options.Without = c.without
 		looks := s.device.Dwell(c.dwell)
 		s.device.aloneUntil = s.device.Now() + time.Minute
-		s.device.drive() // does the errands of a new connection
+		s.device.drive() // makes the visits of a new connection
 		s.reads = 0
 		if c.come != "" {
 			s.feed = message(frame{kind: kindPing}, "")
@@ -66,7 +66,7 @@ func TestDwell(t *testing.T) {
 		s.device.drive()
 		require.Equal(t, c.want, s.reads, "%+v", c)
 		if c.come == "" {
-			require.Equal(t, looks, s.reads, "%+v: what Dwell has told", c)
+			require.Equal(t, looks, s.reads, "%+v: what Dwell has returned", c)
 		}
 	}
 }

@@ -81,30 +81,30 @@ func Open(options Options) (verbs.Device, error) {
 		return nil, argumentError("Open: Without is %#x, known are %#x", options.Without, allOptimizations)
 	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
-	d.door = door{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, hearing: make(map[net.Conn]struct{}),
+	d.acceptor = acceptor{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, accepting: make(map[net.Conn]struct{}),
 		unproven: proof.NewRoom(maxUnproven)}
 	d.overdue = time.AfterFunc(time.Hour, d.deliverAll)
 	d.overdue.Stop()
 	d.channel.device = d
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
-	if err := d.door.prepare(); err != nil {
+	if err := d.acceptor.prepare(); err != nil {
 		return nil, err
 	}
 	if err := d.poller.open(options.has(FewSockets)); err != nil {
-		_ = d.door.shut()
-		d.door.wait()
+		_ = d.acceptor.shut()
+		d.acceptor.wait()
 		return nil, err
 	}
 	memory, err := shm.NewFabric().Open()
 	if err != nil {
-		_ = d.door.shut()
-		d.door.wait()
+		_ = d.acceptor.shut()
+		d.acceptor.wait()
 		d.poller.close()
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
 	d.memory = memory
-	d.door.open()
+	d.acceptor.open()
 	return d, nil
 }
 
@@ -141,7 +141,7 @@ func Through(hostPort, address string) string {
 }
 
 // prepare listens, and sets the device's address.
-func (o *door) prepare() error {
+func (o *acceptor) prepare() error {
 	options := &o.options
 	if options.TLS != nil {
 		if err := o.prepareTLS(); err != nil {
@@ -174,7 +174,7 @@ func (o *door) prepare() error {
 }
 
 // name sets the address that peers use.
-func (o *door) name() error {
+func (o *acceptor) name() error {
 	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
 	if err != nil {
 		return refused("Open", err)
@@ -183,7 +183,7 @@ func (o *door) name() error {
 		if !bound.Addr().IsLoopback() {
 			return argumentError("Open: Listen is %s, where other machines connect, and Key is empty; set Key, or listen on a loopback address", bound)
 		}
-		o.key = make([]byte, keyOfNobody)
+		o.key = make([]byte, anonymousKeySize)
 	}
 	host, port := bound.Addr().String(), fmt.Sprint(bound.Port())
 	switch advertised := o.options.Advertise; {
@@ -208,5 +208,5 @@ func (o *door) name() error {
 	return nil
 }
 
-// keyOfNobody is the length of the key that stands for no key.
-const keyOfNobody = 32
+// anonymousKeySize is the length of the key that stands for no key.
+const anonymousKeySize = 32

@@ -79,7 +79,7 @@ func (c *connection) transmit() {
 		return
 	}
 	c.unblock()
-	if c.phase == phaseParting && !c.out.ended {
+	if c.phase == phaseShutdown && !c.out.ended {
 		c.out.ended = true
 		if c.out.broken {
 			c.shut()
@@ -130,7 +130,7 @@ func (c *connection) write() bool {
 	o := &c.out
 	if o.loan != nil && !o.loan.keep() {
 		// The frame that promised the bytes has begun to leave and cannot be taken back.
-		c.fail(errWithdrawn, partAtOnce)
+		c.fail(errWithdrawn, shutdownNow)
 		return true
 	}
 	n, err := c.stream.writev(o.vectors[o.first:])
@@ -215,7 +215,7 @@ func (c *connection) fill() bool {
 		return false
 	}
 	c.fillControl()
-	if c.phase == phaseReady || c.phase == phaseParting {
+	if c.phase == phaseReady || c.phase == phaseShutdown {
 		// Responses and requests alternate, so that neither direction waits for the other.
 		for o.roomy() && (o.bytes == 0 || c.device.options.has(Batches)) {
 			answered := c.fillAnswer()
@@ -225,10 +225,10 @@ func (c *connection) fill() bool {
 			}
 		}
 	}
-	if c.phase == phaseParting {
+	if c.phase == phaseShutdown {
 		c.fillLast()
 	}
-	if len(o.vectors) == 0 && c.phase == phaseReady && (o.acknowledge && !c.rides.Load() || c.grantDue()) {
+	if len(o.vectors) == 0 && c.phase == phaseReady && (o.acknowledge && !c.delayed.Load() || c.grantDue()) {
 		c.put(&frame{kind: kindAcknowledge})
 	}
 	return len(o.vectors) > 0
@@ -294,7 +294,7 @@ func (c *connection) put(f *frame) {
 	f.acked, f.granted = c.in.carried, c.requests.posted
 	c.requests.announced = f.granted
 	c.out.acknowledge, c.out.written = false, false
-	c.alight()
+	c.endDelay()
 	f.encode(c.out.grow(headerSize))
 	if f.kind != kindAcknowledge {
 		c.device.frames.Add(1)

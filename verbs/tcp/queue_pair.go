@@ -157,7 +157,7 @@ func (q *queuePair) finish(status verbs.Status) {
 	q.uncovered = 0
 	ended := verbs.Completion{ID: r.ID, QueuePair: q.number, Status: status, Opcode: r.Opcode}
 	if !q.sendCQ.push(&ended) {
-		q.conn.fail(errOverflow, partInOrder)
+		q.conn.fail(errOverflow, shutdownInOrder)
 	}
 }
 
@@ -171,7 +171,7 @@ func (q *queuePair) received(status verbs.Status, opcode verbs.Opcode, bytes, im
 	q.receiveCount--
 	ended := verbs.Completion{ID: r.id, QueuePair: q.number, Status: status, Opcode: opcode, Bytes: bytes, Immediate: immediate}
 	if !q.recvCQ.push(&ended) {
-		q.conn.fail(errOverflow, partInOrder)
+		q.conn.fail(errOverflow, shutdownInOrder)
 	}
 }
 
@@ -227,8 +227,8 @@ func (c *connection) grantDue() bool {
 }
 
 // grant announces new receives to the peer if that is due. The next poll sends the frame, so that a message posted
-// before it can carry the grant. But a sleeper may be the only goroutine that polls. The store of the errand precedes
-// the load of sleepers here, and a sleeper's announcement precedes its load of errands; so one sees the other.
+// before it can carry the grant. But a sleeper may be the only goroutine that polls. The store of wantsVisit precedes
+// the load of sleepers here, and a sleeper's announcement precedes its load of wantedVisits; so one sees the other.
 func (c *connection) grant() {
 	if !c.grantDue() {
 		return

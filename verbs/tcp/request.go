@@ -169,7 +169,7 @@ func (q *queuePair) mayGo(r *request) bool {
 	}
 	err := fmt.Errorf("tcp: request %d: %w", r.ID, verbs.StatusLocalProtection)
 	q.finish(verbs.StatusLocalProtection)
-	q.conn.fail(err, partInOrder)
+	q.conn.fail(err, shutdownInOrder)
 	return false
 }
 
@@ -245,7 +245,7 @@ func (c *connection) takeRefusal(f *frame) {
 	}
 	err := fmt.Errorf("tcp: %s: request %d: %w", c.peer, q.sends[q.sendFirst].ID, status)
 	q.finish(status)
-	c.fail(err, partAtOnce)
+	c.fail(err, shutdownNow)
 }
 
 // errWithdrawn is the error of a connection that owes its peer bytes of a deregistered region.

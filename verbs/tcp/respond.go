@@ -141,10 +141,10 @@ func (c *connection) messagePlaced() {
 		}
 		// A message is likely to be answered. A write is not, and a peer that waits for it may have signalled only the
 		// message after it.
-		if !c.out.written && c.device.options.has(Riding) {
-			c.ride()
+		if !c.out.written && c.device.options.has(Piggyback) {
+			c.delayAcknowledgement()
 		} else {
-			c.alight()
+			c.endDelay()
 		}
 	}
 	opcode := verbs.OpReceive
@@ -156,8 +156,8 @@ func (c *connection) messagePlaced() {
 	}
 }
 
-// takeQuestion takes a read or an atomic.
-func (c *connection) takeQuestion(f *frame) {
+// takeRead takes a read or an atomic.
+func (c *connection) takeRead(f *frame) {
 	if !c.inTurn(f) {
 		return
 	}
@@ -184,7 +184,7 @@ func (c *connection) takeQuestion(f *frame) {
 	}
 	if f.kind != kindRead && c.out.loan != nil && !c.detach() {
 		// The rest of the batch is of memory that the atomic may change.
-		c.fail(errWithdrawn, partAtOnce)
+		c.fail(errWithdrawn, shutdownNow)
 		return
 	}
 	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address}
@@ -289,7 +289,7 @@ func (c *connection) fillAnswer() bool {
 // connection.
 func (c *connection) refuse(request uint32, status verbs.Status) {
 	c.out.refused, c.out.refusal = true, frame{kind: kindRefusal, request: request, operand: uint64(status)}
-	c.fail(fmt.Errorf("tcp: %s: its request %d was refused: %w", c.peer, request, status), partInOrder)
+	c.fail(fmt.Errorf("tcp: %s: its request %d was refused: %w", c.peer, request, status), shutdownInOrder)
 }
 
 // withdraw refuses a request that is the next to be answered.

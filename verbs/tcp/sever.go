@@ -10,17 +10,17 @@ import (
 const severRounds = 64
 
 // Sever ends the connection to a peer that has been given up. Requests that have arrived are executed, and no later
-// ones: the mutex is held throughout, and a parting connection discards what it reads.
+// ones: the mutex is held throughout, and a connection in shutdown discards what it reads.
 func (q *queuePair) Sever() {
 	c := q.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for round := 0; round < severRounds && c.phase < phaseParting && c.stream != nil && c.receive(); round++ {
+	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(); round++ {
 	}
-	if c.phase >= phaseParting {
+	if c.phase >= phaseShutdown {
 		return
 	}
 	c.out.bye = byeSevered
-	c.fail(fmt.Errorf("tcp: %s: given up: %w", c.peer, verbs.ErrDisconnected), partInOrder)
+	c.fail(fmt.Errorf("tcp: %s: given up: %w", c.peer, verbs.ErrDisconnected), shutdownInOrder)
 	c.transmit()
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // A side that has no descriptor for a connection does not take its peer for gone, and
-// the peer hears nothing of it.
+// the peer notices nothing of it.
 func TestShortOfDescriptors(t *testing.T) {
 	key := proof.NewKey()
 	near, far := openWith(t, Options{Key: key, HandshakeLimit: 20 * minLimit}), openWith(t, Options{Key: key})
@@ -58,9 +58,9 @@ func TestShortAfterTheHello(t *testing.T) {
 	called, err := listener.Accept()
 	require.NoError(t, err)
 	taken := make(chan error, 1)
-	var o door // without a spare
+	var o acceptor // without a spare
 	take := func(until time.Time) {
-		s, err := o.takeHeard(called, until)
+		s, err := o.takeAccepted(called, until)
 		if err == nil {
 			s.close()
 		}
@@ -69,7 +69,7 @@ func TestShortAfterTheHello(t *testing.T) {
 	forever := time.Now().Add(time.Hour)
 	end := shortage.Begin(t, 0)
 	go take(forever)
-	testlimit.Parked(t, "tcp.(*door).takeHeard", 1)
+	testlimit.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
 	end()
 	require.NoError(t, testlimit.Receive(t, "the connection", taken))
 
@@ -77,13 +77,14 @@ func TestShortAfterTheHello(t *testing.T) {
 	take(time.Time{})
 	require.ErrorIs(t, <-taken, syscall.EMFILE)
 	go take(forever)
-	testlimit.Parked(t, "tcp.(*door).takeHeard", 1)
+	testlimit.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
 	require.NoError(t, called.Close())
 	require.ErrorIs(t, testlimit.Receive(t, "the end of the connection", taken), net.ErrClosed)
 	end()
 }
 
-// A door takes connections by its spare descriptor while the process has no other. Each is closed for that, and leaves a spare for the next.
+// An acceptor takes connections by its spare descriptor while the process has no other. Each is closed for that, and
+// leaves a spare for the next.
 func TestTakenBySpare(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -95,14 +96,14 @@ func TestTakenBySpare(t *testing.T) {
 		called[i], err = listener.Accept()
 		require.NoError(t, err)
 	}
-	var o door
+	var o acceptor
 	require.NoError(t, o.spare.refill())
 	before := openFiles(t)
 	end := shortage.Begin(t, 0)
 	var sockets []*socket
 	// One after the other: a descriptor that take frees for a moment could go to another.
 	for _, conn := range called {
-		one, err := o.takeHeard(conn, time.Now().Add(time.Hour))
+		one, err := o.takeAccepted(conn, time.Now().Add(time.Hour))
 		require.NoError(t, err)
 		sockets = append(sockets, one)
 	}

@@ -21,7 +21,7 @@ func (d *device) age(by time.Duration) {
 	for _, c := range *d.table.Load() {
 		if c != nil {
 			c.mu.Lock()
-			for _, at := range []*time.Time{&c.health.heardAt, &c.health.movedAt, &c.health.pingedAt, &c.health.tickedAt} {
+			for _, at := range []*time.Time{&c.health.receivedAt, &c.health.movedAt, &c.health.pingedAt, &c.health.tickedAt} {
 				*at = at.Add(-by)
 			}
 			c.mu.Unlock()
@@ -61,7 +61,7 @@ func TestPeerThatIsSilent(t *testing.T) {
 	require.Equal(t, verbs.StateError, p.State())
 	require.ErrorIs(t, p.Err(), verbs.ErrPeerGone)
 	require.NotErrorIs(t, p.Err(), verbs.ErrDisconnected)
-	require.ErrorContains(t, p.Err(), "nothing heard for")
+	require.ErrorContains(t, p.Err(), "the peer was silent for")
 }
 
 // A rank that sleeps until it is rung learns of the silence, too.
@@ -83,7 +83,7 @@ func TestSilenceWakes(t *testing.T) {
 		}
 	}()
 	testlimit.Closed(t, "the silence to be noticed", given)
-	require.ErrorContains(t, p.Err(), "nothing heard for")
+	require.ErrorContains(t, p.Err(), "the peer was silent for")
 }
 
 // A rank that polls five times in Silence, which is more often than it has to, has two

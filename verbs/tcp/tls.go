@@ -21,7 +21,7 @@ const (
 )
 
 // prepareTLS checks the configuration and completes it.
-func (o *door) prepareTLS() error {
+func (o *acceptor) prepareTLS() error {
 	config := o.options.TLS.Clone()
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		return argumentError("Open: TLS has no certificate; a device accepts connections and needs one")
@@ -39,7 +39,7 @@ func (o *door) prepareTLS() error {
 
 // wrap puts TLS over a connection if Options.TLS is set. hostPort is the peer that this side calls, empty at the called
 // side.
-func (o *door) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+func (o *acceptor) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
 	if o.options.TLS == nil {
 		return conn, nil
 	}

@@ -172,12 +172,12 @@ func overLinks() []Toggle {
 		ofLinks("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", func(t *tuning.Tuning) { t.NoStandBack = true }),
 		ofLinks("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", func(t *tuning.Tuning) { t.NoStriping = true }),
 		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
-		without("favour", "the connection that received last is polled more often than others", tcp.Favour),
-		without("dwelling", "a poll reads the connection that received last several times before it finds nothing", tcp.Dwelling),
+		without("favour", "the connection that received last is polled more often than others", tcp.LastFirst),
+		without("dwelling", "a poll reads the connection that received last several times before it finds nothing", tcp.Repoll),
 		without("headerreads", "the header after a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "a wait for few sockets does not use epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied after their headers", tcp.Copies),
 		without("reno", "connections within a machine use the Reno congestion control, which does not pace", tcp.Reno),
-		without("riding", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Riding),
+		without("riding", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Piggyback),
 	}
 }

@@ -24,9 +24,9 @@ const (
 	maxHelloPayload = identitySize + verbs.MaxHello
 )
 
-// door makes connections, each in a goroutine with blocking calls and a deadline. It passes finished connections to the
-// device.
-type door struct {
+// acceptor makes connections, each in a goroutine with blocking calls and a deadline. It passes finished connections to
+// the device.
+type acceptor struct {
 	device  *device
 	options Options
 	limit   time.Duration
@@ -43,19 +43,19 @@ type door struct {
 
 	// mu is taken before the device's mutex and never with a connection's.
 	mu sync.Mutex
-	// hearing are the connections that peers have begun and that are not finished.
-	hearing map[net.Conn]struct{}
-	closed  bool
+	// accepting are the connections that peers have begun and that are not finished.
+	accepting map[net.Conn]struct{}
+	closed    bool
 }
 
 // Address returns the address of the device.
-func (o *door) Address() string { return o.address }
+func (o *acceptor) Address() string { return o.address }
 
 // acceptPause is between attempts to take what this process has no descriptor for.
 const acceptPause = 10 * time.Millisecond
 
 // open begins to accept.
-func (o *door) open() {
+func (o *acceptor) open() {
 	o.makers.Go(func() {
 		for {
 			conn, err := o.listener.Accept()
@@ -85,7 +85,7 @@ func (o *door) open() {
 
 // keepSpare refills the spare before a connection may need it. If the process has no descriptor for that, keepSpare closes the connection,
 // whose peer has proved nothing yet and calls again, and refills the spare by the descriptor that becomes free.
-func (o *door) keepSpare(conn net.Conn) error {
+func (o *acceptor) keepSpare(conn net.Conn) error {
 	err := o.spare.refill()
 	if err == nil || !netcall.IsShortage(err) {
 		return nil
@@ -97,32 +97,32 @@ func (o *door) keepSpare(conn net.Conn) error {
 
 // keep records a connection, so that shut can end it. If the device is closed, keep closes the connection and returns
 // false.
-func (o *door) keep(conn net.Conn) bool {
+func (o *acceptor) keep(conn net.Conn) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		_ = conn.Close()
 		return false
 	}
-	o.hearing[conn] = struct{}{}
+	o.accepting[conn] = struct{}{}
 	return true
 }
 
 // release removes a connection that keep recorded. It returns false if shut has ended the connection.
-func (o *door) release(conn net.Conn) bool {
+func (o *acceptor) release(conn net.Conn) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.hearing, conn)
+	delete(o.accepting, conn)
 	return !o.closed
 }
 
 // shut ends the connections that are being made.
-func (o *door) shut() error {
+func (o *acceptor) shut() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
 	o.unproven.Close()
-	for conn := range o.hearing {
+	for conn := range o.accepting {
 		_ = conn.Close()
 	}
 	if err := o.listener.Close(); err != nil {
@@ -131,17 +131,17 @@ func (o *door) shut() error {
 	return nil
 }
 
-// wait returns when no goroutine of the door runs any more, except for a Logger that blocks.
-func (o *door) wait() {
+// wait returns when no goroutine of the acceptor runs any more, except for a Logger that blocks.
+func (o *acceptor) wait() {
 	o.makers.Wait()
 	o.spare.close()
 	o.log.Close()
 }
 
 // receive accepts a connection that a peer has begun.
-func (o *door) receive(conn net.Conn) {
+func (o *acceptor) receive(conn net.Conn) {
 	peer := conn.RemoteAddr().String()
-	s, id, hello, err := o.hear(conn)
+	s, id, hello, err := o.handshake(conn)
 	open := o.release(conn)
 	if err != nil {
 		_ = conn.Close()
@@ -152,19 +152,19 @@ func (o *door) receive(conn net.Conn) {
 	}
 	c := newConnection(o.device, peer, phaseDialing)
 	c.mu.Lock()
-	c.start(s, phaseAsked)
+	c.start(s, phaseRequested)
 	if id != o.id {
-		c.reject("the device at this address is another one now")
+		c.reject("another device is at this address now")
 	}
-	asked := c.phase == phaseAsked
+	requested := c.phase == phaseRequested
 	c.mu.Unlock()
-	if asked {
-		o.device.ask(c, hello)
+	if requested {
+		o.device.queueRequest(c, hello)
 	}
 }
 
-// hear is the handshake of the called side.
-func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err error) {
+// handshake is the handshake of the called side.
+func (o *acceptor) handshake(conn net.Conn) (s stream, id identity, hello []byte, err error) {
 	begun := time.Now()
 	w, err := o.unproven.Accept(conn, func() (io.ReadWriter, error) {
 		if err := conn.SetDeadline(time.Now().Add(o.limit)); err != nil {
@@ -179,16 +179,16 @@ func (o *door) hear(conn net.Conn) (s stream, id identity, hello []byte, err err
 	if err != nil {
 		return nil, id, nil, err
 	}
-	second, err := o.takeHeard(conn, begun.Add(o.limit))
+	second, err := o.takeAccepted(conn, begun.Add(o.limit))
 	if err != nil {
 		return nil, id, nil, err
 	}
 	return o.take(second, conn, w), identity(payload), payload[len(id):], nil
 }
 
-// takeHeard is takeSocket, by the spare while this process is short of descriptors, and called again until a time if that is in use. A peer
-// that has sent its hello takes the end of the connection for the end of this process.
-func (o *door) takeHeard(conn net.Conn, until time.Time) (*socket, error) {
+// takeAccepted is takeSocket, by the spare while this process is short of descriptors, and called again until a time if
+// that is in use. A peer that has sent its hello takes the end of the connection for the end of this process.
+func (o *acceptor) takeAccepted(conn net.Conn, until time.Time) (*socket, error) {
 	for {
 		s, err := takeSocket(conn)
 		if err == nil || !netcall.IsShortage(err) {
@@ -245,8 +245,9 @@ func decline(conn net.Conn, w io.Writer, reason string) {
 	}
 }
 
-// take passes a finished connection to the engine. s is the socket of conn, which is closed here if takeHeard has not.
-func (o *door) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
+// take passes a finished connection to the engine. s is the socket of conn, which is closed here if takeAccepted has
+// not.
+func (o *acceptor) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
 	_ = conn.Close()
 	tune(s.fd, o.options.Silence, o.options.has(Reno))
 	if secure, ok := w.(*secured); ok {
