@@ -66,18 +66,18 @@ func (w watched) PostSend(requests []verbs.SendRequest) (int, error) {
 // and nothing wakes a sleeper for it later.
 func TestPartIsOutstandingUntilTheRequestCompletes(t *testing.T) {
 	q, _ := between(t)
-	take := func() int { return q.sends.held.Take(make([]verbs.Completion, 1)) }
+	take := func() int { return q.sends.completed.Take(make([]verbs.Completion, 1)) }
 	posts := 0
 	q.pairs[0] = watched{new(wire), func() {
 		posts++
 		require.EqualValues(t, 1, q.device.onOthers.Load())
 		require.Zero(t, take())
 	}}
-	// A request has a last part on another rail. A message after it is held back, and posted when that has completed.
+	// A request has a last part on another rail. A message after it is deferred, and posted when that has completed.
 	q.count, q.next, q.known, q.onOthers = 2, 2, 1, 1
 	q.device.onOthers.Store(1)
 	q.records[0] = record{flags: verbs.Signalled, parts: 1}
-	q.held.add(&verbs.SendRequest{Opcode: verbs.OpSend, Segments: []verbs.Segment{{Memory: make([]byte, 8)}}})
+	q.deferred.add(&verbs.SendRequest{Opcode: verbs.OpSend, Segments: []verbs.Segment{{Memory: make([]byte, 8)}}})
 	q.completedOther(keyRail, &verbs.Completion{ID: q.id(0)})
 	require.Equal(t, 1, posts)
 	require.Zero(t, q.device.onOthers.Load())

@@ -12,7 +12,7 @@ func (q *queuePair) completedFirst(c *verbs.Completion) {
 	if i, ok := q.index(c.ID); ok && !q.closed {
 		if c.Status != verbs.StatusSuccess {
 			q.entry(i).worse(c.Status)
-			q.doom(q.causeOf(0, c.Status))
+			q.recordFailure(q.causeOf(0, c.Status))
 		}
 		q.known = max(q.known, i+1)
 		q.report()
@@ -33,11 +33,11 @@ func (q *queuePair) completedOther(rail int, c *verbs.Completion) {
 	switch kind := uint32(c.ID) & kindMask; {
 	case q.closed:
 	case kind == receiveKind && c.Status == verbs.StatusSuccess:
-		q.doomIf(q.keys.received(q, rail, c))
+		q.recordFailureIf(q.keys.received(q, rail, c))
 	case kind == sentKind && c.Status == verbs.StatusSuccess:
-		q.doomIf(q.keys.sent(q, int(c.ID&numberMask)))
+		q.recordFailureIf(q.keys.sent(q, int(c.ID&numberMask)))
 	case kind != partKind:
-		q.doom(q.causeOf(rail, c.Status))
+		q.recordFailure(q.causeOf(rail, c.Status))
 	default:
 		q.completedPart(rail, c)
 	}
@@ -45,9 +45,9 @@ func (q *queuePair) completedOther(rail int, c *verbs.Completion) {
 	q.sever()
 }
 
-func (q *queuePair) doomIf(err error) {
+func (q *queuePair) recordFailureIf(err error) {
 	if err != nil {
-		q.doom(err)
+		q.recordFailure(err)
 	}
 }
 
@@ -62,7 +62,7 @@ func (q *queuePair) completedPart(rail int, c *verbs.Completion) {
 	q.onOthers--
 	if c.Status != verbs.StatusSuccess {
 		e.worse(c.Status)
-		q.doom(q.causeOf(rail, c.Status))
+		q.recordFailure(q.causeOf(rail, c.Status))
 	}
 	q.release()
 	q.report()
@@ -91,8 +91,8 @@ func (q *queuePair) report() {
 		q.count--
 		q.backlog -= q.device.division.burden(e.length)
 		q.known = max(q.known-1, 0)
-		if (status != verbs.StatusSuccess || e.flags&verbs.Signalled != 0) && !q.sends.held.Push(&c) {
-			q.doom(fmt.Errorf("rails: completion queue overflow: %w", verbs.ErrQueueFull))
+		if (status != verbs.StatusSuccess || e.flags&verbs.Signalled != 0) && !q.sends.completed.Push(&c) {
+			q.recordFailure(fmt.Errorf("rails: completion queue overflow: %w", verbs.ErrQueueFull))
 		}
 	}
 }

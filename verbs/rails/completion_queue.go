@@ -16,18 +16,18 @@ type railQueue struct {
 	rail   int
 	queue  verbs.CompletionQueue
 
-	gate gate
-	// taken belongs to the goroutine in the gate.
+	admission admission
+	// taken belongs to the goroutine that is admitted.
 	taken [batch]verbs.Completion
 }
 
 // look passes completions to settle.
 func (q *railQueue) look(settle func(c *verbs.Completion)) {
-	if !q.gate.enter() {
+	if !q.admission.enter() {
 		return
 	}
 	defer func() {
-		if q.gate.leave() {
+		if q.admission.leave() {
 			q.device.channel.Ring()
 		}
 	}()
@@ -45,7 +45,7 @@ func (q *railQueue) look(settle func(c *verbs.Completion)) {
 // completionQueue is a queue of rail 0, and its completions that are the user's.
 type completionQueue struct {
 	railQueue
-	held *completion.Queue
+	completed *completion.Queue
 }
 
 // CreateCompletionQueue makes a queue.
@@ -53,7 +53,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if d.closed.Load() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
-	held, err := completion.New(capacity)
+	completed, err := completion.New(capacity)
 	if err != nil {
 		return nil, argumentError("CreateCompletionQueue: %v", err)
 	}
@@ -61,10 +61,10 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if err != nil {
 		return nil, of(0, err)
 	}
-	return &completionQueue{railQueue{device: d, queue: first}, held}, nil
+	return &completionQueue{railQueue{device: d, queue: first}, completed}, nil
 }
 
-// Poll polls the rails, posts held requests that can be posted now, and takes completions.
+// Poll polls the rails, posts deferred requests that can be posted now, and takes completions.
 func (q *completionQueue) Poll(into []verbs.Completion) int {
 	d := q.device
 	if d.closed.Load() {
@@ -72,7 +72,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	}
 	d.pollOthers()
 	q.look(q.settleFirst)
-	return q.held.Take(into)
+	return q.completed.Take(into)
 }
 
 // settleFirst records a completion of rail 0.
@@ -84,7 +84,7 @@ func (q *completionQueue) settleFirst(c *verbs.Completion) {
 		}
 		return
 	}
-	if room := q.held.Push(c); !room {
+	if room := q.completed.Push(c); !room {
 		d.numbered(c.QueuePair).fail(fmt.Errorf("rails: completion queue overflow: %w", verbs.ErrQueueFull))
 	} else if c.Status != verbs.StatusSuccess {
 		pair := d.numbered(c.QueuePair)
@@ -94,7 +94,7 @@ func (q *completionQueue) settleFirst(c *verbs.Completion) {
 
 // Close destroys the queue. Its queue pairs have been closed.
 func (q *completionQueue) Close() error {
-	wasOpen, err := q.held.Close()
+	wasOpen, err := q.completed.Close()
 	if err != nil {
 		return argumentError("%v", err)
 	}

@@ -66,7 +66,7 @@ func TestConformance(t *testing.T) {
 }
 
 // Requests of a few lines of the cache are striped, so that most of what the suite does is. What is
-// held back leaves when somebody polls.
+// deferred leaves when somebody polls.
 func TestConformanceOfShortStripes(t *testing.T) {
 	for n, variant := range map[int][]string{2: nil, 3: {"Transfer"}} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -88,9 +88,9 @@ const (
 
 // callers are the connection requests that the user has not polled yet.
 type callers struct {
-	// gate admits one poll of the rails at a time. into belongs to that poll.
-	gate gate
-	into [batch]verbs.ConnectionRequest
+	// admission admits one poll of the rails at a time. into belongs to that poll.
+	admission admission
+	into      [batch]verbs.ConnectionRequest
 	// waiting are the requests that lack rails, the oldest first. whole are complete.
 	waiting, whole []*connectionRequest
 }
@@ -125,11 +125,11 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 // hear takes connection requests from the rails.
 func (d *device) hear() {
 	c := &d.callers
-	if !c.gate.enter() {
+	if !c.admission.enter() {
 		return
 	}
 	defer func() {
-		if c.gate.leave() {
+		if c.admission.leave() {
 			d.channel.Ring()
 		}
 	}()
@@ -145,7 +145,7 @@ func (d *device) hear() {
 			}
 		}
 	}
-	d.tire()
+	d.expire()
 }
 
 // sort adds a request of a rail to the others of its connection.
@@ -188,8 +188,8 @@ func (d *device) sort(rail int, r verbs.ConnectionRequest) {
 	}
 }
 
-// tire rejects requests that have waited too long.
-func (d *device) tire() {
+// expire rejects requests that have waited too long.
+func (d *device) expire() {
 	d.mu.Lock()
 	var old []*connectionRequest
 	if c := &d.callers; len(c.waiting) > 0 {

@@ -131,7 +131,7 @@ func halfConnections(t *testing.T, s *sim.Simulator) {
 	}
 }
 
-// Posting and polling allocate nothing, whether requests are striped or held back.
+// Posting and polling allocate nothing, whether requests are striped or deferred.
 func TestAllocatesNothing(t *testing.T) {
 	if testsize.Race {
 		t.Skip("skipped: the race detector allocates itself; the run without it looks")

@@ -25,7 +25,7 @@
 //
 //  1. A part of a request over another rail than 0 is signalled. A request of the user is complete when all its parts
 //     are; completions come in the order of requests.
-//  2. A request over rail 0 alone is held back, in order, until the parts of everything posted before it on other rails
+//  2. A request over rail 0 alone is deferred, in order, until the parts of everything posted before it on other rails
 //     have completed. So a message, an atomic or a short write takes effect after all earlier writes. A poll of any
 //     queue posts it, so a rank has to poll, or sleep and poll, until it has completed. Inline data, and the lists of
 //     segments, are copied meanwhile.
@@ -69,7 +69,7 @@
 // # Memory
 //
 // Beside a queue pair on each rail, a queue pair takes 6 KiB, most of it for messages about keys. It takes 32 bytes for
-// each of MaxSends. For the largest number of requests held back at once it takes 96 bytes each and their lists of
+// each of MaxSends. For the largest number of requests deferred at once it takes 96 bytes each and their lists of
 // segments. Each known region of the peer takes 140 bytes; at most 4096 are known. A short request costs one copy of
 // its work request more than on rail 0 alone. A poll checks each rail that the processor moves (verbs.Server) or that
 // has outstanding requests.

@@ -117,7 +117,7 @@ func TestSilentLinkIsToBlame(t *testing.T) {
 		return links[0].State() == verbs.StateError && links[1].State() == verbs.StateError
 	})
 	require.ErrorContains(t, near.pair.Err(), "rail 1: ")
-	require.ErrorContains(t, near.pair.Err(), "nothing heard for")
+	require.ErrorContains(t, near.pair.Err(), "the peer was silent for")
 }
 
 // failRail has a rail of a seed fail.

@@ -19,8 +19,8 @@ const (
 	// keySends are a response to each of them, and the requests of this side.
 	keySends = keyReceives + 2*keyWindow
 	// maxKnown bounds the known regions of the peer, maxTold the regions that the peer knows and has not forgotten.
-	maxKnown = 4096
-	maxTold  = 4096
+	maxKnown      = 4096
+	maxAdvertised = 4096
 )
 
 // keys are what a queue pair knows of the peer's keys on other rails, and what the peer knows of this side's. The mutex
@@ -34,9 +34,9 @@ type keys struct {
 	requests [2 * keyWindow]keyRequest
 	later    []uint32
 	known    map[uint32]*known
-	// told are the regions that the peer knows, by their key. disowned: there are none any more.
-	told     map[uint32]*region
-	disowned bool
+	// advertised are the regions that the peer knows, by their key. peerGone: there are none any more.
+	advertised map[uint32]*region
+	peerGone   bool
 	// busy counts the open requests and the responses that have not left.
 	busy int
 
@@ -56,7 +56,7 @@ type keyRequest struct {
 
 // known is a region of the peer, with its places on the rails after the first once they have arrived.
 type known struct {
-	answered        bool
+	responded       bool
 	address, length uint64
 	places          [maxRails - 1]place
 }
@@ -64,7 +64,7 @@ type known struct {
 // open prepares to receive.
 func (k *keys) open(q *queuePair) (err error) {
 	k.memory = make([]byte, (keySends+keyReceives)*messageBytes)
-	k.known, k.told = make(map[uint32]*known), make(map[uint32]*region)
+	k.known, k.advertised = make(map[uint32]*known), make(map[uint32]*region)
 	if k.region, err = q.device.rails[keyRail].RegisterMemory(k.memory, verbs.LocalWrite); err != nil {
 		return of(keyRail, err)
 	}
@@ -133,30 +133,30 @@ func (k *keys) outstanding() (n int) {
 func (k *keys) find(q *queuePair, r *verbs.SendRequest, length int) *known {
 	at := k.known[r.RKey]
 	if at == nil {
-		k.ask(q, r, length)
+		k.requestKeys(q, r, length)
 		return nil
 	}
-	if !at.answered || !bounds.Contains(at.address, at.length, r.RemoteAddress, uint64(length)) {
+	if !at.responded || !bounds.Contains(at.address, at.length, r.RemoteAddress, uint64(length)) {
 		return nil
 	}
 	return at
 }
 
-func (k *keys) ask(q *queuePair, r *verbs.SendRequest, length int) {
+func (k *keys) requestKeys(q *queuePair, r *verbs.SendRequest, length int) {
 	i := k.vacant(0)
-	if i < 0 || k.disowned {
+	if i < 0 || k.peerGone {
 		return
 	}
 	if len(k.known) >= maxKnown {
 		for key, at := range k.known {
-			if at.answered {
+			if at.responded {
 				delete(k.known, key)
 			}
 		}
 	}
 	k.known[r.RKey] = new(known)
-	k.message = message{kind: question, key: r.RKey, address: r.RemoteAddress, length: uint64(length)}
-	q.doomIf(k.request(q, i))
+	k.message = message{kind: request, key: r.RKey, address: r.RemoteAddress, length: uint64(length)}
+	q.recordFailureIf(k.request(q, i))
 }
 
 // vacant returns a free index among the keyWindow requests from first on, or a negative number.
@@ -201,7 +201,7 @@ func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	if rail != keyRail {
 		return protocolError("a message of %s over rail %d, where none is sent", errtext.Count(c.Bytes, "byte"), rail)
 	}
-	if k.disowned {
+	if k.peerGone {
 		return nil
 	}
 	m := &k.message
@@ -209,17 +209,17 @@ func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 		return err
 	}
 	switch m.kind {
-	case question:
-		k.tell(q)
+	case request:
+		k.respond(q)
 		return k.send(q, i)
 	case forget:
-		if at := k.known[m.key]; at != nil && at.answered {
+		if at := k.known[m.key]; at != nil && at.responded {
 			delete(k.known, m.key)
 		}
 		*m = message{kind: forgotten, key: m.key}
 		return k.send(q, i)
-	case answer:
-		if err := k.learn(q); err != nil {
+	case response:
+		if err := k.takeResponse(q); err != nil {
 			return err
 		}
 	case forgotten:
@@ -230,21 +230,21 @@ func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	return k.await(q, i)
 }
 
-// answered returns the open request from first on that has a key, and closes it.
-func (k *keys) answered(first int, key uint32) (i int, err error) {
+// closeRequest returns the open request from first on that has a key, and closes it.
+func (k *keys) closeRequest(first int, key uint32) (i int, err error) {
 	for i := first; i < first+keyWindow; i++ {
 		if r := &k.requests[i]; r.open && r.key == key {
 			r.open = false
 			return i, nil
 		}
 	}
-	return 0, protocolError("an answer of kind %d about the key %#x, of which nothing was asked", k.message.kind, key)
+	return 0, protocolError("a response of kind %d for key %#x, which was not requested", k.message.kind, key)
 }
 
-// learn processes a response.
-func (k *keys) learn(q *queuePair) error {
+// takeResponse processes a response.
+func (k *keys) takeResponse(q *queuePair) error {
 	m := &k.message
-	i, err := k.answered(0, m.key)
+	i, err := k.closeRequest(0, m.key)
 	if err != nil {
 		return err
 	}
@@ -252,26 +252,26 @@ func (k *keys) learn(q *queuePair) error {
 		// The key may be given to another region.
 		delete(k.known, m.key)
 	} else if !bounds.Contains(m.address, m.length, r.address, r.length) {
-		return protocolError("an answer about %s at %#x; asked was for %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
+		return protocolError("a response about %s at %#x; requested were %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
 	} else if at := k.known[m.key]; at != nil {
-		*at = known{answered: true, address: m.address, length: m.length, places: m.places}
+		*at = known{responded: true, address: m.address, length: m.length, places: m.places}
 	}
 	return k.ended(q, i)
 }
 
-// tell makes the response to a key request, and records that the peer knows the region then.
-func (k *keys) tell(q *queuePair) {
+// respond makes the response to a key request, and records that the peer knows the region then.
+func (k *keys) respond(q *queuePair) {
 	d, m := q.device, &k.message
-	asked := *m
-	*m = message{kind: answer, key: asked.key, address: asked.address, length: asked.length}
+	requested := *m
+	*m = message{kind: response, key: requested.key, address: requested.address, length: requested.length}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r := d.regions.byRKey[asked.key]
+	r := d.regions.byRKey[requested.key]
 	if r == nil {
 		return
 	}
 	whole := r.Remote()
-	if !bounds.Contains(whole.Address, whole.Length, asked.address, asked.length) || len(k.told)+len(k.later)+keyWindow >= maxTold {
+	if !bounds.Contains(whole.Address, whole.Length, requested.address, requested.length) || len(k.advertised)+len(k.later)+keyWindow >= maxAdvertised {
 		return
 	}
 	m.address, m.length, m.count = whole.Address, whole.Length, len(q.pairs)-1
@@ -279,21 +279,21 @@ func (k *keys) tell(q *queuePair) {
 		at := other.Remote()
 		m.places[i] = place{at.Address, at.RKey}
 	}
-	if k.told[asked.key] != r {
-		r.askers = append(r.askers, q)
+	if k.advertised[requested.key] != r {
+		r.requesters = append(r.requesters, q)
 	}
-	k.told[asked.key] = r
+	k.advertised[requested.key] = r
 }
 
 // retract makes the peer forget a key of a region that has ended.
 func (q *queuePair) retract(key uint32) {
 	q.mu.Lock()
-	if k := &q.keys; k.disowned {
+	if k := &q.keys; k.peerGone {
 		q.device.forgotten(key)
 	} else {
-		delete(k.told, key)
+		delete(k.advertised, key)
 		k.later = append(k.later, key)
-		q.doomIf(k.forgetLater(q))
+		q.recordFailureIf(k.forgetLater(q))
 	}
 	q.mu.Unlock()
 	q.sever()
@@ -318,7 +318,7 @@ func (k *keys) forgetLater(q *queuePair) error {
 
 // confirmed records that the peer has forgotten a key.
 func (k *keys) confirmed(q *queuePair) error {
-	i, err := k.answered(keyWindow, k.message.key)
+	i, err := k.closeRequest(keyWindow, k.message.key)
 	if err != nil {
 		return err
 	}
@@ -333,19 +333,19 @@ func (d *device) forgotten(key uint32) {
 	d.regions.release(key)
 }
 
-// disown records that the peer knows nothing any more, because the queue pair has ended.
-func (k *keys) disown(q *queuePair) {
+// forgetPeer records that the peer knows nothing any more, because the queue pair has ended.
+func (k *keys) forgetPeer(q *queuePair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k.disowned {
+	if k.peerGone {
 		return
 	}
-	k.disowned = true
+	k.peerGone = true
 	d := q.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range k.told {
-		r.askers = slices.DeleteFunc(r.askers, func(other *queuePair) bool { return other == q })
+	for _, r := range k.advertised {
+		r.requesters = slices.DeleteFunc(r.requesters, func(other *queuePair) bool { return other == q })
 	}
 	for _, key := range k.later {
 		d.regions.release(key)
@@ -355,5 +355,5 @@ func (k *keys) disown(q *queuePair) {
 			d.regions.release(r.key)
 		}
 	}
-	k.told, k.later = nil, nil
+	k.advertised, k.later = nil, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// A region that ends is forgotten by who has asked for its keys, and until then its key is given to
+// A region that ends is forgotten by the peers that have requested its keys, and until then its key is given to
 // no other; a queue pair that ends leaves nothing.
 func TestForget(t *testing.T) {
 	const size = 1 << 20
@@ -42,7 +42,7 @@ func TestForget(t *testing.T) {
 		require.Equal(t, 1, rails.Told(far.pair))
 		require.NoError(t, far.pair.Close())
 		require.NoError(t, far.region.Deregister())
-		require.Zero(t, rails.Old(far.Device), "those who have asked are gone")
+		require.Zero(t, rails.Old(far.Device), "the peers that requested are gone")
 	})
 	s.Go("near", func() {
 		near.connect(far.Address())
@@ -91,7 +91,7 @@ func TestKeyOfOldRegion(t *testing.T) {
 	keys = []uint32{7}
 	region, err := device.RegisterMemory(make([]byte, 8), all)
 	require.NoError(t, err)
-	rails.Ask(region)
+	rails.Request(region)
 	require.NoError(t, region.Deregister())
 	require.Equal(t, 1, rails.Old(device))
 	keys, gone = []uint32{7, 7, 9}, 0

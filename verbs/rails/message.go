@@ -8,11 +8,11 @@ import (
 
 // A message of the package goes over rail 1 and begins with 8 bytes, little-endian: its kind, the number of places that
 // follow, two bytes of zero, and the key of a region on rail 0. Then come the address and the length of the requested
-// range (question) or of the region (answer). An answer that knows the region then has a place for each rail but the
+// range (request) or of the region (response). A response that knows the region then has a place for each rail but the
 // first:
 //
-//	question   key, address, length: requests the keys of the region that has that range
-//	answer     key, address, length, places; without places: there is no such region
+//	request    key, address, length: requests the keys of the region that has that range
+//	response   key, address, length, places; without places: there is no such region
 //	forget     key: the region has ended
 //	forgotten  key
 type message struct {
@@ -33,8 +33,8 @@ type place struct {
 type messageKind uint8
 
 const (
-	question messageKind = 1 + iota
-	answer
+	request messageKind = 1 + iota
+	response
 	forget
 	forgotten
 )
@@ -49,9 +49,9 @@ const (
 
 func (m *message) bytes() int {
 	switch m.kind {
-	case question:
+	case request:
 		return longMessage
-	case answer:
+	case response:
 		return longMessage + m.count*placeBytes
 	}
 	return shortMessage
@@ -85,10 +85,10 @@ func (m *message) decode(b []byte, rails int) error {
 	}
 	m.kind, m.count, m.key = messageKind(b[0]), int(b[1]), binary.LittleEndian.Uint32(b[4:])
 	switch {
-	case m.kind < question || m.kind > forgotten:
-		return protocolError("a message of kind %d; allowed are %d to %d", m.kind, question, forgotten)
-	case m.count != 0 && (m.kind != answer || m.count != rails-1):
-		return protocolError("a message of kind %d with %d places; allowed are none, or in an answer %d", m.kind, m.count, rails-1)
+	case m.kind < request || m.kind > forgotten:
+		return protocolError("a message of kind %d; allowed are %d to %d", m.kind, request, forgotten)
+	case m.count != 0 && (m.kind != response || m.count != rails-1):
+		return protocolError("a message of kind %d with %d places; allowed are none, or in a response %d", m.kind, m.count, rails-1)
 	case len(b) != m.bytes():
 		return protocolError("a message of kind %d with %d places has %s; it has to have %d", m.kind, m.count, errtext.Count(len(b), "byte"), m.bytes())
 	case b[2] != 0 || b[3] != 0:

@@ -85,10 +85,10 @@ func between(t testing.TB) (*queuePair, *wire) {
 	d.division = division{least: 128, each: 128, until: []float64{1. / 3, 2. / 3, 1}}
 	d.attributes = verbs.Attributes{MaxSegments: 4, MaxMessage: 1 << 20}
 	one := new(wire)
-	held, err := completion.New(16)
+	completed, err := completion.New(16)
 	require.NoError(t, err)
-	require.True(t, completion.Attach(held, held))
-	queue := &completionQueue{railQueue{device: d}, held}
+	require.True(t, completion.Attach(completed, completed))
+	queue := &completionQueue{railQueue{device: d}, completed}
 	q := &queuePair{device: d, sends: queue, receives: queue, pairs: []verbs.QueuePair{new(wire), one, new(wire)}, numbers: []uint32{1, 1, 1}, records: make([]record, 16), ready: make([][]verbs.SendRequest, 3)}
 	d.add(q)
 	require.NoError(t, q.keys.open(q))
@@ -128,7 +128,7 @@ func TestBrokenMessages(t *testing.T) {
 		b[0], b[1] = byte(kind), count
 		return b
 	}
-	wraps := encoded(message{kind: question, key: 1, address: ^uint64(0), length: 2})
+	wraps := encoded(message{kind: request, key: 1, address: ^uint64(0), length: 2})
 	stray := encoded(message{kind: forget})
 	stray[3] = 1
 	for what, c := range map[string]struct {
@@ -139,15 +139,15 @@ func TestBrokenMessages(t *testing.T) {
 		"seven bytes":               {make([]byte, 7), "a message of 7 bytes"},
 		"no kind":                   {make([]byte, 8), "a message of kind 0; allowed are 1 to 4"},
 		"an unknown kind":           {long(5, 0, 8), "a message of kind 5"},
-		"a short question":          {long(question, 0, 8), "has 8 bytes; it has to have 24"},
+		"a short request":           {long(request, 0, 8), "has 8 bytes; it has to have 24"},
 		"a long forget":             {long(forget, 0, 24), "has 24 bytes; it has to have 8"},
-		"places in a question":      {long(question, 2, 48), "allowed are none"},
-		"places of another number":  {long(answer, 1, 36), "in an answer 2"},
-		"places that are not there": {long(answer, 2, 24), "it has to have 48"},
+		"places in a request":       {long(request, 2, 48), "allowed are none"},
+		"places of another number":  {long(response, 1, 36), "in a response 2"},
+		"places that are not there": {long(response, 2, 24), "it has to have 48"},
 		"a stray byte":              {stray, "third and fourth byte"},
 		"a range that wraps":        {wraps, "beyond the last address"},
-		"an answer to nothing":      {encoded(message{kind: answer, key: 5}), "about the key 0x5, of which nothing was asked"},
-		"what is forgotten unasked": {encoded(message{kind: forgotten, key: 5}), "about the key 0x5, of which nothing was asked"},
+		"a response to nothing":     {encoded(message{kind: response, key: 5}), "for key 0x5, which was not requested"},
+		"what is forgotten unasked": {encoded(message{kind: forgotten, key: 5}), "for key 0x5, which was not requested"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			q, w := between(t)
@@ -160,23 +160,23 @@ func TestBrokenMessages(t *testing.T) {
 	}
 }
 
-// An answer about another region than was asked for is not taken.
-func TestAnswerAboutAnother(t *testing.T) {
+// A response about another region than was requested is not taken.
+func TestResponseAboutAnother(t *testing.T) {
 	q, w := between(t)
-	ask(q, 7, 1000, 500)
-	require.True(t, say(q, w, encoded(message{kind: answer, key: 7, address: 1100, length: 4000, count: 2})))
+	requestKeys(q, 7, 1000, 500)
+	require.True(t, say(q, w, encoded(message{kind: response, key: 7, address: 1100, length: 4000, count: 2})))
 	require.ErrorIs(t, q.Err(), ErrProtocol)
-	require.ErrorContains(t, q.Err(), "asked was for 500 at 0x3e8")
+	require.ErrorContains(t, q.Err(), "requested were 500 at 0x3e8")
 }
 
-func ask(q *queuePair, key uint32, address uint64, length int) {
+func requestKeys(q *queuePair, key uint32, address uint64, length int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.keys.find(q, &verbs.SendRequest{Opcode: verbs.OpRDMAWrite, RKey: key, RemoteAddress: address}, length)
 }
 
-// Whoever names no address of a region with remote rights by its key is told of none.
-func TestQuestions(t *testing.T) {
+// Whoever names no address of a region with remote rights by its key gets a response without a region.
+func TestKeyRequests(t *testing.T) {
 	q, w := between(t)
 	open, err := q.device.RegisterMemory(make([]byte, 1000), verbs.RemoteRead)
 	require.NoError(t, err)
@@ -196,14 +196,14 @@ func TestQuestions(t *testing.T) {
 		"a region of no one else": {other.RKey, other.Address, 1, 0},
 	} {
 		w.messages = nil
-		require.True(t, say(q, w, encoded(message{kind: question, key: c.key, address: c.address, length: c.length})))
+		require.True(t, say(q, w, encoded(message{kind: request, key: c.key, address: c.address, length: c.length})))
 		require.NoError(t, q.Err())
 		require.Len(t, w.messages, 1, what)
 		var m message
 		require.NoError(t, m.decode(w.messages[0], 3))
 		require.Equal(t, c.places, m.count, what)
 		if m.count > 0 {
-			require.Equal(t, message{kind: answer, key: at.RKey, address: at.Address, length: at.Length, count: 2, places: m.places}, m)
+			require.Equal(t, message{kind: response, key: at.RKey, address: at.Address, length: at.Length, count: 2, places: m.places}, m)
 			for i := range m.places[:2] {
 				r := open.(*region).rails[i+1].Remote()
 				require.Equal(t, place{r.Address, r.RKey}, m.places[i])
@@ -213,21 +213,21 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// A peer that asks without end and never confirms holds what is bounded.
+// A peer that requests without end and never confirms holds what is bounded.
 func TestPeerThatNeverForgets(t *testing.T) {
 	q, w := between(t)
-	for range 2 * maxTold {
+	for range 2 * maxAdvertised {
 		r, err := q.device.RegisterMemory(make([]byte, 8), verbs.RemoteRead)
 		require.NoError(t, err)
 		at := r.Remote()
-		require.True(t, say(q, w, encoded(message{kind: question, key: at.RKey, address: at.Address, length: 8})))
+		require.True(t, say(q, w, encoded(message{kind: request, key: at.RKey, address: at.Address, length: 8})))
 		leave(q, w)
 		require.NoError(t, r.Deregister())
 		leave(q, w)
 	}
 	require.NoError(t, q.Err())
-	require.LessOrEqual(t, len(q.keys.later)+len(q.keys.told), maxTold)
-	require.LessOrEqual(t, len(q.device.regions.old), maxTold)
+	require.LessOrEqual(t, len(q.keys.later)+len(q.keys.advertised), maxAdvertised)
+	require.LessOrEqual(t, len(q.device.regions.old), maxAdvertised)
 	require.NoError(t, q.Close())
 	require.Empty(t, q.device.regions.old)
 	require.Zero(t, q.device.onOthers.Load())
@@ -235,8 +235,8 @@ func TestPeerThatNeverForgets(t *testing.T) {
 
 // FuzzPeer has a peer say anything, in any order with what this side does.
 func FuzzPeer(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3}, encoded(message{kind: question, key: 1, address: 1 << 20, length: 8}))
-	f.Add([]byte{0, 0, 1, 2, 3, 3}, encoded(message{kind: answer, key: 3, address: 0, length: 1 << 40, count: 2}))
+	f.Add([]byte{0, 1, 2, 3}, encoded(message{kind: request, key: 1, address: 1 << 20, length: 8}))
+	f.Add([]byte{0, 0, 1, 2, 3, 3}, encoded(message{kind: response, key: 3, address: 0, length: 1 << 40, count: 2}))
 	f.Add([]byte{4, 3, 0, 3, 2, 3}, encoded(message{kind: forgotten, key: 1}))
 	f.Add([]byte{1, 3, 0, 3, 5, 0}, encoded(message{kind: forget, key: 3}))
 	f.Fuzz(func(t *testing.T, does, says []byte) {
@@ -250,7 +250,7 @@ func FuzzPeer(f *testing.F) {
 				say(q, w, says[:n])
 				says = says[n:]
 			case 1:
-				ask(q, uint32(do)/6, uint64(do)<<4, 256)
+				requestKeys(q, uint32(do)/6, uint64(do)<<4, 256)
 			case 2:
 				leave(q, w)
 			case 3:
@@ -258,7 +258,7 @@ func FuzzPeer(f *testing.F) {
 				require.NoError(t, err)
 				regions = append(regions, r)
 				at := r.Remote()
-				say(q, w, encoded(message{kind: question, key: at.RKey, address: at.Address, length: 1}))
+				say(q, w, encoded(message{kind: request, key: at.RKey, address: at.Address, length: 1}))
 			case 4:
 				if len(regions) > 0 {
 					require.NoError(t, regions[0].Deregister())
@@ -272,7 +272,7 @@ func FuzzPeer(f *testing.F) {
 			}
 			require.LessOrEqual(t, len(w.receives), keyReceives)
 			for _, k := range q.keys.known {
-				require.True(t, !k.answered || k.length > 0 && bounds.Contains(k.address, k.length, k.address, k.length))
+				require.True(t, !k.responded || k.length > 0 && bounds.Contains(k.address, k.length, k.address, k.length))
 			}
 		}
 		leave(q, w)
@@ -284,8 +284,8 @@ func FuzzPeer(f *testing.F) {
 
 // FuzzMessage reads what a peer may send: what is taken is written again as it was.
 func FuzzMessage(f *testing.F) {
-	f.Add(encoded(message{kind: question, key: 1, address: 2, length: 3}), 2)
-	f.Add(encoded(message{kind: answer, key: 1, address: 2, length: 3, count: 3}), 4)
+	f.Add(encoded(message{kind: request, key: 1, address: 2, length: 3}), 2)
+	f.Add(encoded(message{kind: response, key: 1, address: 2, length: 3, count: 3}), 4)
 	f.Add(encoded(message{kind: forget, key: 9}), 2)
 	f.Fuzz(func(t *testing.T, b []byte, rails int) {
 		var m message

@@ -34,7 +34,7 @@ func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
 			return i, err
 		}
 		k := q.stripes(r, length, q.count)
-		if q.held.count == 0 && (k != nil || !q.waits()) {
+		if q.deferred.count == 0 && (k != nil || !q.waits()) {
 			q.record(r, length)
 			q.launch(r, q.count-1, k)
 			continue
@@ -43,7 +43,7 @@ func (q *queuePair) post(requests []verbs.SendRequest) (n int, err error) {
 			return i - left, err
 		}
 		q.record(r, length)
-		q.held.add(r)
+		q.deferred.add(r)
 	}
 	left, err := q.flush()
 	return len(requests) - left, err
@@ -56,7 +56,7 @@ func (q *queuePair) lookForFailure() {
 	}
 	for rail, pair := range q.pairs[1:] {
 		if pair.State() == verbs.StateError {
-			q.doom(q.causeOf(rail+1, verbs.StatusFlushed))
+			q.recordFailure(q.causeOf(rail+1, verbs.StatusFlushed))
 			return
 		}
 	}
@@ -161,7 +161,7 @@ func (q *queuePair) sendParts(rail, count int) {
 	}
 	q.onOthers += n
 	q.device.onOthers.Add(int64(n))
-	q.doomIf(of(rail, err))
+	q.recordFailureIf(of(rail, err))
 }
 
 // flush is send for PostSend. It drops the requests that rail 0 has not taken.
@@ -221,12 +221,12 @@ func (q *queuePair) needsFirstRail(r *verbs.SendRequest, length, earlier int) bo
 	return false
 }
 
-// release posts the held requests that can go now.
+// release posts the deferred requests that can go now.
 func (q *queuePair) release() {
-	taken, first := 0, q.count-q.held.count
-	for ; taken < q.held.count; taken++ {
+	taken, first := 0, q.count-q.deferred.count
+	for ; taken < q.deferred.count; taken++ {
 		i := first + taken
-		r := q.held.nth(taken)
+		r := q.deferred.nth(taken)
 		k := q.stripes(r, q.entry(i).length, i)
 		if k == nil && q.waits() {
 			break
@@ -237,12 +237,12 @@ func (q *queuePair) release() {
 		return
 	}
 	left, err := q.send(first + taken)
-	q.held.drop(taken)
+	q.deferred.drop(taken)
 	if err == nil {
 		return
 	}
 	// PostSend has returned for these. A completion reports the failure of those that rail 0 did not take.
-	q.doom(err)
+	q.recordFailure(err)
 	for i := first + taken - left; i < first+taken; i++ {
 		e := q.entry(i)
 		e.refused = true

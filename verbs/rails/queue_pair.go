@@ -48,8 +48,8 @@ type queuePair struct {
 	flushing bool
 
 	// records are the requests that have not completed, a ring of count entries from at on. The first has the number
-	// next - count. The first known of them are known to be done with rail 0. The last held.count have not been posted.
-	// next is below 1 << 30.
+	// next - count. The first known of them are known to be done with rail 0. The last deferred.count have not been
+	// posted. next is below 1 << 30.
 	records []record
 	at      int
 	count   int
@@ -59,7 +59,7 @@ type queuePair struct {
 	// outstanding requests that could be worth striping.
 	onOthers int
 	backlog  int
-	held     heldRing
+	deferred deferredRing
 
 	// ready has the requests to post on each rail, segments their segments. spread: a rail after the first has some.
 	ready    [][]verbs.SendRequest
@@ -131,7 +131,7 @@ func (d *device) newPair(config verbs.QueuePairConfig, connect func(rail int, co
 		return nil, err
 	}
 	q := &queuePair{device: d, sends: config.SendQueue.(*completionQueue), receives: config.ReceiveQueue.(*completionQueue), records: make([]record, config.MaxSends), ready: make([][]verbs.SendRequest, len(d.rails))}
-	if !completion.Attach(q.sends.held, q.receives.held) {
+	if !completion.Attach(q.sends.completed, q.receives.completed) {
 		return nil, fmt.Errorf("rails: queue pair: its completion queue: %w", verbs.ErrClosed)
 	}
 	for rail := range d.rails {
@@ -165,7 +165,7 @@ func (q *queuePair) abandon() error {
 	if len(q.numbers) > 0 {
 		number = q.numbers[0]
 	}
-	completion.Detach(q.sends.held, q.receives.held, number)
+	completion.Detach(q.sends.completed, q.receives.completed, number)
 	return errors.Join(errs...)
 }
 
@@ -285,13 +285,13 @@ func (q *queuePair) fail(err error) {
 		return
 	}
 	q.mu.Lock()
-	q.doom(err)
+	q.recordFailure(err)
 	q.mu.Unlock()
 	q.sever()
 }
 
-// doom records why the queue pair has failed. The caller holds mu, and calls sever after it has unlocked mu.
-func (q *queuePair) doom(err error) {
+// recordFailure records why the queue pair has failed. The caller holds mu, and calls sever after it has unlocked mu.
+func (q *queuePair) recordFailure(err error) {
 	if q.err == nil {
 		q.err = err
 		q.failed.Store(true)
@@ -313,7 +313,7 @@ func (q *queuePair) sever() {
 	for _, pair := range q.pairs {
 		pair.(verbs.Severer).Sever()
 	}
-	q.keys.disown(q)
+	q.keys.forgetPeer(q)
 	q.device.channel.Ring()
 }
 
@@ -338,7 +338,7 @@ func (q *queuePair) Close() error {
 	q.onOthers = 0
 	q.mu.Unlock()
 	q.device.remove(q)
-	q.keys.disown(q)
+	q.keys.forgetPeer(q)
 	err := q.abandon()
 	if q.device.closed.Load() {
 		// The rails have closed everything.

@@ -16,10 +16,10 @@ type region struct {
 	lkeys  []uint32
 	extent bounds.Extent
 	access verbs.Access
-	// askers are the queue pairs whose peers know the region's keys. They are in the order of sending, so that runs in
-	// virtual time are reproducible.
-	askers []*queuePair
-	closed bool
+	// requesters are the queue pairs whose peers know the region's keys. They are in the order of sending, so that runs
+	// in virtual time are reproducible.
+	requesters []*queuePair
+	closed     bool
 }
 
 // regions are the regions of a device. Keys are those of rail 0.
@@ -113,14 +113,14 @@ func (r *region) Deregister() error {
 		delete(d.regions.byRKey, key)
 	}
 	// This precedes Deregister of rail 0, which can then give the key to another region.
-	if n := len(r.askers); n > 0 {
+	if n := len(r.requesters); n > 0 {
 		d.regions.old[key] += n
 	}
-	askers := r.askers
-	r.askers = nil
+	requesters := r.requesters
+	r.requesters = nil
 	d.mu.Unlock()
 	err := r.deregister()
-	for _, q := range askers {
+	for _, q := range requesters {
 		q.retract(key)
 	}
 	return err

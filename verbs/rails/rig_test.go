@@ -83,7 +83,7 @@ func oneSided(t testing.TB, profile string, without rails.Optimization, cards, b
 	require.NoError(t, s.Run())
 }
 
-// until polls, and sleeps on the channel, until done, which is not asked again then.
+// until polls, and sleeps on the channel, until done, which is not called again then.
 func (n *node) until(done func() bool) {
 	channel := n.Channel()
 	for over := done(); !over; {
@@ -154,7 +154,7 @@ func (n *node) do(requests ...verbs.SendRequest) verbs.Completion {
 	return n.completions(1)[0]
 }
 
-// warm has the node learn the keys of another's memory, if it ever asks for them.
+// warm has the node learn the keys of another's memory, if it ever requests them.
 func (n *node) warm(of *node) {
 	for i := 0; i < 10 && rails.Known(n.pair) == 0; i++ {
 		require.Equal(n.t, verbs.StatusSuccess, n.do(n.request(verbs.OpRDMARead, 0, 0, len(n.memory), of, 0)).Status)

@@ -2,22 +2,22 @@ package rails
 
 import "github.com/onesided/rma/verbs"
 
-// A heldRequest is a request that waits to be posted, with its own slices, which are reused.
-type heldRequest struct {
+// A deferredRequest is a request that waits to be posted, with its own slices, which are reused.
+type deferredRequest struct {
 	verbs.SendRequest
 	inline []byte
 }
 
-// A heldRing has the held requests of a queue pair, count of them from at on.
-type heldRing struct {
-	entries   []heldRequest
+// A deferredRing has the deferred requests of a queue pair, count of them from at on.
+type deferredRing struct {
+	entries   []deferredRequest
 	at, count int
 }
 
 // add copies a request, whose slices belong to the caller.
-func (h *heldRing) add(r *verbs.SendRequest) {
+func (h *deferredRing) add(r *verbs.SendRequest) {
 	if h.count == len(h.entries) {
-		larger := make([]heldRequest, max(4, 2*h.count))
+		larger := make([]deferredRequest, max(4, 2*h.count))
 		copy(larger[copy(larger, h.entries[h.at:]):], h.entries[:h.at])
 		h.entries, h.at = larger, 0
 	}
@@ -37,12 +37,12 @@ func (h *heldRing) add(r *verbs.SendRequest) {
 }
 
 // nth returns the i-th request.
-func (h *heldRing) nth(i int) *verbs.SendRequest {
+func (h *deferredRing) nth(i int) *verbs.SendRequest {
 	return &h.entries[(h.at+i)%len(h.entries)].SendRequest
 }
 
 // drop removes the first n.
-func (h *heldRing) drop(n int) {
+func (h *deferredRing) drop(n int) {
 	for range n {
 		clear(h.entries[h.at].Segments)
 		h.at = (h.at + 1) % len(h.entries)

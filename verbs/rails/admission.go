@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A gate admits one caller at a time and blocks no other, because a task in virtual time may yield inside. A caller
-// that is not admitted may miss what the admitted one finds, so that one rings when it leaves.
-type gate struct {
+// An admission admits one caller at a time and blocks no other, because a task in virtual time may yield inside. A
+// caller that is not admitted may miss what the admitted one finds, so that one rings when it leaves.
+type admission struct {
 	inside sync.Mutex
 	missed atomic.Bool
 }
 
-func (g *gate) enter() bool {
+func (g *admission) enter() bool {
 	if g.inside.TryLock() {
 		return true
 	}
@@ -22,7 +22,7 @@ func (g *gate) enter() bool {
 }
 
 // leave reports whether a caller was not admitted.
-func (g *gate) leave() (missed bool) {
+func (g *admission) leave() (missed bool) {
 	g.inside.Unlock()
 	return g.missed.Load() && g.missed.Swap(false)
 }
