@@ -57,7 +57,7 @@ func (q *completionQueue) push(of *queuePair, c *verbs.Completion) (room bool) {
 		}
 		q.held.Push(&last)
 	}
-	q.device.bell.ring()
+	q.device.channel.wake()
 	return room
 }
 

@@ -33,8 +33,8 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if err != nil {
 		return nil, err
 	}
-	q.knocked = *s.local()
-	if arrives := d.leaves(q.knocked + s.profile.Connect); arrives < forever {
+	q.requested = *s.local()
+	if arrives := d.leaves(q.requested + s.profile.Connect); arrives < forever {
 		s.schedule(arrives, q.lane, evKnock).what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
 	} else {
 		q.ignore()
@@ -64,14 +64,14 @@ func (r *connectionRequest) arrive(e *event) {
 			r.from.ignore()
 			return
 		}
-		r.refuse(r.from.device.sim.now, fmt.Errorf("sim: nobody is at %q: %w", r.address, verbs.ErrPeerGone))
+		r.refuse(r.from.device.sim.now, fmt.Errorf("sim: no device at %q: %w", r.address, verbs.ErrPeerGone))
 		return
 	}
 	if r.to.hold(e) {
 		return
 	}
 	r.to.requests = append(r.to.requests, r)
-	r.to.bell.ring()
+	r.to.channel.wake()
 }
 
 // refuse fails the queue pair that asked, with a response that leaves at a time.
@@ -140,7 +140,7 @@ func (q *queuePair) accepted(by *queuePair) {
 		return
 	}
 	q.state = verbs.StateReady
-	q.device.bell.ring()
+	q.device.channel.wake()
 	q.arm()
 	by.arm()
 }

@@ -16,13 +16,13 @@ type Device struct {
 	// The fields that each event needs come first, in as few cache lines as possible.
 	sim *Simulator
 	// out and in are the two directions of the link.
-	out  outlet
-	in   inlet
+	out  output
+	in   input
 	lane uint32
 	// dead: it was killed, and so it is closed too.
 	closed, dead bool
-	// bell is the channel of the rank. OpenRail shares it with another device.
-	bell    *bell
+	// channel is the event channel of the rank. OpenRail shares it with another device.
+	channel *eventChannel
 	regions regions
 	rank    int
 	// flows wait for their turn at the output.
@@ -45,12 +45,12 @@ type Device struct {
 	queues     []*completionQueue
 
 	// faultsOut and faultsIn are the faults of the two directions of the link.
-	faultsOut, faultsIn hindrance
+	faultsOut, faultsIn linkFaults
 	// held is what has arrived and waits for the end of a fault, in order. releasing: the first of it is being let in.
 	held      ring[held]
 	releasing bool
 	// slow and refusals are the times at which the processor is slow, and at which memory is refused.
-	slow, refusals []spell
+	slow, refusals []period
 	// starving is how many of the next messages find no receive, exhausting how many of their senders then give up.
 	starving, exhausting int
 }
@@ -91,7 +91,7 @@ func (d *Device) OpenRail() *Device {
 	d.sim.mu.Lock()
 	defer d.sim.mu.Unlock()
 	rail := d.sim.openDevice()
-	rail.bell, rail.first = d.bell, d.first
+	rail.channel, rail.first = d.channel, d.first
 	return rail
 }
 
@@ -101,7 +101,7 @@ func (s *Simulator) openDevice() *Device {
 		sim: s, rank: len(s.devices), address: s.address(len(s.devices)), lane: s.lane(),
 		memory: make(map[*byte]int),
 	}
-	d.bell = &bell{device: d}
+	d.channel = &eventChannel{device: d}
 	d.first = d
 	if s.current != nil && s.current.device != nil {
 		d.first = s.current.device.first
@@ -112,7 +112,7 @@ func (s *Simulator) openDevice() *Device {
 	}
 	d.regions.next = uint64(d.rank+1) * addressSpace
 	s.devices = append(s.devices, d)
-	d.suffer()
+	d.inheritFaults()
 	s.open[d.address] = d
 	return d
 }
@@ -124,7 +124,7 @@ func (d *Device) Attributes() verbs.Attributes { return d.sim.attributes }
 func (d *Device) Costs() verbs.Costs { return d.sim.profile.costs() }
 
 // Channel returns the event channel of the rank.
-func (d *Device) Channel() verbs.CompletionChannel { return d.bell }
+func (d *Device) Channel() verbs.CompletionChannel { return d.channel }
 
 // Address returns the address of the device.
 func (d *Device) Address() string { return d.address }
@@ -271,7 +271,7 @@ func (d *Device) shut() {
 func (d *Device) forget() {
 	d.regions.slots, d.regions.free = nil, nil
 	d.memory, d.queues = nil, nil
-	d.bell.ring()
+	d.channel.wake()
 }
 
 // unusable reports whether the device is closed, or the calling task was killed.

@@ -111,7 +111,7 @@ func parseFault(words []string) (f Fault, err error) {
 		case word == "for" && f.Kind.lasts():
 			f.For = span()
 		default:
-			keep(fmt.Errorf("%s has no %q; behind the rank it has %s", name, word, f.Kind.more()))
+			keep(fmt.Errorf("%s has no %q; after the rank, allowed are %s", name, word, f.Kind.more()))
 		}
 	}
 	return f, err

@@ -38,7 +38,7 @@ func (s *Simulator) Inject(faults ...Fault) error {
 			continue
 		}
 		if f.Kind == Slow || f.Kind == RefuseMemory {
-			s.afflict(f, max(f.At, s.now))
+			s.recordFault(f, max(f.At, s.now))
 		}
 		s.schedule(f.At, s.faultLane, evFault).what = f
 	}
@@ -69,7 +69,7 @@ func (s *Simulator) strikeCounted() {
 		f := s.counted[0]
 		s.counted = s.counted[1:]
 		if f.Kind == Slow || f.Kind == RefuseMemory {
-			s.afflict(f, s.now)
+			s.recordFault(f, s.now)
 		}
 		s.strike(f)
 	}
@@ -137,52 +137,52 @@ func (d *Device) strike(f *Fault) {
 	}
 }
 
-// A spell is the time in which a rank's processor is slow by a factor, or refuses memory.
-type spell struct {
+// A period is the time in which a rank's processor is slow by a factor, or refuses memory.
+type period struct {
 	from, until time.Duration
 	factor      int
 }
 
-// afflict records from when on a rank's processor has a fault. The time is by the clocks of the rank's tasks, which are
-// ahead of the simulator's. For a fault known in advance they are as exact as for what the card does.
-func (s *Simulator) afflict(f *Fault, from time.Duration) {
-	a := affliction{fault: f, spell: spell{from: from, until: forever, factor: max(f.Factor, 1)}}
+// recordFault records from when on a rank's processor has a fault. The time is by the clocks of the rank's tasks, which
+// are ahead of the simulator's. For a fault known in advance they are as exact as for what the card does.
+func (s *Simulator) recordFault(f *Fault, from time.Duration) {
+	a := processorFault{fault: f, period: period{from: from, until: forever, factor: max(f.Factor, 1)}}
 	if f.For > 0 {
 		a.until = from + f.For
 	}
-	s.afflictions = append(s.afflictions, a)
+	s.processorFaults = append(s.processorFaults, a)
 	if f.Rank < len(s.devices) {
-		s.devices[f.Rank].afflict(&a)
+		s.devices[f.Rank].addFault(&a)
 	}
 }
 
-// An affliction is a spell of the rank of a fault.
-type affliction struct {
+// A processorFault is the period of the rank of a fault.
+type processorFault struct {
 	fault *Fault
-	spell
+	period
 }
 
-func (d *Device) afflict(a *affliction) {
+func (d *Device) addFault(a *processorFault) {
 	if a.fault.Kind == Slow {
-		d.slow = append(d.slow, a.spell)
+		d.slow = append(d.slow, a.period)
 	} else {
-		d.refusals = append(d.refusals, a.spell)
+		d.refusals = append(d.refusals, a.period)
 	}
 }
 
-// suffer gives a new device the spells of its rank.
-func (d *Device) suffer() {
-	for i := range d.sim.afflictions {
-		if a := &d.sim.afflictions[i]; a.fault.Rank == d.rank {
-			d.afflict(a)
+// inheritFaults gives a new device the faults of its rank.
+func (d *Device) inheritFaults() {
+	for i := range d.sim.processorFaults {
+		if a := &d.sim.processorFaults[i]; a.fault.Rank == d.rank {
+			d.addFault(a)
 		}
 	}
 }
 
-// under returns the largest factor of the spells at a time, or zero if there is none.
-func under(spells []spell, at time.Duration) (factor int) {
-	for i := range spells {
-		if s := &spells[i]; s.from <= at && at < s.until {
+// under returns the largest factor of the periods at a time, or zero if there is none.
+func under(periods []period, at time.Duration) (factor int) {
+	for i := range periods {
+		if s := &periods[i]; s.from <= at && at < s.until {
 			factor = max(factor, s.factor)
 		}
 	}

@@ -2,8 +2,8 @@ package sim
 
 import "time"
 
-// An outlet is the output of a card. Its users alternate, each with at most Profile.Burst bytes.
-type outlet struct {
+// An output is the sending side of a card. Its users alternate, each with at most Profile.Burst bytes.
+type output struct {
 	// free is when the link is free, bus when the bus is, and fetched when the card can fetch more.
 	free, bus, fetched time.Duration
 	frames             uint64
@@ -11,8 +11,8 @@ type outlet struct {
 	armed bool
 }
 
-// An inlet is the input of a card. Its bus is the outlet's if the directions share it.
-type inlet struct{ free, bus time.Duration }
+// An input is the receiving side of a card. Its bus is the output's if the directions share it.
+type input struct{ free, bus time.Duration }
 
 // A flow is what a queue pair sends: requests, or responses with data to its peer's requests.
 type flow struct {

@@ -83,7 +83,7 @@ at 1ms exhaust rank 2
 		"at 1ms kill rank x":             `"x" where a number is expected`,
 		"at 1ms kill rank 1 for 1ms":     `kill has no "for"`,
 		"at 1ms delay rank 1 in":         "delay: by 0s",
-		"at 1ms stall rank 1 by 3us":     `stall has no "by"; behind the rank it has in or out, and for`,
+		"at 1ms stall rank 1 by 3us":     `stall has no "by"; after the rank, allowed are in or out, and for`,
 		"at 1ms power-loss rank 1,,2":    `"" where a number is expected`,
 		"at event 0 kill rank 1":         `event "0"; they count from 1`,
 		"at event -1 kill rank 1":        `event "-1"; they count from 1`,

@@ -62,7 +62,7 @@ func (r *request) take(from *verbs.SendRequest, length int) {
 	}
 	r.SendRequest = *from
 	r.Segments, r.length = segments, length
-	r.sent, r.known, r.carriedOut, r.done, r.status = 0, 0, false, false, verbs.StatusSuccess
+	r.sent, r.known, r.executed, r.done, r.status = 0, 0, false, false, verbs.StatusSuccess
 }
 
 // PostReceive posts receives in order.

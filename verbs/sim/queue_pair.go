@@ -67,9 +67,9 @@ type queuePair struct {
 	maxReceives int
 	number      uint32
 	parkedAt    time.Duration
-	// knocked is when the connection was requested.
-	knocked time.Duration
-	err     error
+	// requested is when the connection was requested.
+	requested time.Duration
+	err       error
 	// fault is why this side fails for a message of the peer.
 	fault error
 }
@@ -82,10 +82,10 @@ type request struct {
 	// ready is the time from which its first byte can leave. sent is the time at which its first byte left in the latest
 	// try.
 	ready, sent time.Duration
-	// carriedOut: the peer has executed a request that returns no data. known is when the requester learns of that, or
+	// executed: the peer has executed a request that returns no data. known is when the requester learns of that, or
 	// could.
-	carriedOut bool
-	known      time.Duration
+	executed bool
+	known    time.Duration
 	// done: a read or an atomic has its data, or the request has failed with status.
 	done   bool
 	status verbs.Status
@@ -213,7 +213,7 @@ func (q *queuePair) fail(err error) {
 		q.part(fmt.Errorf("sim: %s ended the connection: %w", q.device.address, gone))
 	}
 	q.flush()
-	q.device.bell.ring()
+	q.device.channel.wake()
 }
 
 // part tells the peer that this side has ended, unless it was killed, or nothing gets through.
@@ -233,7 +233,7 @@ func (q *queuePair) flush() {
 	now := q.device.sim.now
 	for i := q.cleared; i < q.sends.count; i++ {
 		r := q.sends.at(i)
-		if r.carriedOut && r.known <= now && r.Flags&verbs.Signalled == 0 && r.status == verbs.StatusSuccess {
+		if r.executed && r.known <= now && r.Flags&verbs.Signalled == 0 && r.status == verbs.StatusSuccess {
 			continue
 		}
 		status := verbs.StatusFlushed

@@ -65,7 +65,7 @@ func (q *queuePair) placed(e *event) {
 			to.fail(to.fault)
 		}
 	case e.last && !r.brings():
-		r.carriedOut, r.known = true, d.leaves(d.sim.now)
+		r.executed, r.known = true, d.leaves(d.sim.now)
 		if r.known < forever {
 			r.known += p.Acknowledge
 		}
@@ -112,7 +112,7 @@ func (q *queuePair) write(r *request, e *event) (status verbs.Status, found bool
 	}
 	if r.Opcode == verbs.OpRDMAWrite {
 		q.reportPlaced(r)
-		q.device.bell.ring()
+		q.device.channel.wake()
 		return verbs.StatusSuccess, true
 	}
 	if !q.hasReceive() {

@@ -28,16 +28,16 @@ type Simulator struct {
 	open     map[string]*Device
 	lastLane uint32
 	// dead are the killed ranks. counted are the faults that wait for the number of an event, the first of them for
-	// nextCounted. afflictions are the faults of processors.
+	// nextCounted. processorFaults are the faults of processors.
 	dead      map[string]end
 	faultLane uint32
 	// faulty: a fault was injected. Until then no card is checked for faults.
 	faulty  bool
 	counted []*Fault
 	// highest is the injected fault that names the highest rank.
-	highest     *Fault
-	nextCounted uint64
-	afflictions []affliction
+	highest         *Fault
+	nextCounted     uint64
+	processorFaults []processorFault
 
 	tasks     []*task
 	live      int
@@ -147,7 +147,7 @@ func (s *Simulator) step(limit time.Duration) bool {
 		}
 		s.now = max(s.now, deadline)
 		t := s.tasks[s.deadlines.heap[0].task]
-		if t.bell == nil {
+		if t.channel == nil {
 			s.active = s.now
 		}
 		s.wake(t)
@@ -214,7 +214,7 @@ func (s *Simulator) happen(e *event) {
 	case evDeath:
 		e.what.(*watch).tell()
 	case evRing:
-		e.what.(*Device).bell.ring()
+		e.what.(*Device).channel.wake()
 	case evFault:
 		s.strike(e.what.(*Fault))
 	case evHealed:

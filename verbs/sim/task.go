@@ -21,9 +21,9 @@ type task struct {
 	next  func() (struct{}, bool)
 	yield func(struct{}) bool
 	local time.Duration
-	// bell is what the task sleeps on, or slept on last, nil if it only let time pass. deadline ends the wait. behind
-	// is the next sleeper on the same bell.
-	bell     *bell
+	// channel is what the task sleeps on, or slept on last, nil if it only let time pass. deadline ends the wait.
+	// behind is the next sleeper on the same channel.
+	channel  *eventChannel
 	deadline time.Duration
 	behind   *task
 	lane     uint32
@@ -39,8 +39,8 @@ type task struct {
 	// device is that of the task's rank, nil if it belongs to none.
 	device *Device
 	stop   func()
-	// looks is how often it has polled since it was killed.
-	looks int
+	// polls is how often it has polled since it was killed.
+	polls int
 }
 
 // Go adds a task, which begins when Run first gives it the turn. It begins at the time of the task that called Go, if
@@ -165,7 +165,7 @@ func (s *Simulator) settled(t *task) bool {
 	for s.runnable.count == 0 && s.step(t.local) {
 	}
 	if s.runnable.count > 0 {
-		t.bell, t.deadline = nil, t.local
+		t.channel, t.deadline = nil, t.local
 		s.rest(t)
 		return false
 	}
@@ -198,8 +198,8 @@ func (s *Simulator) end() {
 // does.
 func (s *Simulator) unwind(t *task) (panicked any) {
 	s.deadlines.remove(t)
-	if t.asleep && t.bell != nil {
-		t.bell.forget(t)
+	if t.asleep && t.channel != nil {
+		t.channel.forget(t)
 	}
 	t.asleep = false
 	s.current, s.unwinding = t, true
@@ -237,8 +237,8 @@ func (s *Simulator) kill(t *task) {
 // dying reports whether the caller is a task that was killed.
 func (s *Simulator) dying() bool { return s.current != nil && s.current.killed }
 
-// lastLooks is how often a task may poll after it was killed. A task that never sleeps ends there.
-const lastLooks = 1000
+// lastPolls is how often a task may poll after it was killed. A task that never sleeps ends there.
+const lastPolls = 1000
 
 // look is a poll: it settles, and reports whether the caller is alive and may see the result.
 func (s *Simulator) look() (alive bool) {
@@ -248,7 +248,7 @@ func (s *Simulator) look() (alive bool) {
 	if !s.dying() {
 		return true
 	}
-	if s.current.looks++; s.current.looks > lastLooks {
+	if s.current.polls++; s.current.polls > lastPolls {
 		runtime.Goexit()
 	}
 	return false
@@ -265,21 +265,21 @@ func (s *Simulator) pause(t *task) {
 	}
 }
 
-// wait makes the current task wait for a bell, if there is one, or for a time.
-func (s *Simulator) wait(b *bell, until time.Duration) {
+// wait makes the current task wait for a channel, if there is one, or for a time.
+func (s *Simulator) wait(b *eventChannel, until time.Duration) {
 	if s.unwinding {
 		runtime.Goexit()
 	}
 	t := s.current
-	t.bell, t.deadline = b, until
+	t.channel, t.deadline = b, until
 	s.pause(t)
 }
 
 // rest makes a task wait that has given the turn back for that.
 func (s *Simulator) rest(t *task) {
-	t.asleep, t.sleeping = true, t.bell != nil
-	if t.bell != nil {
-		t.bell.remember(t)
+	t.asleep, t.sleeping = true, t.channel != nil
+	if t.channel != nil {
+		t.channel.remember(t)
 	}
 	if t.deadline < forever {
 		s.deadlines.add(t)
@@ -289,8 +289,8 @@ func (s *Simulator) rest(t *task) {
 // wake makes a waiting task runnable.
 func (s *Simulator) wake(t *task) {
 	s.deadlines.remove(t)
-	if t.bell != nil {
-		t.bell.forget(t)
+	if t.channel != nil {
+		t.channel.forget(t)
 	}
 	t.asleep = false
 	t.local = max(t.local, s.now)
@@ -342,9 +342,9 @@ func (s *Simulator) deadlock() error {
 			continue
 		}
 		w := Waiter{Task: t.number, Name: t.name, Local: t.local}
-		if t.bell != nil {
-			w.Device = t.bell.device.address
-			for _, q := range t.bell.device.pairs {
+		if t.channel != nil {
+			w.Device = t.channel.device.address
+			for _, q := range t.channel.device.pairs {
 				if q.parked {
 					w.Starved = append(w.Starved, q.number)
 				}

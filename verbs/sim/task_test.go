@@ -147,7 +147,7 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, 1100*time.Millisecond, deadlock.Now-begun)
 }
 
-// A ring that nobody has announced himself for is not kept.
+// A ring without an announced sleeper is not kept.
 func TestRingsForNobody(t *testing.T) {
 	s := simtest.With(t, sim.Ideal(), 1)
 	d := s.Open()

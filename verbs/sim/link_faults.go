@@ -6,13 +6,13 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A hindrance is the effect of the faults of one direction of a link.
-type hindrance struct {
+// linkFaults are the effect of the faults of one direction of a link.
+type linkFaults struct {
 	// until is when the direction's stall ends, forever if never.
 	until time.Duration
 	// delays are the delays that may not be over.
 	delays []delay
-	// horizon is when the last hindered event passed: nothing overtakes it.
+	// horizon is when the last affected event passed: nothing overtakes it.
 	horizon time.Duration
 }
 
@@ -20,7 +20,7 @@ type hindrance struct {
 type delay struct{ by, end time.Duration }
 
 // late returns by how much what passes at a time is delayed: by the longest of the delays.
-func (h *hindrance) late(at time.Duration) (by time.Duration) {
+func (h *linkFaults) late(at time.Duration) (by time.Duration) {
 	for _, d := range h.delays {
 		if at < d.end {
 			by = max(by, d.by)
@@ -30,7 +30,7 @@ func (h *hindrance) late(at time.Duration) (by time.Duration) {
 }
 
 // pass returns when an event passes that would pass at a time, forever if never.
-func (h *hindrance) pass(at time.Duration) time.Duration {
+func (h *linkFaults) pass(at time.Duration) time.Duration {
 	passes := max(at, h.until)
 	if passes == forever {
 		return forever
@@ -43,8 +43,8 @@ func (h *hindrance) pass(at time.Duration) time.Duration {
 	return passes
 }
 
-// hinders reports whether what passes now is hindered.
-func (h *hindrance) hinders(now time.Duration) bool {
+// affects reports whether what passes now is affected.
+func (h *linkFaults) affects(now time.Duration) bool {
 	return now < h.until || now < h.horizon || h.late(now) > 0
 }
 
@@ -70,7 +70,7 @@ type held struct {
 	event event
 }
 
-// hold keeps an event at the card's input from happening while a fault hinders it, and reports whether it does.
+// hold keeps an event at the card's input from happening while a fault affects it, and reports whether it does.
 func (d *Device) hold(e *event) bool {
 	if !d.sim.faulty || d.releasing {
 		return false
@@ -122,14 +122,14 @@ func (e *event) lose() {
 	}
 }
 
-// hindered reports whether something keeps responses from arriving or leaving.
-func (d *Device) hindered() bool {
-	return d.dead || d.faultsOut.hinders(d.sim.now) || d.faultsIn.hinders(d.sim.now)
+// obstructed reports whether something keeps responses from arriving or leaving.
+func (d *Device) obstructed() bool {
+	return d.dead || d.faultsOut.affects(d.sim.now) || d.faultsIn.affects(d.sim.now)
 }
 
 // obstructed reports whether a fault may keep q from being answered.
 func (q *queuePair) obstructed() bool {
-	return q.device.sim.faulty && (q.ignored || q.device.hindered() || q.peer != nil && q.peer.device.hindered())
+	return q.device.sim.faulty && (q.ignored || q.device.obstructed() || q.peer != nil && q.peer.device.obstructed())
 }
 
 // ignore makes q give up connecting in time, because no response will come.
@@ -170,13 +170,13 @@ func (q *queuePair) nextTry(at time.Duration) time.Duration {
 func (q *queuePair) waiting() (since time.Duration, oldest *request) {
 	switch {
 	case q.state == verbs.StateConnecting && q.ignored:
-		return q.knocked, nil
+		return q.requested, nil
 	case q.state != verbs.StateReady:
 		return forever, nil
 	}
 	for i := q.cleared; i < q.sends.count; i++ {
 		r := q.sends.at(i)
-		if r.done || r.carriedOut && r.known < forever && r.Flags&verbs.Signalled == 0 {
+		if r.done || r.executed && r.known < forever && r.Flags&verbs.Signalled == 0 {
 			continue
 		}
 		since = max(r.ready, q.open)

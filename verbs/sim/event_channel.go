@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A bell is the event channel of a device. In virtual time a rank need not poll its memory for what peers write:
-// everything that the card brings rings the bell.
-type bell struct {
+// An eventChannel is the event channel of a device. In virtual time a rank need not poll its memory for what peers
+// write: everything that the card brings rings it.
+type eventChannel struct {
 	device *Device
 	rings  uint32
 	// sleeper is the task that has slept longest. The others follow it by behind.
@@ -17,7 +17,7 @@ type bell struct {
 }
 
 // Prepare returns a ticket for Sleep.
-func (b *bell) Prepare() uint32 {
+func (b *eventChannel) Prepare() uint32 {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (b *bell) Prepare() uint32 {
 }
 
 // Finish takes the announcement back.
-func (b *bell) Finish() {
+func (b *eventChannel) Finish() {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,15 +38,15 @@ func (b *bell) Finish() {
 	}
 }
 
-// Sleep yields until the bell is rung, or until the limit is over on the caller's clock. Outside Run it lets events
+// Sleep yields until the channel rings, or until the limit is over on the caller's clock. Outside Run it lets events
 // happen until then. If there are none it waits that long in real time, because other goroutines may be about to act.
-func (b *bell) Sleep(ticket uint32, limit time.Duration) { b.pass(Slept, ticket, limit) }
+func (b *eventChannel) Sleep(ticket uint32, limit time.Duration) { b.pass(Slept, ticket, limit) }
 
 // Work is Sleep of the channel, reported as computation of the processor.
-func (d *Device) Work(ticket uint32, limit time.Duration) { d.bell.pass(Computed, ticket, limit) }
+func (d *Device) Work(ticket uint32, limit time.Duration) { d.channel.pass(Computed, ticket, limit) }
 
 // pass lets time pass. doing is what the processor is reported to do.
-func (b *bell) pass(doing EventKind, ticket uint32, limit time.Duration) {
+func (b *eventChannel) pass(doing EventKind, ticket uint32, limit time.Duration) {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (b *bell) pass(doing EventKind, ticket uint32, limit time.Duration) {
 	}
 }
 
-func (b *bell) sleepOutside(ticket uint32, until time.Duration) {
+func (b *eventChannel) sleepOutside(ticket uint32, until time.Duration) {
 	s := b.device.sim
 	for b.rings == ticket {
 		if s.step(until) {
@@ -85,7 +85,7 @@ func (b *bell) sleepOutside(ticket uint32, until time.Duration) {
 }
 
 // idle waits in real time for a ring or an event, and reports whether the limit was over before.
-func (b *bell) idle(ticket uint32, until time.Duration) (over bool) {
+func (b *eventChannel) idle(ticket uint32, until time.Duration) (over bool) {
 	s := b.device.sim
 	if until < forever {
 		timer := time.AfterFunc(until-*s.local(), func() {
@@ -107,7 +107,7 @@ func (b *bell) idle(ticket uint32, until time.Duration) (over bool) {
 
 // Ring wakes all sleepers, at the caller's time. If none is announced it does nothing. A caller that announces itself
 // later also checks later, and finds what the ring was for, even if its clock is behind.
-func (b *bell) Ring() {
+func (b *eventChannel) Ring() {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,11 +118,11 @@ func (b *bell) Ring() {
 		s.schedule(at, b.device.lane, evRing).what = b.device
 		return
 	}
-	b.ring()
+	b.wake()
 }
 
-// ring wakes all sleepers now.
-func (b *bell) ring() {
+// wake wakes all sleepers now.
+func (b *eventChannel) wake() {
 	s := b.device.sim
 	b.rings++
 	for b.sleeper != nil {
@@ -134,7 +134,7 @@ func (b *bell) ring() {
 }
 
 // remember adds a sleeper after the others.
-func (b *bell) remember(t *task) {
+func (b *eventChannel) remember(t *task) {
 	last := &b.sleeper
 	for *last != nil {
 		last = &(*last).behind
@@ -143,7 +143,7 @@ func (b *bell) remember(t *task) {
 }
 
 // forget removes a sleeper. The others keep their order.
-func (b *bell) forget(t *task) {
+func (b *eventChannel) forget(t *task) {
 	for at := &b.sleeper; *at != nil; at = &(*at).behind {
 		if *at == t {
 			*at, t.behind = t.behind, nil
