@@ -105,9 +105,9 @@ var roles = map[string]func(rank, argument string){
 			_ = client.Blame(1, false)
 			switch how {
 			case "recovers":
-				_ = client.Blame(pmi.Nobody, false)
+				_ = client.Blame(pmi.NoRank, false)
 			case "blames again":
-				_ = client.Blame(pmi.Nobody, false)
+				_ = client.Blame(pmi.NoRank, false)
 				_ = client.Blame(1, false)
 			case "begins again":
 				_ = client.Finalize()

@@ -279,7 +279,7 @@ func (j *job) hear() {
 
 // blame records which rank a rank blames. Goroutines of the server call it.
 func (j *job) blame(rank, blamed int, left bool) {
-	if blamed == pmi.Nobody {
+	if blamed == pmi.NoRank {
 		j.blames[rank].Store(nil)
 		j.unjoined[rank].Store(false)
 		return

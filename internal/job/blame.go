@@ -12,7 +12,7 @@ import "github.com/onesided/rma/internal/bootstrap/pmi"
 // It is guarded by the mutex of the roster.
 type blamer struct {
 	world *World
-	// tell gives the launcher a rank of the World, or [pmi.Nobody].
+	// tell gives the launcher a rank of the World, or [pmi.NoRank].
 	tell func(rank int, left bool)
 	said blame
 }
@@ -54,10 +54,10 @@ func (w *World) blameIn(small *World, survivors []survivor) {
 		return
 	}
 	if b.said != blamesNone {
-		b.tell(pmi.Nobody, false)
+		b.tell(pmi.NoRank, false)
 	}
 	small.blameBy(func(rank int, left bool) {
-		if rank != pmi.Nobody {
+		if rank != pmi.NoRank {
 			rank = survivors[rank].rank
 		}
 		b.tell(rank, left)

@@ -127,6 +127,6 @@ func TestShrinkTakesBlameBack(t *testing.T) {
 	}, apart()...)
 	require.ErrorContains(t, err, "rank 2 ends")
 	require.Empty(t, launchers[1].all())
-	require.Equal(t, []blamed{{1, false}, {pmi.Nobody, false}, {2, false}}, launchers[0].all())
-	require.Equal(t, []blamed{{1, false}, {pmi.Nobody, false}}, launchers[2].all())
+	require.Equal(t, []blamed{{1, false}, {pmi.NoRank, false}, {2, false}}, launchers[0].all())
+	require.Equal(t, []blamed{{1, false}, {pmi.NoRank, false}}, launchers[2].all())
 }

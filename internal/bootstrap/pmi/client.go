@@ -78,12 +78,12 @@ func fromPort(port string) (*Client, error) {
 
 // introduce asks the manager for the size and the rank of id.
 func (c *Client) introduce(id int) error {
-	answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
+	answer, err := c.request(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
 	if err != nil {
 		return err
 	}
 	if !answer.ok() {
-		return fmt.Errorf("%w: initack of PMI_ID %d", ErrRefused, id)
+		return fmt.Errorf("%w: initack of PMI_ID %d", ErrRejected, id)
 	}
 	c.rank, c.size = -1, -1
 	for range 3 {
@@ -129,15 +129,15 @@ func (c *Client) start() (err error) {
 		defer c.mu.Unlock()
 		c.broken = cmp.Or(c.broken, err)
 	}()
-	answer, err := c.ask(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
+	answer, err := c.request(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
 	if err != nil {
 		return err
 	}
 	if !answer.ok() || answer["pmi_version"] != "1" {
-		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRefused, answer["pmi_version"])
+		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRejected, answer["pmi_version"])
 	}
 	c.blames = answer[blameField] == blameVersion
-	if answer, err = c.ask(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
+	if answer, err = c.request(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
 		return err
 	}
 	c.kvs = answer["kvsname"]
@@ -170,12 +170,12 @@ func (c *Client) Put(key, value string) error {
 		if part == 0 {
 			text = fmt.Sprintf("%d:%s", parts, text)
 		}
-		answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", c.kvs, partKey(key, part), text), "put_result")
+		answer, err := c.request(context.Background(), fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", c.kvs, partKey(key, part), text), "put_result")
 		if err != nil {
 			return err
 		}
 		if !answer.ok() {
-			return fmt.Errorf("%w: put of %q: %s", ErrRefused, key, answer["msg"])
+			return fmt.Errorf("%w: put of %q: %s", ErrRejected, key, answer["msg"])
 		}
 	}
 	return nil
@@ -212,7 +212,7 @@ func (c *Client) Get(key string) (string, error) {
 }
 
 func (c *Client) get(key string) (string, error) {
-	answer, err := c.ask(context.Background(), fmt.Sprintf("cmd=get kvsname=%s key=%s", c.kvs, key), "get_result")
+	answer, err := c.request(context.Background(), fmt.Sprintf("cmd=get kvsname=%s key=%s", c.kvs, key), "get_result")
 	if err != nil {
 		return "", err
 	}
@@ -225,7 +225,7 @@ func (c *Client) get(key string) (string, error) {
 // Barrier returns when every rank has called it. If ctx ends first, the client cannot be used again: the protocol
 // cannot cancel a barrier.
 func (c *Client) Barrier(ctx context.Context) error {
-	answer, err := c.ask(ctx, "cmd=barrier_in", "barrier_out")
+	answer, err := c.request(ctx, "cmd=barrier_in", "barrier_out")
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 		if msg := answer["msg"]; msg != "" {
 			why = strings.ReplaceAll(msg, "_", " ")
 		}
-		return fmt.Errorf("%w: barrier: %s", ErrRefused, why)
+		return fmt.Errorf("%w: barrier: %s", ErrRejected, why)
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 // Finalize reports to the manager that this rank may end. It closes the connection, unless the process inherited it. In
 // that case [FromEnvironment] asks the manager whether it serves another job of the same ranks.
 func (c *Client) Finalize() error {
-	_, err := c.ask(context.Background(), "cmd=finalize", "finalize_ack")
+	_, err := c.request(context.Background(), "cmd=finalize", "finalize_ack")
 	if err != nil || !c.kept {
 		return errors.Join(err, c.Close())
 	}
@@ -277,10 +277,10 @@ type finalizing struct {
 }
 
 // Abort asks the manager to end the job with an exit status.
-func (c *Client) Abort(status int) error { return c.tell(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
+func (c *Client) Abort(status int) error { return c.send(fmt.Sprintf("cmd=abort exitcode=%d", status)) }
 
 // Blame reports to the manager that a rank has failed, or has left while this one needed it. That may be the reason if
-// this rank fails, too. The last call counts. With [Nobody] this rank continues without the rank that it has blamed.
+// this rank fails, too. The last call counts. With [NoRank] this rank continues without the rank that it has blamed.
 // Blame only reaches a [Server]: other managers do not know the message.
 func (c *Client) Blame(rank int, left bool) error { return c.blame(rank, left, "") }
 
@@ -291,12 +291,12 @@ func (c *Client) blame(rank int, left bool, more string) error {
 	if !c.blames {
 		return nil
 	}
-	return c.tell(fmt.Sprintf("cmd=%s rank=%d left=%t%s", blameCommand, rank, left, more))
+	return c.send(fmt.Sprintf("cmd=%s rank=%d left=%t%s", blameCommand, rank, left, more))
 }
 
-// tell writes a message that has no answer. It does not wait for a request in progress, because a barrier may last
+// send writes a message that has no answer. It does not wait for a request in progress, because a barrier may last
 // forever. Each line is written whole, whatever other goroutines write.
-func (c *Client) tell(line string) error {
+func (c *Client) send(line string) error {
 	err := c.conn.SetWriteDeadline(time.Now().Add(answerTime))
 	if err == nil {
 		_, err = io.WriteString(c.conn, line+"\n")
@@ -316,8 +316,8 @@ func (c *Client) Close() error {
 	return err
 }
 
-// ask writes a request in one piece and waits for the answer named want.
-func (c *Client) ask(ctx context.Context, request, want string) (message, error) {
+// request writes a request in one piece and waits for the answer named want.
+func (c *Client) request(ctx context.Context, request, want string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken != nil {

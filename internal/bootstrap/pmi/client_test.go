@@ -126,8 +126,8 @@ func TestManagersThatErr(t *testing.T) {
 		want error
 		says string
 	}{
-		{"another version", dialogue{opening[0], "< cmd=response_to_init pmi_version=2 rc=0"}, nil, ErrRefused, `version 1 is wanted, the manager has "2"`},
-		{"a refusal", dialogue{opening[0], "< cmd=response_to_init pmi_version=1 rc=-1"}, nil, ErrRefused, "version"},
+		{"another version", dialogue{opening[0], "< cmd=response_to_init pmi_version=2 rc=0"}, nil, ErrRejected, `version 1 is wanted, the manager has "2"`},
+		{"a rejection", dialogue{opening[0], "< cmd=response_to_init pmi_version=1 rc=-1"}, nil, ErrRejected, "version"},
 		{"no key-value space", append(opening[:3:3], "< cmd=my_kvsname rc=-1"), nil, ErrProtocol, "names no key-value space"},
 		{"another answer", append(opening[:3:3], "< cmd=maxes kvsname_max=256"), nil, ErrProtocol, "maxes instead of my_kvsname"},
 		{"an end", opening[:3], nil, ErrProtocol, "closed the connection"},
@@ -136,8 +136,8 @@ func TestManagersThatErr(t *testing.T) {
 		{"a field twice", append(opening[:3:3], "< cmd=my_kvsname kvsname=a kvsname=b"), nil, ErrProtocol, `"kvsname" twice`},
 		{"an endless line", append(opening[:3:3], "< cmd=my_kvsname kvsname="+strings.Repeat("x", 2*maxLine)), nil, bufio.ErrTooLong, "too long"},
 		{"an end in a barrier", append(opening[:4:4], "> cmd=barrier_in"), barrier, ErrProtocol, "closed the connection"},
-		{"a barrier that fails", append(opening[:4:4], "> cmd=barrier_in", "< cmd=barrier_out rc=-1"), barrier, ErrRefused, "a rank has ended"},
-		{"a put that fails", append(opening[:4:4], hydra[4], "< cmd=put_result rc=-1 msg=duplicate_key"), put, ErrRefused, "duplicate_key"},
+		{"a barrier that fails", append(opening[:4:4], "> cmd=barrier_in", "< cmd=barrier_out rc=-1"), barrier, ErrRejected, "a rank has ended"},
+		{"a put that fails", append(opening[:4:4], hydra[4], "< cmd=put_result rc=-1 msg=duplicate_key"), put, ErrRejected, "duplicate_key"},
 		{"a stranger's value", append(opening[:4:4], hydra[8], "< cmd=get_result rc=0 value=v"), get, ErrProtocol, `"v" of "a" was not put by this package`},
 		{"too many parts", append(opening[:4:4], hydra[8], "< cmd=get_result rc=0 value=1000000:v"), get, ErrProtocol, "was not put by this package"},
 	} {

@@ -33,7 +33,7 @@ func TestFinalizeOfProgramsConnection(t *testing.T) {
 
 // The error for a connection that cannot be used again says why, and names the package once.
 func TestNoOtherJob(t *testing.T) {
-	refused := func(c *Client, says string) {
+	rejected := func(c *Client, says string) {
 		t.Helper()
 		_, err := c.again()
 		require.ErrorIs(t, err, ErrTaken)
@@ -45,15 +45,15 @@ func TestNoOtherJob(t *testing.T) {
 		c.kept = true
 	}
 	require.NoError(t, clients[0].Finalize())
-	refused(clients[1], "used before in this process, for a job that was not finalized")
+	rejected(clients[1], "used before in this process, for a job that was not finalized")
 	require.NoError(t, s.Close())
-	refused(clients[0], "the manager begins no further job: response_to_init: ")
-	refused(clients[0], "used before in this process, and failed: response_to_init: ")
+	rejected(clients[0], "the manager begins no further job: response_to_init: ")
+	rejected(clients[0], "used before in this process, and failed: response_to_init: ")
 	_, err := clients[1].Get("a")
 	require.Error(t, err)
-	refused(clients[1], "used before in this process, and failed: get_result: ")
+	rejected(clients[1], "used before in this process, and failed: get_result: ")
 
-	// This manager serves one more job and then refuses. After the refusal the client does not ask again.
+	// This manager serves one more job and then rejects. After the rejection the client does not request again.
 	near, far := net.Pipe()
 	defer far.Close()
 	played := make(chan error, 1)
@@ -64,11 +64,11 @@ func TestNoOtherJob(t *testing.T) {
 	require.NoError(t, err)
 	c.kept = true
 	require.NoError(t, c.Finalize())
-	refused(c, "the manager begins no further job: refused by the manager: version 1 is wanted")
-	refused(c, "used before in this process, and failed: refused by the manager: version 1 is wanted")
+	rejected(c, "the manager begins no further job: rejected by the manager: version 1 is wanted")
+	rejected(c, "used before in this process, and failed: rejected by the manager: version 1 is wanted")
 	require.NoError(t, <-played)
 
 	_, client := joined(t)
 	require.NoError(t, client.Finalize())
-	refused(client, "used before in this process, and the manager serves one job a process")
+	rejected(client, "used before in this process, and the manager serves one job a process")
 }

@@ -26,8 +26,8 @@ const (
 	maxLine  = 4096
 )
 
-// Nobody is the rank to blame in order to take back an earlier blame.
-const Nobody = -1
+// NoRank is the rank to blame in order to take back an earlier blame.
+const NoRank = -1
 
 // A Server announces in its answer to init that it accepts blames, which are not part of PMI. The version means that a
 // rank may take a blame back, and may blame itself.
@@ -50,8 +50,8 @@ var (
 	ErrNotFound = errors.New("pmi: key not found")
 	// ErrProtocol reports that the other side does not speak the protocol.
 	ErrProtocol = errors.New("pmi: protocol error")
-	// ErrRefused reports that the manager answered with a failure.
-	ErrRefused = errors.New("pmi: refused by the manager")
+	// ErrRejected reports that the manager answered with a failure.
+	ErrRejected = errors.New("pmi: rejected by the manager")
 	// ErrArgument reports a key or value that managers do not accept.
 	ErrArgument = errors.New("pmi: invalid argument")
 )

@@ -57,7 +57,7 @@ func play(ctx context.Context) error {
 		}
 	}
 	if _, err := c.Get("nothing"); !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("what nobody said gives %v, want %v", err, ErrNotFound)
+		return fmt.Errorf("what no rank has put gives %v, want %v", err, ErrNotFound)
 	}
 	if err := c.Barrier(ctx); err != nil {
 		return err

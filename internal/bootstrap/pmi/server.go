@@ -61,7 +61,7 @@ type Events struct {
 	// Abort is called when a rank asks for the end of the job with an exit status, once a rank.
 	Abort func(rank, status int)
 	// Blame is called when a rank reports that another has failed, or has left while it was needed. That may be the
-	// reason if the rank fails, too. The last call counts. blamed is [Nobody] when the rank continues without the
+	// reason if the rank fails, too. The last call counts. blamed is [NoRank] when the rank continues without the
 	// rank that it has blamed, or has begun another job.
 	Blame func(rank, blamed int, left bool)
 	// NotJoined is called when a rank could not join its job. Blame follows with the rank that is the reason: another
@@ -210,7 +210,7 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	}
 	if m["cmd"] == blameCommand {
 		// A blame may overtake the rank's finalize, or be overtaken by it.
-		return c.note(m)
+		return c.recordBlame(m)
 	}
 	if begins := m["cmd"] == "init"; begins != (c.job == nil) {
 		return false
@@ -256,11 +256,11 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	return false
 }
 
-// note records the rank that this rank blames, and reports whether it is valid.
-func (c *session) note(m message) bool {
+// recordBlame records the rank that this rank blames, and reports whether it is valid.
+func (c *session) recordBlame(m message) bool {
 	blamed, err := strconv.Atoi(m["rank"])
 	left, e := strconv.ParseBool(m["left"])
-	if err != nil || e != nil || blamed < Nobody || blamed >= c.server.size {
+	if err != nil || e != nil || blamed < NoRank || blamed >= c.server.size {
 		return false
 	}
 	if m["joined"] == "false" {
@@ -271,14 +271,14 @@ func (c *session) note(m message) bool {
 }
 
 func (c *session) blame(blamed int, left bool) {
-	c.blames = blamed != Nobody
+	c.blames = blamed != NoRank
 	c.server.blame(c.rank, blamed, left)
 }
 
 // begin puts the rank into the next job.
 func (c *session) begin() {
 	if c.blames {
-		c.blame(Nobody, false)
+		c.blame(NoRank, false)
 	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

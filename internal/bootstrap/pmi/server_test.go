@@ -141,7 +141,7 @@ func TestEnds(t *testing.T) {
 				}
 				for range 2 {
 					err := <-errs
-					require.ErrorIs(t, err, ErrRefused)
+					require.ErrorIs(t, err, ErrRejected)
 					require.ErrorContains(t, err, end.says)
 				}
 				for _, rank := range end.gone {
@@ -168,7 +168,7 @@ func TestEndsBeforeItBegins(t *testing.T) {
 	go func() { waits <- c.Barrier(t.Context()) }()
 	require.NoError(t, second.Close())
 	err = <-waits
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, ErrRejected)
 	require.ErrorContains(t, err, "barrier: rank 1 has ended before it joined")
 	require.NoError(t, c.Finalize())
 	require.NoError(t, s.Close())
@@ -211,7 +211,7 @@ func TestAnotherJob(t *testing.T) {
 		go func() { entered <- clients[0].Barrier(t.Context()) }()
 		for _, c := range clients[1:] {
 			err := c.Barrier(t.Context())
-			require.ErrorIs(t, err, ErrRefused)
+			require.ErrorIs(t, err, ErrRejected)
 			require.ErrorContains(t, err, "rank 0 has finalized")
 			require.NoError(t, c.Finalize())
 			_, err = c.again()
@@ -323,7 +323,7 @@ func TestBlame(t *testing.T) {
 		defer s.mu.Unlock()
 		return len(s.job(0).inside) == 1
 	})
-	for _, b := range []blame{{1, 2, true}, {1, 0, false}, {1, 1, false}, {1, Nobody, false}} {
+	for _, b := range []blame{{1, 2, true}, {1, 0, false}, {1, 1, false}, {1, NoRank, false}} {
 		require.NoError(t, clients[1].Blame(b.blamed, b.left))
 		require.Equal(t, b, await.Receive(t, "a blame", blames))
 	}
@@ -336,7 +336,7 @@ func TestBlame(t *testing.T) {
 		_, err := clients[rank].Get("anything")
 		require.Error(t, err)
 	}
-	require.ErrorIs(t, <-inside, ErrRefused)
+	require.ErrorIs(t, <-inside, ErrRejected)
 	require.NoError(t, s.Close())
 	require.Empty(t, blames)
 }
@@ -364,7 +364,7 @@ func TestLateBlame(t *testing.T) {
 	for blamed := range blames {
 		all = append(all, blamed)
 	}
-	require.Equal(t, []int{1, Nobody, 1}, all)
+	require.Equal(t, []int{1, NoRank, 1}, all)
 }
 
 func TestServerEnds(t *testing.T) {
@@ -427,7 +427,7 @@ func TestTooManyPuts(t *testing.T) {
 	for i := range MaxValues {
 		require.NoError(t, clients[0].Put(fmt.Sprint("key", i), "v"))
 	}
-	require.ErrorIs(t, clients[0].Put("one-more", "v"), ErrRefused)
+	require.ErrorIs(t, clients[0].Put("one-more", "v"), ErrRejected)
 }
 
 // TestNothingIsLeft counts goroutines and descriptors.

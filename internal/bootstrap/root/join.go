@@ -178,7 +178,7 @@ func final(err error) bool {
 	if errors.As(err, &untrusted) || errors.As(err, &plain) || errors.As(err, &alert) && alert.Op == "remote error" {
 		return true
 	}
-	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrDisagreement, ErrProtocol, ErrLost, pmi.ErrProtocol, pmi.ErrRefused} {
+	for _, reason := range []error{proof.ErrKey, proof.ErrVersion, proof.ErrProtocol, ErrClaim, ErrIncomplete, ErrDisagreement, ErrProtocol, ErrLost, pmi.ErrProtocol, pmi.ErrRejected} {
 		if errors.Is(err, reason) {
 			return true
 		}
