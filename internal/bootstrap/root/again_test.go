@@ -33,7 +33,7 @@ func TestRankComesForTheNextJob(t *testing.T) {
 	// The next root judges differences between the jobs, not this one.
 	other := claimed(t, h, claim{rank: 7, size: 8, after: next.after, terms: "has other terms"})
 	await.Parked(t, "root.awaitEnd", 2)
-	count, who := h.turnedAway()
+	count, who := h.rejected()
 	require.Zero(t, count, who)
 	require.NoError(t, members[2].Finalize())
 	require.NoError(t, members[0].Finalize())

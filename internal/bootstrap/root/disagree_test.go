@@ -71,7 +71,7 @@ func TestDisagreementWithOneWhoIsLate(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, v.err(), ErrDisagreement)
 	require.ErrorContains(t, v.err(), "rank 2 has RMA_SIZE=5, rank 0 has 4")
-	<-h.allTold
+	<-h.allInformed
 	require.ErrorIs(t, h.form(t.Context()), ErrDisagreement)
 	require.ErrorIs(t, h.giveUp(errors.New("late")), ErrDisagreement)
 
@@ -95,7 +95,7 @@ func TestStrangersCannotDisagree(t *testing.T) {
 	// The root may close the connection before all bytes are sent.
 	_, _ = conn.Write(claim{rank: 1, size: 9, terms: "has something else"}.encode())
 	_ = conn.(*net.TCPConn).CloseWrite()
-	await.True(t, "both are turned away", func() bool { n, _ := h.turnedAway(); return n == 2 })
+	await.True(t, "both are rejected", func() bool { n, _ := h.rejected(); return n == 2 })
 	var parts []part
 	for rank := 1; rank < 3; rank++ {
 		parts = append(parts, part{rankOf(stranger.Root, rank, 3), ample, func(m *Member) error { return m.Finalize() }})

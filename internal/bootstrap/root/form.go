@@ -21,7 +21,7 @@ func (h *host) form(ctx context.Context) error {
 		case <-h.complete:
 			return nil
 		case <-h.broken:
-			return h.farewellTo(ctx)
+			return h.awaitInformed(ctx)
 		case <-ctx.Done():
 			return h.giveUp(context.Cause(ctx))
 		case <-remind.C:
@@ -35,32 +35,32 @@ func (h *host) form(ctx context.Context) error {
 // remind logs for which ranks the root waits.
 func (h *host) remind() {
 	h.mu.Lock()
-	missing, away := h.missing(), h.refusals.String()
+	missing, away := h.missing(), h.rejections.String()
 	forming := h.phase == forming
 	h.mu.Unlock()
 	if forming {
-		told := []any{"missing", missing, "size", h.size, "root", h.settings.Root}
+		attributes := []any{"missing", missing, "size", h.size, "root", h.settings.Root}
 		if away != "" {
-			told = append(told, "turned away", away)
+			attributes = append(attributes, "rejected", away)
 		}
-		h.settings.log().Warn("rank 0 waits for other ranks to start", told...)
+		h.settings.log().Warn("rank 0 waits for other ranks to start", attributes...)
 	}
 }
 
-// breakOff ends the forming because of a rank that cannot belong to the job of rank 0. The caller holds the mutex.
-func (h *host) breakOff(v verdict) {
+// disagree ends the forming because of a rank that cannot belong to the job of rank 0. The caller holds the mutex.
+func (h *host) disagree(v verdict) {
 	h.phase = disagreed
-	h.farewell = v
+	h.finalVerdict = v
 	close(h.broken)
-	h.callAway()
+	h.interruptSeats()
 }
 
-// farewellTo waits until all ranks know of the disagreement that has ended the job, or until no more call.
-func (h *host) farewellTo(ctx context.Context) error {
+// awaitInformed waits until all ranks know of the disagreement that has ended the job, or until no more call.
+func (h *host) awaitInformed(ctx context.Context) error {
 	timer := time.NewTimer(lingering)
 	defer timer.Stop()
 	select {
-	case <-h.allTold:
+	case <-h.allInformed:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -71,19 +71,19 @@ func (h *host) farewellTo(ctx context.Context) error {
 
 // disagreement returns the error that has ended the job. The caller holds the mutex.
 func (h *host) disagreement() error {
-	return fmt.Errorf("%w: %s", ErrDisagreement, h.farewell.text)
+	return fmt.Errorf("%w: %s", ErrDisagreement, h.finalVerdict.text)
 }
 
-// noteTold records that a rank knows of the disagreement.
-func (h *host) noteTold(rank uint32) {
+// recordInformed records that a rank knows of the disagreement.
+func (h *host) recordInformed(rank uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if rank == 0 || int64(rank) >= int64(h.size) || h.told[rank] {
+	if rank == 0 || int64(rank) >= int64(h.size) || h.informed[rank] {
 		return
 	}
-	h.told[rank] = true
-	if len(h.told) == h.size-1 {
-		close(h.allTold)
+	h.informed[rank] = true
+	if len(h.informed) == h.size-1 {
+		close(h.allInformed)
 	}
 }
 
@@ -100,8 +100,8 @@ func (h *host) giveUp(cause error) error {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "of the ranks 0 to %d these did not come to %s: %s", h.size-1, h.listener.Addr(), h.missing())
-	if h.refusals.count > 0 {
-		fmt.Fprintf(&text, " (turned away or gone: %v)", &h.refusals)
+	if h.rejections.count > 0 {
+		fmt.Fprintf(&text, " (rejected or gone: %v)", &h.rejections)
 	}
 	h.end(fmt.Sprintf("%s: %v", text.String(), cause))
 	return fmt.Errorf("%w: %s: %w", ErrIncomplete, text.String(), cause)

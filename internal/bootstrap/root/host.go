@@ -51,8 +51,8 @@ type host struct {
 	// complete is closed when the phase becomes begun, broken when it becomes disagreed, closing when it becomes
 	// over.
 	complete, broken, closing chan struct{}
-	// allTold is closed when all ranks have received the disagreement.
-	allTold chan struct{}
+	// allInformed is closed when all ranks have received the disagreement.
+	allInformed chan struct{}
 	// left is closed when, after begun, only rank 0 still has a connection.
 	left chan struct{}
 
@@ -63,12 +63,12 @@ type host struct {
 	open map[net.Conn]net.Conn
 	// seats are the connections of the ranks that have claimed theirs. Rank 0 has none.
 	seats map[int]net.Conn
-	// farewell is the verdict for ranks that are in their seats when the phase becomes disagreed or over. Ranks that
-	// call while it is disagreed get it, too.
-	farewell verdict
-	// told holds the ranks that have received the disagreement.
-	told     map[uint32]bool
-	refusals refusals
+	// finalVerdict is the verdict for ranks that are in their seats when the phase becomes disagreed or over. Ranks
+	// that call while it is disagreed get it, too.
+	finalVerdict verdict
+	// informed holds the ranks that have received the disagreement.
+	informed   map[uint32]bool
+	rejections rejections
 }
 
 // lead joins as rank 0.
@@ -93,8 +93,8 @@ func lead(ctx context.Context, s *Settings) (*pmi.Client, *host, error) {
 func newHost(s *Settings, listener net.Listener) *host {
 	h := &host{settings: s, size: s.Size, job: 1 + rand.Uint64N(math.MaxUint64), listener: listener, server: pmi.NewServer(s.Size, pmi.Events{}),
 		unproven: proof.NewRoom(maxUnproven),
-		complete: make(chan struct{}), broken: make(chan struct{}), closing: make(chan struct{}), allTold: make(chan struct{}), left: make(chan struct{}),
-		open: make(map[net.Conn]net.Conn), seats: make(map[int]net.Conn), told: make(map[uint32]bool)}
+		complete: make(chan struct{}), broken: make(chan struct{}), closing: make(chan struct{}), allInformed: make(chan struct{}), left: make(chan struct{}),
+		open: make(map[net.Conn]net.Conn), seats: make(map[int]net.Conn), informed: make(map[uint32]bool)}
 	h.mu.Lock()
 	h.beginIfComplete()
 	h.mu.Unlock()
@@ -129,11 +129,11 @@ func (h *host) beginIfComplete() {
 	if h.size == 1 {
 		close(h.left)
 	}
-	h.callAway()
+	h.interruptSeats()
 }
 
-// callAway interrupts the goroutines of ranks that wait in their seats. The caller holds the mutex.
-func (h *host) callAway() {
+// interruptSeats interrupts the goroutines of ranks that wait in their seats. The caller holds the mutex.
+func (h *host) interruptSeats() {
 	for _, conn := range h.seats {
 		_ = conn.SetReadDeadline(time.Unix(1, 0))
 	}
@@ -166,10 +166,10 @@ func (h *host) end(why string) {
 		return
 	}
 	if h.phase != disagreed {
-		h.farewell = verdict{outcome: incomplete, text: why}
+		h.finalVerdict = verdict{outcome: incomplete, text: why}
 	}
 	if h.phase == forming {
-		h.callAway()
+		h.interruptSeats()
 	}
 	h.phase = over
 	close(h.closing)

@@ -123,7 +123,7 @@ func TestRootIsCutOffFromARankThatNeedsIt(t *testing.T) {
 	network.Cut(0)
 	ranks[1].goOn(t)
 	said := ranks[1].next()
-	require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: lost: rank 0, which serves the exchange at "+j.root), said)
+	require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: connection lost: rank 0, which serves the exchange at "+j.root), said)
 }
 
 func TestRootOnAHostThatIsCutOff(t *testing.T) {

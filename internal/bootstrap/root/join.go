@@ -154,7 +154,7 @@ func follow(ctx context.Context, s *Settings) (_ *pmi.Client, job uint64, _ erro
 		}
 		select {
 		case <-ctx.Done():
-			return nil, 0, c.vain(ctx)
+			return nil, 0, c.timeoutError(ctx)
 		// The jitter spreads the calls of ranks that were started at once.
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
@@ -198,8 +198,8 @@ type caller struct {
 	last error
 }
 
-// vain returns the error at the end of the time.
-func (c *caller) vain(ctx context.Context) error {
+// timeoutError returns the error at the end of the time.
+func (c *caller) timeoutError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if c.seated {
 		return fmt.Errorf("%w: rank %d has reached the root at %s and waits for others of %d: %w", ErrIncomplete, c.Rank, c.Root, c.Size, cause)

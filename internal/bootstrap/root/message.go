@@ -64,8 +64,8 @@ type outcome byte
 const (
 	// begin: all ranks are present; the PMI-1 dialogue follows.
 	begin outcome = 1 + iota
-	// refused: the claim is rejected.
-	refused
+	// rejected: the claim is rejected.
+	rejected
 	// incomplete: the root has given up waiting for missing ranks.
 	incomplete
 	// disagreement: the ranks are not of one job, which has ended before it began.
@@ -117,7 +117,7 @@ func readVerdict(r io.Reader) (verdict, error) {
 func (v verdict) err() error {
 	text := legible(v.text)
 	switch v.outcome {
-	case refused:
+	case rejected:
 		return fmt.Errorf("%w: the root says: %s", ErrClaim, text)
 	case incomplete:
 		return fmt.Errorf("%w: the root says: %s", ErrIncomplete, text)

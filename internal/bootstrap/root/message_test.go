@@ -13,7 +13,7 @@ import (
 )
 
 func TestVerdictOfManyWordsIsCut(t *testing.T) {
-	v, err := readVerdict(bytes.NewReader(verdict{refused, 0, strings.Repeat("x", maxText+1)}.encode()))
+	v, err := readVerdict(bytes.NewReader(verdict{rejected, 0, strings.Repeat("x", maxText+1)}.encode()))
 	require.NoError(t, err)
 	require.Len(t, v.text, maxText)
 }
@@ -40,7 +40,7 @@ func TestTermsAreChecked(t *testing.T) {
 
 // A verdict without a valid job number is rejected, because a rank could not distinguish the job from the next one.
 func TestJobOfAVerdictIsChecked(t *testing.T) {
-	for _, v := range []verdict{{outcome: begin}, {refused, 1, "rank 1 is taken"}, {incomplete, 1, ""}, {disagreement, 1<<64 - 1, ""}} {
+	for _, v := range []verdict{{outcome: begin}, {rejected, 1, "rank 1 is taken"}, {incomplete, 1, ""}, {disagreement, 1<<64 - 1, ""}} {
 		_, err := readVerdict(bytes.NewReader(v.encode()))
 		require.ErrorIs(t, err, ErrProtocol, "%v", v)
 	}
@@ -51,10 +51,10 @@ func FuzzVerdict(f *testing.F) {
 	f.Add(verdict{outcome: begin, job: 1}.encode())
 	f.Add(verdict{outcome: begin, job: 1<<64 - 1}.encode())
 	f.Add(verdict{outcome: begin}.encode())
-	f.Add(verdict{refused, 0, "rank 1 is taken"}.encode())
-	f.Add(verdict{refused, 1, "rank 1 is taken"}.encode())
+	f.Add(verdict{rejected, 0, "rank 1 is taken"}.encode())
+	f.Add(verdict{rejected, 1, "rank 1 is taken"}.encode())
 	f.Add(verdict{incomplete, 0, strings.Repeat("x", maxText)}.encode())
-	f.Add([]byte{byte(refused), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})
+	f.Add([]byte{byte(rejected), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		allocs.AtMost(t, 2*maxText+1<<10, func() { _, _ = readVerdict(bytes.NewReader(b)) })
 		r := bytes.NewReader(b)

@@ -101,40 +101,40 @@ func TestFirstNotice(t *testing.T) {
 	require.False(t, n.due(began.Add(1000*time.Hour), closed))
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	at := func(host string, port int) net.Addr { return &net.TCPAddr{IP: net.ParseIP(host), Port: port} }
-	var r refusals
+	var r rejections
 	require.Empty(t, r.String())
-	require.True(t, r.note(at("10.0.0.1", 5), errors.New("bad")))
+	require.True(t, r.record(at("10.0.0.1", 5), errors.New("bad")))
 	for port := range 3 {
-		require.False(t, r.note(at("10.0.0.1", port), errors.New("bad")))
+		require.False(t, r.record(at("10.0.0.1", port), errors.New("bad")))
 	}
-	require.True(t, r.note(at("10.0.0.2", 5), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:5: %w", io.ErrUnexpectedEOF)))
-	require.False(t, r.note(at("10.0.0.2", 6), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:6: %w", io.ErrUnexpectedEOF)))
-	require.True(t, r.note(at("2001:db8::1", 5), rankError("rank 2 \x1b[2J")))
+	require.True(t, r.record(at("10.0.0.2", 5), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:5: %w", io.ErrUnexpectedEOF)))
+	require.False(t, r.record(at("10.0.0.2", 6), fmt.Errorf("read tcp 10.0.0.9:7->10.0.0.2:6: %w", io.ErrUnexpectedEOF)))
+	require.True(t, r.record(at("2001:db8::1", 5), rankError("rank 2 \x1b[2J")))
 	require.Equal(t, "10.0.0.1 (4 times): bad; 10.0.0.2 (2 times): read tcp 10.0.0.9:7: unexpected EOF; 2001:db8::1: rank 2  [2J", r.String())
 }
 
 // The reason for a rejection contains bytes of the unproven caller. One caller cannot fill the list of rejections with
 // different bytes. All unproven callers together do not displace the rejections of ranks.
-func TestRefusalsOfStrangers(t *testing.T) {
-	var r refusals
+func TestRejectionsOfStrangers(t *testing.T) {
+	var r rejections
 	at := func(i int) net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(i)), Port: 5} }
 	for i := range 20 {
-		require.Equal(t, i == 0, r.note(at(1), fmt.Errorf("%w: the peer begins with %d", proof.ErrProtocol, i)))
+		require.Equal(t, i == 0, r.record(at(1), fmt.Errorf("%w: the peer begins with %d", proof.ErrProtocol, i)))
 	}
 	require.Len(t, r.kept, 1)
 	for i := 2; i < 20; i++ {
-		require.Equal(t, i <= mostRefusals+1, r.note(at(i), errors.New(strings.Repeat("x", 1<<10))), "host %d: the first without room is told, no other", i)
+		require.Equal(t, i <= mostRejections+1, r.record(at(i), errors.New(strings.Repeat("x", 1<<10))), "host %d: the first without room is told, no other", i)
 	}
-	require.Len(t, r.kept, mostRefusals)
+	require.Len(t, r.kept, mostRejections)
 	for i := range 20 {
-		require.Equal(t, i < mostRefusals, r.note(at(1), rankError(fmt.Sprintf("rank %d was there", i))))
+		require.Equal(t, i < mostRejections, r.record(at(1), rankError(fmt.Sprintf("rank %d was there", i))))
 	}
-	require.Len(t, r.kept, 2*mostRefusals)
+	require.Len(t, r.kept, 2*mostRejections)
 	require.Contains(t, r.String(), "10.0.0.1 (20 times): proof: not this protocol: the peer begins with 0;")
 	require.True(t, strings.HasSuffix(r.String(), "10.0.0.1: rank 7 was there; and 23 more"), r.String())
-	require.Less(t, len(r.String()), 20*(mostWords+50))
+	require.Less(t, len(r.String()), 20*(mostReasonBytes+50))
 }
 
 // Rank 0 logs which callers it rejects, and finally returns an error that names the missing ranks.
@@ -161,7 +161,7 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	err = h.giveUp(over)
 	require.ErrorIs(t, err, ErrIncomplete)
 	require.ErrorIs(t, err, over)
-	require.ErrorContains(t, err, "of the ranks 0 to 3 these did not come to "+s.Root+": 1, 3 (turned away or gone: 127.0.0.1: "+proof.ErrKey.Error()+"; 127.0.0.1: rank 2 is taken by 127.")
+	require.ErrorContains(t, err, "of the ranks 0 to 3 these did not come to "+s.Root+": 1, 3 (rejected or gone: 127.0.0.1: "+proof.ErrKey.Error()+"; 127.0.0.1: rank 2 is taken by 127.")
 }
 
 // A logger whose disk is full fails or blocks. Neither delays a join or its end.

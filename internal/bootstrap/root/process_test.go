@@ -248,7 +248,7 @@ func TestKilledRootIsAnErrorWhereItIsNeeded(t *testing.T) {
 	for _, p := range ranks[1:] {
 		p.goOn(t)
 		said := p.next()
-		require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
+		require.True(t, strings.HasPrefix(said, "failed pmi: get_result: root: connection lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
 	}
 }
 
@@ -259,7 +259,7 @@ func TestRootIsKilledWhileOthersAreInABarrier(t *testing.T) {
 	ranks[0].kill()
 	for _, p := range ranks[1:] {
 		said := p.next()
-		require.True(t, strings.HasPrefix(said, "failed pmi: barrier_out: root: lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
+		require.True(t, strings.HasPrefix(said, "failed pmi: barrier_out: root: connection lost: rank 0, which serves the exchange at "+j.root+", has ended"), said)
 	}
 }
 
@@ -313,8 +313,8 @@ func TestTwoProcessesWithOneNumber(t *testing.T) {
 		p := j.start("exchange", 1)
 		go func() { said <- p.next() }()
 	}
-	refused := <-said
-	require.True(t, strings.HasPrefix(refused, fmt.Sprintf("failed root: rank 1 at %s: root: claim refused: the root says: rank 1 is taken by ", j.root)), refused)
+	rejected := <-said
+	require.True(t, strings.HasPrefix(rejected, fmt.Sprintf("failed root: rank 1 at %s: root: claim rejected: the root says: rank 1 is taken by ", j.root)), rejected)
 	last := j.start("exchange", 2)
 	for _, p := range []*process{root, last} {
 		require.Equal(t, "done", p.next())
@@ -335,7 +335,7 @@ func TestProcessesThatDisagree(t *testing.T) {
 	ranks = append(ranks, j.start("exchange", 0))
 	for _, p := range ranks {
 		said := p.next()
-		require.Contains(t, said, "root: the ranks disagree: ")
+		require.Contains(t, said, "root: the ranks' settings differ: ")
 		require.Contains(t, said, "rank 2 has RMA_SIZE=5, rank 0 has 4 (called from 127.")
 	}
 }

@@ -29,10 +29,10 @@ func formingHost(t *testing.T, size int) *host {
 	return h
 }
 
-func (h *host) turnedAway() (int, string) {
+func (h *host) rejected() (int, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.refusals.count, h.refusals.String()
+	return h.rejections.count, h.rejections.String()
 }
 
 func (h *host) seated() int {
@@ -54,7 +54,7 @@ func claimed(t *testing.T, h *host, c claim) net.Conn {
 	return conn
 }
 
-func TestClaimsThatAreRefused(t *testing.T) {
+func TestClaimsThatAreRejected(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 4)
 	claimed(t, h, claim{rank: 2, size: 4})
@@ -94,7 +94,7 @@ func TestLateRankIsTurnedAway(t *testing.T) {
 func TestNumberIsGivenBack(t *testing.T) {
 	t.Parallel()
 	h := formingHost(t, 3)
-	turnedAway := 0
+	rejected := 0
 	for _, leave := range []func(conn net.Conn) error{
 		func(conn net.Conn) error { return conn.Close() },
 		func(conn net.Conn) error { return conn.(*net.TCPConn).CloseWrite() },
@@ -106,9 +106,9 @@ func TestNumberIsGivenBack(t *testing.T) {
 		conn := claimed(t, h, claim{rank: 1, size: 3})
 		await.True(t, "rank 1 is there", func() bool { return h.seated() == 1 })
 		require.NoError(t, leave(conn))
-		turnedAway++
-		await.True(t, "rank 1 is gone", func() bool { n, _ := h.turnedAway(); return n == turnedAway && h.seated() == 0 })
-		_, last := h.turnedAway()
+		rejected++
+		await.True(t, "rank 1 is gone", func() bool { n, _ := h.rejected(); return n == rejected && h.seated() == 0 })
+		_, last := h.rejected()
 		require.Contains(t, last, "rank 1 was there and has ended")
 	}
 }
@@ -127,7 +127,7 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 		"much":         {bytes.Repeat([]byte("x"), 1<<20), proof.ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, _ := h.turnedAway()
+			before, _ := h.rejected()
 			conn, err := net.Dial("tcp", h.listener.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()
@@ -135,8 +135,8 @@ func TestStrangersAreClosedAndChangeNothing(t *testing.T) {
 			_, _ = conn.Write(c.bytes)
 			_ = conn.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, conn)
-			await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n == before+1 })
-			_, last := h.turnedAway()
+			await.True(t, "rejected", func() bool { n, _ := h.rejected(); return n == before+1 })
+			_, last := h.rejected()
 			require.Contains(t, last, c.why.Error())
 		})
 	}
@@ -158,11 +158,11 @@ func TestSilentConnections(t *testing.T) {
 		parts = append(parts, part{rankOf(h.listener.Addr().String(), rank, size), ample, func(m *Member) error { return m.Finalize() }})
 	}
 	require.NoError(t, errors.Join(play(t, parts...)...))
-	_, who := h.turnedAway()
+	_, who := h.rejected()
 	require.Contains(t, who, proof.ErrFull.Error())
 }
 
-func TestJoinIsRefused(t *testing.T) {
+func TestJoinIsRejected(t *testing.T) {
 	t.Parallel()
 	root := vacant(t)
 	join := func(rank, size int, key []byte) <-chan error {

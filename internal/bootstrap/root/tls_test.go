@@ -69,8 +69,8 @@ func TestEncryptionThatDoesNotFit(t *testing.T) {
 			s.TLS = c.rank
 			_, err = Join(t.Context(), s, c.patience)
 			require.ErrorContains(t, err, c.want)
-			await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
-			_, last := h.turnedAway()
+			await.True(t, "rejected", func() bool { n, _ := h.rejected(); return n > 0 })
+			_, last := h.rejected()
 			require.Contains(t, last, c.onRoot)
 		})
 	}
@@ -97,8 +97,8 @@ func TestNoOlderTLS(t *testing.T) {
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(ample)))
 	require.Error(t, proof.Dial(conn, testKey, purpose), "the root has answered over %s", tls.VersionName(conn.ConnectionState().Version))
-	await.True(t, "turned away", func() bool { n, _ := h.turnedAway(); return n > 0 })
-	_, who := h.turnedAway()
+	await.True(t, "rejected", func() bool { n, _ := h.rejected(); return n > 0 })
+	_, who := h.rejected()
 	require.Contains(t, who, "the peer speaks TLS 1.2, the least allowed is TLS 1.3")
 }
 

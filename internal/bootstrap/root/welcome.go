@@ -27,7 +27,7 @@ func (h *host) accept() {
 			}
 		}
 		if !h.unproven.Admit(carrier) {
-			h.turnAway(carrier)
+			h.rejectFull(carrier)
 			continue
 		}
 		conn := h.settings.connection().Accept(carrier)
@@ -36,14 +36,14 @@ func (h *host) accept() {
 			return
 		}
 		h.running.Go(func() {
-			c, err := h.hear(conn, carrier)
+			c, err := h.acceptClaim(conn, carrier)
 			h.welcome(conn, c, err)
 		})
 	}
 }
 
-// turnAway logs a caller for which there was no room.
-func (h *host) turnAway(conn net.Conn) {
+// rejectFull logs a caller for which there was no room.
+func (h *host) rejectFull(conn net.Conn) {
 	select {
 	case <-h.closing:
 	default:
@@ -87,13 +87,13 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 		h.note(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
 		h.drop(conn)
 	case disagreed, over:
-		h.say(conn, h.farewell)
-		h.noteTold(c.rank)
+		h.sendVerdict(conn, h.finalVerdict)
+		h.recordInformed(c.rank)
 		h.drop(conn)
 	case begun:
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = conn.SetReadDeadline(time.Time{})
-			h.say(conn, verdict{outcome: begin, job: h.job})
+			h.sendVerdict(conn, verdict{outcome: begin, job: h.job})
 		} else {
 			// The connection has just ended. The server notices that as for any other.
 			_ = conn.Close()
@@ -111,8 +111,8 @@ func awaitEnd(conn net.Conn) error {
 	return err
 }
 
-// hear makes the other side prove the key, and reads its claim.
-func (h *host) hear(conn, carrier net.Conn) (claim, error) {
+// acceptClaim makes the other side prove the key, and reads its claim.
+func (h *host) acceptClaim(conn, carrier net.Conn) (claim, error) {
 	secure := func() (io.ReadWriter, error) {
 		if err := conn.SetDeadline(time.Now().Add(proofTime)); err != nil {
 			return nil, err
@@ -140,16 +140,16 @@ func (h *host) seat(conn net.Conn, c claim) error {
 	case disagreement:
 		if h.phase == forming {
 			v.text += fmt.Sprintf(" (called from %s)", conn.RemoteAddr())
-			h.breakOff(v)
+			h.disagree(v)
 		}
 	}
 	h.mu.Unlock()
 	if v.outcome == begin {
 		return nil
 	}
-	h.say(conn, v)
+	h.sendVerdict(conn, v)
 	if v.outcome == disagreement {
-		h.noteTold(c.rank)
+		h.recordInformed(c.rank)
 	}
 	return rankError(v.text)
 }
@@ -157,30 +157,30 @@ func (h *host) seat(conn net.Conn, c claim) error {
 // judge returns the verdict for a claim; begin means that it is granted when all ranks are present. The caller holds
 // the mutex.
 func (h *host) judge(c claim) verdict {
-	refuse := func(format string, a ...any) verdict {
-		return verdict{outcome: refused, text: fmt.Sprintf(format, a...)}
+	reject := func(format string, a ...any) verdict {
+		return verdict{outcome: rejected, text: fmt.Sprintf(format, a...)}
 	}
 	switch {
 	case h.phase == disagreed:
-		return h.farewell
+		return h.finalVerdict
 	case h.phase == over:
-		return refuse("the root has ended")
+		return reject("the root has ended")
 	}
 	if what := h.differs(c); what != "" && h.phase == begun {
-		return refuse("%s, and the job has begun", what)
+		return reject("%s, and the job has begun", what)
 	} else if what != "" {
 		return verdict{outcome: disagreement, text: what}
 	}
 	switch {
 	case int64(c.rank) >= int64(h.size):
-		return refuse("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
+		return reject("rank %d of %d, allowed are 1 to %d", c.rank, h.size, h.size-1)
 	case c.rank == 0:
-		return refuse("rank 0 is the root itself, at %s", h.listener.Addr())
+		return reject("rank 0 is the root itself, at %s", h.listener.Addr())
 	case h.phase == begun:
-		return refuse("the job has begun, with another rank %d", c.rank)
+		return reject("the job has begun, with another rank %d", c.rank)
 	}
 	if other, taken := h.seats[int(c.rank)]; taken {
-		return refuse("rank %d is taken by %s", c.rank, other.RemoteAddr())
+		return reject("rank %d is taken by %s", c.rank, other.RemoteAddr())
 	}
 	return verdict{outcome: begin}
 }
@@ -207,7 +207,7 @@ func (h *host) leaveSeat(rank int) phase {
 	return h.phase
 }
 
-func (h *host) say(conn net.Conn, v verdict) {
+func (h *host) sendVerdict(conn net.Conn, v verdict) {
 	_ = conn.SetWriteDeadline(time.Now().Add(proofTime))
 	_, _ = conn.Write(v.encode())
 	_ = conn.SetWriteDeadline(time.Time{})
@@ -216,10 +216,10 @@ func (h *host) say(conn net.Conn, v verdict) {
 // note logs a caller that was rejected or has gone, but not each of many.
 func (h *host) note(conn net.Conn, err error) {
 	h.mu.Lock()
-	first := h.refusals.note(conn.RemoteAddr(), err)
+	first := h.rejections.record(conn.RemoteAddr(), err)
 	h.mu.Unlock()
 	if first {
-		h.settings.log().Warn("somebody who came to the root was turned away, or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
+		h.settings.log().Warn("a caller of the root was rejected, or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// mostRefusals is the number of rejections that are kept of unproven callers, and again of ranks.
-	mostRefusals = 8
-	// mostWords is the length of a reason that is kept, in bytes.
-	mostWords = 300
+	// mostRejections is the number of rejections that are kept of unproven callers, and again of ranks.
+	mostRejections = 8
+	// mostReasonBytes is the length of a reason that is kept, in bytes.
+	mostReasonBytes = 300
 )
 
 // A rankError is the reason why a process with the key that has claimed a rank is not present.
@@ -21,26 +21,26 @@ type rankError string
 
 func (e rankError) Error() string { return string(e) }
 
-// refusals are the callers of the root that were rejected or have gone.
-type refusals struct {
+// rejections are the callers of the root that were rejected or have gone.
+type rejections struct {
 	count int
 	// kept holds the first that differ. Unproven callers differ by host and class only: they may have chosen bytes of
 	// an error's text.
-	kept []refusal
-	// crowded is set when a caller for which there was no room has been logged.
-	crowded bool
+	kept []rejection
+	// full is set when a caller for which there was no room has been logged.
+	full bool
 }
 
-type refusal struct {
+type rejection struct {
 	host, class string
 	rank        bool
 	why         string
 	times       int
 }
 
-// note records a caller, and reports whether it is the first of its kind from its host. All callers for which there
+// record records a caller, and reports whether it is the first of its kind from its host. All callers for which there
 // is no room are one kind.
-func (r *refusals) note(from net.Addr, err error) (first bool) {
+func (r *rejections) record(from net.Addr, err error) (first bool) {
 	r.count++
 	host, _, splitErr := net.SplitHostPort(from.String())
 	if splitErr != nil {
@@ -51,7 +51,7 @@ func (r *refusals) note(from net.Addr, err error) (first bool) {
 	if !rank {
 		class = proof.Class(err, ErrProtocol)
 	}
-	room := mostRefusals
+	room := mostRejections
 	for i := range r.kept {
 		one := &r.kept[i]
 		if one.host == host && one.class == class && one.rank == rank {
@@ -63,17 +63,17 @@ func (r *refusals) note(from net.Addr, err error) (first bool) {
 		}
 	}
 	if room == 0 {
-		first, r.crowded = !r.crowded, true
+		first, r.full = !r.full, true
 		return first
 	}
 	// The caller's port differs each time.
 	why := legible(strings.ReplaceAll(err.Error(), "->"+from.String(), ""))
-	r.kept = append(r.kept, refusal{host: host, class: class, rank: rank, why: why[:min(len(why), mostWords)], times: 1})
+	r.kept = append(r.kept, rejection{host: host, class: class, rank: rank, why: why[:min(len(why), mostReasonBytes)], times: 1})
 	return true
 }
 
 // String lists the rejections.
-func (r *refusals) String() string {
+func (r *rejections) String() string {
 	var texts []string
 	kept := 0
 	for _, one := range r.kept {
