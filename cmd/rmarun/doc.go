@@ -87,8 +87,8 @@
 //
 // A job lasts until all ranks are over. It ends in four steps, each at most once:
 //
-//   - tell: from the first failure on, the ranks may report the reason
-//   - ask: a signal is sent, and the grace begins
+//   - report: from the first failure on, the ranks may report the reason
+//   - terminate: a signal is sent, and the grace begins
 //   - kill: SIGKILL is sent when the grace is over
 //   - the wait for the rest, which includes the orphans
 //

@@ -58,9 +58,9 @@ type options struct {
 	// processes. outputTime is the time to wait for the output of a rank that has ended: a process that it left
 	// behind may hold its streams. Both are one second except in tests.
 	leaveTime, outputTime time.Duration
-	// tellTime is the time from the first failure until rmarun ends the other ranks: 200 ms except in tests. In it
+	// reportTime is the time from the first failure until rmarun ends the other ranks: 200 ms except in tests. In it
 	// the ranks report the reason.
-	tellTime time.Duration
+	reportTime time.Duration
 }
 
 // identifying are the variables that say which rank of which job a process is.
@@ -93,7 +93,7 @@ func command(set func(o *options)) (status int) {
 
 // parse reads the command line. It writes the help, if requested, to help.
 func parse(arguments []string, help io.Writer) (*options, error) {
-	o := &options{grace: 3 * time.Second, leaveTime: time.Second, outputTime: time.Second, tellTime: 200 * time.Millisecond}
+	o := &options{grace: 3 * time.Second, leaveTime: time.Second, outputTime: time.Second, reportTime: 200 * time.Millisecond}
 	flags := flag.NewFlagSet("rmarun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Func("n", fmt.Sprintf("`number` of ranks, 1 to %d (required)", maxRanks), func(s string) (err error) {

@@ -32,8 +32,8 @@ const (
 	roleVariable   = "RMARUN_TEST_ROLE"
 	// patienceVariable is the time that rmarun waits for processes and output that ranks leave behind.
 	patienceVariable = "RMARUN_TEST_PATIENCE"
-	// tellVariable is the time that ranks have to report why they fail.
-	tellVariable = "RMARUN_TEST_TELL"
+	// reportVariable is the time that ranks have to report why they fail.
+	reportVariable = "RMARUN_TEST_TELL"
 )
 
 // forever is a time that no test waits for. short is a time that a test does wait for.
@@ -49,8 +49,8 @@ func TestMain(m *testing.M) {
 	case filepath.Base(os.Args[0]) == "go":
 		play(os.Getenv(roleVariable), "")
 	case os.Getenv(rmarunVariable) != "":
-		patience, tell := duration(patienceVariable), duration(tellVariable)
-		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime, o.tellTime = patience, patience, tell }))
+		patience, report := duration(patienceVariable), duration(reportVariable)
+		os.Exit(command(func(o *options) { o.leaveTime, o.outputTime, o.reportTime = patience, patience, report }))
 	default:
 		// A signal that is caught here is not ignored in processes that the tests start, even if this process was
 		// started with the signal ignored.
@@ -86,7 +86,7 @@ func rmarun(t *testing.T, role string, arguments ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	c := exec.CommandContext(ctx, self, append([]string{"-grace", forever}, arguments...)...)
 	// Under the race detector a process sleeps a second before it ends.
-	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, tellVariable+"="+short, "GORACE=atexit_sleep_ms=0")
+	c.Env = append(os.Environ(), rmarunVariable+"=1", roleVariable+"="+role, patienceVariable+"="+forever, reportVariable+"="+short, "GORACE=atexit_sleep_ms=0")
 	return c
 }
 
@@ -350,12 +350,12 @@ func TestInheritedChild(t *testing.T) {
 
 // A rank that cannot have the terminal ends the job with a failure, whatever the exit statuses of its ranks.
 func TestStuck(t *testing.T) {
-	asked, before := &rank{asked: true, status: 5 << 8}, &rank{status: 3 << 8}
-	for want, failed := range map[int][]*rank{1: {asked}, 3: {before, asked}} {
-		j := &job{outcome: outcome{stuck: true, failed: failed}, blames: make([]atomic.Pointer[blame], 1)}
+	terminated, before := &rank{terminated: true, status: 5 << 8}, &rank{status: 3 << 8}
+	for want, failed := range map[int][]*rank{1: {terminated}, 3: {before, terminated}} {
+		j := &job{outcome: outcome{needsTerminal: true, failed: failed}, blames: make([]atomic.Pointer[blame], 1)}
 		require.Equal(t, want, j.status())
 	}
-	require.Equal(t, 1, (&job{outcome: outcome{stuck: true}}).status())
+	require.Equal(t, 1, (&job{outcome: outcome{needsTerminal: true}}).status())
 }
 
 func TestWrongUsage(t *testing.T) {

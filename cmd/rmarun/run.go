@@ -38,15 +38,15 @@ type job struct {
 	// stopping: rmarun ends the ranks. killed: their grace is over. abandoned: their output is no longer waited for.
 	// suspended: they are stopped.
 	stopping, killed, abandoned, suspended bool
-	// telling fires when, after the first failure, rmarun ends the others. grace fires when it kills them.
-	telling, grace <-chan time.Time
+	// reporting fires when, after the first failure, rmarun ends the others. grace fires when it kills them.
+	reporting, grace <-chan time.Time
 
 	terminal *terminal
-	// listeners maps signal listeners to their ranks. The group of heardBy has got the signal heard from the
+	// listeners maps signal listeners to their ranks. The group of typedTo has got the signal typed from the
 	// terminal, and must not get it again from rmarun.
 	listeners map[int]*rank
-	heard     syscall.Signal
-	heardBy   *rank
+	typed     syscall.Signal
+	typedTo   *rank
 }
 
 // events are the events for which watch waits.
@@ -66,9 +66,9 @@ type outcome struct {
 	failed  []*rank
 	aborted *abort
 	// ending is the first signal to rmarun that ends the ranks, if nothing had ended them before. interrupted: one of
-	// the signals was SIGINT. stuck: a rank needs a terminal to continue, and cannot have one.
-	ending             syscall.Signal
-	interrupted, stuck bool
+	// the signals was SIGINT. needsTerminal: a rank needs a terminal to continue, and cannot have one.
+	ending                     syscall.Signal
+	interrupted, needsTerminal bool
 }
 
 type abort struct{ rank, status int }
@@ -89,9 +89,9 @@ type rank struct {
 	// The following fields belong to the goroutine of watch. done: the process has ended. silent: its streams have
 	// ended. overdue: only bytes that are in the streams already are read. over: nothing of the rank is waited for.
 	done, silent, overdue, over bool
-	// asked: the rank has failed because all were to end. lost: its connection has ended before its World was closed,
-	// which is yet to be printed.
-	asked, lost bool
+	// terminated: the rank has failed because all were to end. lost: its connection has ended before its World was
+	// closed, which is yet to be printed.
+	terminated, lost bool
 }
 
 // run runs a job and returns its exit status. It waits for all children of this process.
@@ -169,7 +169,7 @@ func (j *job) watch(signals <-chan os.Signal) int {
 			j.abort(a)
 		case s := <-signals:
 			j.forward(s.(syscall.Signal))
-		case <-j.telling:
+		case <-j.reporting:
 			j.endOthers()
 		case <-j.grace:
 			j.abandoned = j.ending != 0 || j.interrupted
@@ -201,7 +201,7 @@ func (j *job) change(c change) {
 		time.AfterFunc(j.options.outputTime, func() { j.overdue <- r })
 		j.conclude(r)
 	case c.status.StopSignal() == syscall.SIGTTIN || c.status.StopSignal() == syscall.SIGTTOU:
-		j.wants(r, c.status.StopSignal())
+		j.stoppedByTerminal(r, c.status.StopSignal())
 	}
 }
 
@@ -258,10 +258,10 @@ func (j *job) settle() {
 		case number := <-j.lost:
 			j.lose(j.ranks[number])
 		case <-limit:
-			j.hear()
+			j.drainAborts()
 			return
 		case <-served:
-			j.hear()
+			j.drainAborts()
 			for len(j.lost) > 0 {
 				j.lose(j.ranks[<-j.lost])
 			}
@@ -270,8 +270,8 @@ func (j *job) settle() {
 	}
 }
 
-// hear handles the aborts of ranks before the ends of their connections.
-func (j *job) hear() {
+// drainAborts handles the aborts of ranks before the ends of their connections.
+func (j *job) drainAborts() {
 	for len(j.aborts) > 0 {
 		j.abort(<-j.aborts)
 	}
@@ -298,7 +298,7 @@ func (j *job) abort(a abort) {
 
 // lose records that a rank's connection has ended without Finalize. It reports whether the rank has ended, too.
 func (j *job) lose(r *rank) (ended bool) {
-	j.hear()
+	j.drainAborts()
 	r.lost = true
 	j.unclosed(r)
 	return r.done
@@ -309,7 +309,7 @@ func (j *job) end(r *rank) {
 	r.done = true
 	j.unclosed(r)
 	if r.status != 0 {
-		r.asked = j.stopping || j.ending != 0
+		r.terminated = j.stopping || j.ending != 0
 		j.failed = append(j.failed, r)
 		j.endForFailure()
 	}
@@ -329,25 +329,25 @@ func (j *job) unclosed(r *rank) {
 }
 
 // endForFailure ends the job because a rank has failed, unless the others are to continue. The failure may be a
-// result of another rank's, which has yet to be reported. So all ranks have tellTime.
+// result of another rank's, which has yet to be reported. So all ranks have reportTime.
 func (j *job) endForFailure() {
-	if j.stopping || j.telling != nil || j.options.keepGoing && !j.interrupted {
+	if j.stopping || j.reporting != nil || j.options.keepGoing && !j.interrupted {
 		return
 	}
-	j.telling = time.After(j.options.tellTime)
+	j.reporting = time.After(j.options.reportTime)
 }
 
 // endOthers ends the remaining ranks, at once.
 func (j *job) endOthers() {
-	j.telling = nil
+	j.reporting = nil
 	j.stopping = true
 	if j.grace == nil {
-		j.ask(syscall.SIGTERM)
+		j.terminate(syscall.SIGTERM)
 	}
 }
 
-// ask sends a signal that ends the ranks. The first one begins the grace.
-func (j *job) ask(s syscall.Signal) {
+// terminate sends a signal that ends the ranks. The first one begins the grace.
+func (j *job) terminate(s syscall.Signal) {
 	if j.grace == nil {
 		j.grace = time.After(j.options.grace)
 	}
@@ -380,9 +380,9 @@ func (j *job) forward(s syscall.Signal) {
 		if j.ending == 0 && !j.stopping {
 			j.ending = s
 		}
-		j.ask(s)
+		j.terminate(s)
 	}
-	j.heardBy = nil
+	j.typedTo = nil
 }
 
 // suspend stops the ranks, and rmarun, for which its shell waits. On a terminal without a shell that could continue
@@ -415,7 +415,7 @@ func (j *job) kill() {
 func (j *job) signal(s syscall.Signal) {
 	j.terminal.takeBack()
 	for _, r := range j.ranks {
-		if !r.over && (r != j.heardBy || s != j.heard) {
+		if !r.over && (r != j.typedTo || s != j.typed) {
 			signalGroup(r.pid, s)
 		}
 	}

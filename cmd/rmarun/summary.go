@@ -12,12 +12,12 @@ import (
 func (j *job) status() int {
 	first := j.first()
 	switch {
-	case j.ending != 0 && (j.aborted != nil || first == nil || first.asked):
+	case j.ending != 0 && (j.aborted != nil || first == nil || first.terminated):
 		return 128 + int(j.ending)
 	case j.aborted != nil:
 		// A shell sees the last byte of a status. An abort is no success, whatever its status.
 		return max(j.aborted.status&0xff, 1)
-	case j.stuck && (first == nil || first.asked):
+	case j.needsTerminal && (first == nil || first.terminated):
 		return 1
 	case first != nil:
 		return first.exit()
@@ -69,7 +69,7 @@ func (j *job) blamedBy(r *rank) (blamed *rank, left bool) {
 	if b == nil || !r.status.Exited() {
 		return nil, false
 	}
-	if blamed = j.ranks[b.rank]; blamed == r || blamed.status == 0 || blamed.asked {
+	if blamed = j.ranks[b.rank]; blamed == r || blamed.status == 0 || blamed.terminated {
 		return nil, false
 	}
 	return blamed, b.left
@@ -85,11 +85,11 @@ func (r *rank) exit() int {
 
 // summarize names the ranks that failed by themselves.
 func (j *job) summarize() {
-	told, followed := 0, 0
+	terminated, followed := 0, 0
 	first := j.first()
 	for _, r := range j.failed {
-		if r.asked {
-			told++
+		if r.terminated {
+			terminated++
 			continue
 		}
 		// If every rank blames another, all are named.
@@ -109,8 +109,8 @@ func (j *job) summarize() {
 	if followed > 0 {
 		fmt.Fprintf(os.Stderr, "rmarun: %s failed because another had failed\n", errtext.Count(followed, "further rank"))
 	}
-	if told > 0 {
-		fmt.Fprintln(os.Stderr, "rmarun: "+ended(told, told < len(j.failed)))
+	if terminated > 0 {
+		fmt.Fprintln(os.Stderr, "rmarun: "+ended(terminated, terminated < len(j.failed)))
 	}
 }
 

@@ -73,7 +73,7 @@ func TestFollowers(t *testing.T) {
 			fifo := filepath.Join(t.TempDir(), "fifo")
 			require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 			c := rmarun(t, "follow "+how+" "+fifo, "-n", "3", "SELF")
-			c.Env = append(c.Env, tellVariable+"="+forever)
+			c.Env = append(c.Env, reportVariable+"="+forever)
 			stdout, stderr, exit := runCommand(t, c)
 			require.Equal(t, "the reason\n", stdout)
 			require.Contains(t, want.status, exit, "%s", stderr)
@@ -90,7 +90,7 @@ func TestFollowers(t *testing.T) {
 // A rank that cannot join a job fails by itself. The other ranks fail because of it, whichever ends first.
 func TestFollowersOfADecliner(t *testing.T) {
 	c := rmarun(t, "decline", "-n", "4", "SELF")
-	c.Env = append(c.Env, tellVariable+"="+forever)
+	c.Env = append(c.Env, reportVariable+"="+forever)
 	_, stderr, exit := runCommand(t, c)
 	require.Equal(t, 7, exit, "%s", stderr)
 	require.Equal(t, "rmarun: rank 1 failed: exit status 7\nrmarun: 3 further ranks failed because another had failed\n", stderr)
@@ -100,7 +100,7 @@ func TestFollowersOfADecliner(t *testing.T) {
 func TestFollowersOfTheEnded(t *testing.T) {
 	j := &job{blames: make([]atomic.Pointer[blame], 3)}
 	for number := range 3 {
-		j.ranks = append(j.ranks, &rank{number: number, status: 4 << 8, asked: number == 0})
+		j.ranks = append(j.ranks, &rank{number: number, status: 4 << 8, terminated: number == 0})
 	}
 	j.failed = []*rank{j.ranks[2], j.ranks[1], j.ranks[0]}
 	j.blame(1, 0, false)
@@ -127,7 +127,7 @@ func TestAbort(t *testing.T) {
 func TestAbortAtOnce(t *testing.T) {
 	for _, flags := range []string{"", "-keep-going"} {
 		c := rmarun(t, "abandoned 42", append(strings.Fields("-n 3 "+flags), "SELF")...)
-		c.Env = append(c.Env, tellVariable+"="+forever)
+		c.Env = append(c.Env, reportVariable+"="+forever)
 		_, stderr, exit := runCommand(t, c)
 		require.Equal(t, 42, exit, "%s", stderr)
 		require.Equal(t, "rmarun: rank 1 aborted the job with status 42\n", stderr)

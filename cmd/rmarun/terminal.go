@@ -101,13 +101,13 @@ func (t *terminal) setForeground(group int) error {
 
 // listen is the main function of the signal listener. Its exit status is 128 plus the number of the typed signal.
 func listen() (status int) {
-	heard := make(chan os.Signal, 1)
-	interrupt.Notify(heard, typed...)
+	caught := make(chan os.Signal, 1)
+	interrupt.Notify(caught, typed...)
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
-		heard <- syscall.Signal(0)
+		caught <- syscall.Signal(0)
 	}()
-	s, _ := (<-heard).(syscall.Signal)
+	s, _ := (<-caught).(syscall.Signal)
 	return 128 + int(s)
 }
 
@@ -143,13 +143,13 @@ func orphaned() bool {
 	return pid == 0
 }
 
-// wants handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
+// stoppedByTerminal handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
 // background. If rmarun does not have the foreground, the whole job waits for the shell to bring it there, as any job
 // of a shell does.
-func (j *job) wants(r *rank, s syscall.Signal) {
+func (j *job) stoppedByTerminal(r *rank, s syscall.Signal) {
 	t := j.terminal
 	switch {
-	case t == nil || j.stuck:
+	case t == nil || j.needsTerminal:
 	case t.mine():
 		if err := t.give(r); err != nil {
 			j.giveUp(r, ": "+err.Error())
@@ -170,7 +170,7 @@ func (j *job) wants(r *rank, s syscall.Signal) {
 // giveUp ends a job that cannot continue because a stopped rank cannot have the terminal.
 func (j *job) giveUp(r *rank, why string) {
 	fmt.Fprintf(os.Stderr, "rmarun: rank %d wants the terminal%s\n", r.number, why)
-	j.stuck, j.suspended = true, true
+	j.needsTerminal, j.suspended = true, true
 	j.endOthers()
 }
 
@@ -186,7 +186,7 @@ func (j *job) listenerEnded(r *rank, c change) {
 		t.takeBack()
 	}
 	if s := typedSignal(c.status); slices.Contains(typed, os.Signal(s)) {
-		j.heard, j.heardBy = s, r
+		j.typed, j.typedTo = s, r
 		_ = syscall.Kill(0, s)
 	}
 }

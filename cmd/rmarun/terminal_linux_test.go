@@ -309,7 +309,7 @@ func TestTerminalTaken(t *testing.T) {
 func TestNoTerminal(t *testing.T) {
 	c := rmarun(t, "reader", "-keep-going", "-grace", short, "-n", "2", "SELF")
 	// No rank has failed, so rmarun does not wait for ranks to report a reason.
-	c.Env = append(c.Env, tellVariable+"="+forever)
+	c.Env = append(c.Env, reportVariable+"="+forever)
 	n := newConsoleOf(t, nowhere, "", c)
 	require.Zero(t, n.end(t))
 	require.Equal(t, 1, strings.Count(n.output.String(), "rank 0 wants the terminal, and no shell can bring"))
