@@ -18,8 +18,8 @@ var programs struct {
 	sync.Mutex
 	dir   string
 	paths map[string]string
-	// hold is the keeper that removes dir when this process is gone.
-	hold *kept
+	// hold is the supervisor that removes dir when this process is gone.
+	hold *supervised
 }
 
 // Build compiles a program of this module, such as "./examples/wordcount", once in a process, and returns its path.
@@ -97,7 +97,7 @@ func directory() (string, error) {
 	return dir, nil
 }
 
-// prepare makes the directory of programs, with a keeper that removes it. The caller holds the lock of programs.
+// prepare makes the directory of programs, with a supervisor that removes it. The caller holds the lock of programs.
 func prepare() error {
 	if programs.hold != nil {
 		return nil
@@ -106,7 +106,7 @@ func prepare() error {
 	if err != nil {
 		return err
 	}
-	hold, err := keep(context.Background(), orders{Remove: dir})
+	hold, err := supervise(context.Background(), supervision{Remove: dir})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -114,7 +114,7 @@ func prepare() error {
 	hold.Stderr = os.Stderr
 	if err := hold.Start(); err != nil {
 		hold.finish()
-		return errors.Join(fmt.Errorf("launchtest: starting a keeper: %w", err), os.RemoveAll(dir))
+		return errors.Join(fmt.Errorf("launchtest: starting a supervisor: %w", err), os.RemoveAll(dir))
 	}
 	programs.dir, programs.paths, programs.hold = dir, make(map[string]string), hold
 	return nil

@@ -17,26 +17,26 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// A keeper passes the status of its command on, or prints why the command did not end by itself.
+// A supervisor passes the status of its command on, or prints why the command did not end by itself.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
-		orders  orders
+		how     supervision
 		command []string
 		status  int
 		says    string
 	}{
-		{"success", orders{}, []string{"sh", "-c", "echo hello"}, 0, "hello\n"},
-		{"failure", orders{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
-		{"signal", orders{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
-		{"no such program", orders{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
-		{"limit", orders{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"}, // expires
-		{"orders are not for the command", orders{}, []string{"sh", "-c", "echo $" + keeperVariable}, 0, "\n"},
+		{"success", supervision{}, []string{"sh", "-c", "echo hello"}, 0, "hello\n"},
+		{"failure", supervision{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
+		{"signal", supervision{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
+		{"no such program", supervision{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
+		{"limit", supervision{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"}, // expires
+		{"the supervision is not for the command", supervision{}, []string{"sh", "-c", "echo $" + supervisorVariable}, 0, "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k := newCommand(t.Context(), t, c.orders, c.command...)
+			k := newCommand(t.Context(), t, c.how, c.command...)
 			output, err := k.CombinedOutput()
 			require.Equal(t, c.status == 0, err == nil, "%v", err)
 			require.Equal(t, c.status, k.ProcessState.ExitCode())
@@ -61,7 +61,7 @@ sh leave.sh &
 
 // littering is a command that has started litter.
 type littering struct {
-	*kept
+	*supervised
 	input  io.Closer
 	cancel context.CancelFunc
 	pids   []int
@@ -71,7 +71,7 @@ type littering struct {
 func litterWith(t *testing.T, before, after string) *littering {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &littering{kept: newCommand(ctx, t, orders{Limit: Limit}, "sh", "-c", before+litter+after), cancel: cancel}
+	l := &littering{supervised: newCommand(ctx, t, supervision{Limit: Limit}, "sh", "-c", before+litter+after), cancel: cancel}
 	l.Dir = t.TempDir()
 	output, err := l.StdoutPipe()
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestBeside(t *testing.T) {
 	dir, err := directory()
 	require.NoError(t, err)
 	for _, failing := range []int{-1, 0, 1} {
-		o := orders{Remove: dir, Beside: [][]string{{"sleep", "600"}, {"sleep", "600"}}}
+		o := supervision{Remove: dir, Beside: [][]string{{"sleep", "600"}, {"sleep", "600"}}}
 		first := []string{"sleep", "600"}
 		if failing < 0 {
 			first = []string{"sh", "-c", "exit 9"}

@@ -19,24 +19,24 @@
 // # Nothing is left behind
 //
 // Launchers start processes that are not the test's children, and leave some of them running when a rank fails. So each
-// command of this package runs under a keeper. A keeper is a process of the same test binary, and adopts the processes
-// that its command leaves behind. It kills all of them, by process number, when
+// command of this package runs under a supervisor. A supervisor is a process of the same test binary, and adopts the
+// processes that its command leaves behind. It kills all of them, by process number, when
 //
 //   - the command has ended,
 //   - its context ends,
 //   - its time limit is over,
-//   - the test's process is gone, for whatever reason. The keeper reads from a pipe to which only the test's process
-//     can write.
+//   - the test's process is gone, for whatever reason. The supervisor reads from a pipe to which only the test's
+//     process can write.
 //
-// A test does not end before its keepers. The keeper of SharedSlurm ends with the process.
+// A test does not end before its supervisors. The supervisor of SharedSlurm ends with the process.
 //
-// An environment variable makes a process of the test binary a keeper. It runs in the initialization of this package,
-// before tests and main. The keeper removes the variable from the environment of its command.
+// An environment variable makes a process of the test binary a supervisor. It runs in the initialization of this
+// package, before tests and main. The supervisor removes the variable from the environment of its command.
 //
 // # Invariants
 //
 // An exec.Cmd of this package can be changed before it is started. Its ExtraFiles are in use and are not passed on.
-// Its Process is the keeper: interrupts and termination signals sent to it go to the launcher. Cancel ends all
+// Its Process is the supervisor: interrupts and termination signals sent to it go to the launcher. Cancel ends all
 // processes. Killing the Process ends the launcher but not the processes that it has started.
 //
 // Variables of a launcher (PMI_, SLURM_, …) that the test has inherited are removed from a command's environment.

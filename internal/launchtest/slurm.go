@@ -35,13 +35,13 @@ type Cluster struct {
 	srun  string
 	sinfo string
 	nodes int
-	// dir has the configuration and state. The keeper removes it.
+	// dir has the configuration and state. The supervisor removes it.
 	dir string
-	// daemons are the controller and the nodes, under one keeper: all end with the first.
-	daemons *kept
+	// daemons are the controller and the nodes, under one supervisor: all end with the first.
+	daemons *supervised
 	ended   chan struct{}
 	log     *log
-	// held is nil, or a file that the keeper has open as long as the cluster exists.
+	// held is nil, or a file that the supervisor has open as long as the cluster exists.
 	held *os.File
 }
 
@@ -142,7 +142,7 @@ func excuse(user int, find func(program string) (string, error), becomesUnprivil
 // becomesUnprivileged returns an error if this process, as root, cannot start processes of the user as which Slurm
 // runs. A container may have no such user, or root no such right.
 func becomesUnprivileged() error {
-	k, err := keep(context.Background(), orders{Limit: Limit, User: unprivileged}, "true")
+	k, err := supervise(context.Background(), supervision{Limit: Limit, User: unprivileged}, "true")
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	if c.dir, err = directory(); err != nil {
 		return err
 	}
-	// Once started, the keeper owns the directory.
+	// Once started, the supervisor owns the directory.
 	held := false
 	defer func() {
 		if !held {
@@ -179,7 +179,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 		return err
 	}
 	// A node that finds no controller registers a second later.
-	o, socket := orders{User: slurmUser(), Remove: c.dir, Listens: fmt.Sprintf("127.0.0.1:%d", ports[0])}, ""
+	o, socket := supervision{User: slurmUser(), Remove: c.dir, Listens: fmt.Sprintf("127.0.0.1:%d", ports[0])}, ""
 	if munged, err := find("munged"); err == nil {
 		command, err := munge(munged, c.dir)
 		if err != nil {
@@ -194,7 +194,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 	for n := range c.nodes {
 		o.Later = append(o.Later, []string{slurmd, "-D", "-N", nodeName(n), "-f", conf})
 	}
-	if c.daemons, err = keep(context.Background(), o, slurmctld, "-D", "-c", "-f", conf); err != nil {
+	if c.daemons, err = supervise(context.Background(), o, slurmctld, "-D", "-c", "-f", conf); err != nil {
 		return err
 	}
 	c.daemons.Dir, c.daemons.Stdout, c.daemons.Stderr = c.dir, c.log, c.log
@@ -274,7 +274,7 @@ func listens(address string) bool {
 // ask runs a command that talks to the controller, and ends all its processes. It returns the command's output. The
 // error contains its standard error.
 func (c *Cluster) ask(ctx context.Context, command ...string) (string, error) {
-	k, err := keep(ctx, orders{Limit: Limit, User: slurmUser()}, command...)
+	k, err := supervise(ctx, supervision{Limit: Limit, User: slurmUser()}, command...)
 	if err != nil {
 		return "", err
 	}
@@ -309,7 +309,7 @@ func (l *log) end() string {
 }
 
 // client adds the place of the controller to the environment of a command.
-func (c *Cluster) client(k *kept) *exec.Cmd {
+func (c *Cluster) client(k *supervised) *exec.Cmd {
 	k.Env = append(k.Env, "SLURM_CONF="+confPath(c.dir))
 	k.Dir = c.dir
 	return k.Cmd
@@ -320,7 +320,7 @@ func (c *Cluster) client(k *kept) *exec.Cmd {
 //
 // Slurm does not tell the ranks when one dies, and lets them wait. With -K (--kill-on-bad-exit) it ends them.
 func (c *Cluster) Command(ctx context.Context, arguments ...string) *exec.Cmd {
-	o := orders{Limit: Limit, User: slurmUser()}
+	o := supervision{Limit: Limit, User: slurmUser()}
 	return c.client(newCommand(ctx, c.t, o, append([]string{c.srun}, arguments...)...))
 }
 

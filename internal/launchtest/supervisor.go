@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// keeperVariable makes a process of a test binary a keeper. Its value is the orders.
-const keeperVariable = "RMA_LAUNCHTEST_KEEPER"
+// supervisorVariable makes a process of a test binary a supervisor. Its value is a supervision.
+const supervisorVariable = "RMA_LAUNCHTEST_KEEPER"
 
 // Limit bounds a command: all of its processes are killed after it.
 const Limit = 2 * time.Minute
 
-// orders are the orders of a keeper. Its command is in its arguments.
-type orders struct {
+// A supervision says how a supervisor runs its command, which is in its arguments.
+type supervision struct {
 	// Limit, if not 0, is the time limit of the command.
 	Limit time.Duration
 	// User, if not 0, is the user as which the command runs.
@@ -34,27 +34,27 @@ type orders struct {
 	Remove string
 }
 
-// A kept is a command under a keeper.
-type kept struct {
+// A supervised is a command under a supervisor.
+type supervised struct {
 	*exec.Cmd
-	// Closing life ends the command. done ends when none of its processes is left. The others are the keeper's ends
+	// Closing life ends the command. done ends when none of its processes is left. The others are the supervisor's ends
 	// of these pipes.
 	life, done       *os.File
 	itsLife, itsDone *os.File
 }
 
-// keep returns a command that runs under a keeper, or a keeper alone if there are no arguments. The caller must call
-// finish at the end.
-func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
+// supervise returns a command that runs under a supervisor, or a supervisor alone if there are no arguments. The caller
+// must call finish at the end.
+func supervise(ctx context.Context, o supervision, arguments ...string) (*supervised, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("launchtest: finding the test binary: %w", err)
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("launchtest: writing a keeper's orders: %w", err)
+		return nil, fmt.Errorf("launchtest: writing the supervision: %w", err)
 	}
-	k := &kept{Cmd: exec.CommandContext(ctx, self, arguments...)}
+	k := &supervised{Cmd: exec.CommandContext(ctx, self, arguments...)}
 	if k.itsLife, k.life, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("launchtest: %w", err)
 	}
@@ -65,15 +65,15 @@ func keep(ctx context.Context, o orders, arguments ...string) (*kept, error) {
 	}
 	k.ExtraFiles = []*os.File{k.itsLife, k.itsDone}
 	k.Cancel = k.life.Close
-	// A keeper ends by itself. The delay is for a broken one.
+	// A supervisor ends by itself. The delay is for a broken one.
 	k.WaitDelay = time.Minute
-	k.Env = append(environment(), keeperVariable+"="+string(text))
+	k.Env = append(environment(), supervisorVariable+"="+string(text))
 	return k, nil
 }
 
 // finish ends the command and returns when none of its processes is left. It may be called for a command that was not
 // started.
-func (k *kept) finish() {
+func (k *supervised) finish() {
 	_ = k.life.Close()
 	_ = k.itsLife.Close()
 	_ = k.itsDone.Close()
@@ -82,9 +82,9 @@ func (k *kept) finish() {
 }
 
 // newCommand returns a command that is finished when the test ends.
-func newCommand(ctx context.Context, t testing.TB, o orders, arguments ...string) *kept {
+func newCommand(ctx context.Context, t testing.TB, o supervision, arguments ...string) *supervised {
 	t.Helper()
-	k, err := keep(ctx, o, arguments...)
+	k, err := supervise(ctx, o, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func environment() []string {
 }
 
 func foreign(variable string) bool {
-	for _, prefix := range []string{"PMI_", "PMIX_", "SLURM_", "SLURMD_", "SRUN_", "MPI_LOCAL", "HYDI_", "HYDRA_", "OMPI_", "GORACE=", keeperVariable} {
+	for _, prefix := range []string{"PMI_", "PMIX_", "SLURM_", "SLURMD_", "SRUN_", "MPI_LOCAL", "HYDI_", "HYDRA_", "OMPI_", "GORACE=", supervisorVariable} {
 		if strings.HasPrefix(variable, prefix) {
 			return true
 		}

@@ -19,38 +19,38 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// These descriptors are inherited by a keeper. One is a pipe that ends when the test's process does. Another is a pipe
-// that no other process has and that ends with the keeper. The last, if there is one, is a file that the keeper only
-// keeps open.
+// These descriptors are inherited by a supervisor. One is a pipe that ends when the test's process does. Another is a
+// pipe that no other process has and that ends with the supervisor. The last, if there is one, is a file that the
+// supervisor only keeps open.
 const (
 	lifeFile = 3
 	doneFile = 4
 	heldFile = 5
 )
 
-// The keeper's own exit statuses, as of timeout(1) and shells.
+// The supervisor's own exit statuses, as of timeout(1) and shells.
 const (
 	statusStopped = 124
 	statusMissing = 127
 	statusSignal  = 128
 )
 
-// A process that has orders is a keeper only: neither a test nor main runs.
+// A process with a supervision is a supervisor only: neither a test nor main runs.
 func init() {
-	if text, ok := os.LookupEnv(keeperVariable); ok {
-		os.Exit(keeper(text, os.Args[1:]))
+	if text, ok := os.LookupEnv(supervisorVariable); ok {
+		os.Exit(supervisor(text, os.Args[1:]))
 	}
 }
 
-// keeper carries out orders and returns the exit status.
-func keeper(text string, arguments []string) int {
-	_ = os.Unsetenv(keeperVariable)
+// supervisor runs a command under a supervision, and returns the exit status.
+func supervisor(text string, arguments []string) int {
+	_ = os.Unsetenv(supervisorVariable)
 	syscall.CloseOnExec(lifeFile)
 	syscall.CloseOnExec(doneFile)
 	syscall.CloseOnExec(heldFile)
-	var o orders
+	var o supervision
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		fmt.Fprintf(os.Stderr, "launchtest: orders %q: %v\n", text, err)
+		fmt.Fprintf(os.Stderr, "launchtest: supervision %q: %v\n", text, err)
 		return statusMissing
 	}
 	gone := make(chan struct{})
@@ -74,7 +74,7 @@ func keeper(text string, arguments []string) int {
 
 // run runs a command, and those beside it, until one ends or it must end them. It returns when none of their
 // processes is left.
-func (o orders) run(arguments []string, gone <-chan struct{}) int {
+func (o supervision) run(arguments []string, gone <-chan struct{}) int {
 	// Processes that lose their parents become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintf(os.Stderr, "launchtest: adopting processes: %v\n", err)
@@ -132,10 +132,10 @@ func (o orders) run(arguments []string, gone <-chan struct{}) int {
 }
 
 // start starts a command and reports its end.
-func (o orders) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
+func (o supervision) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// If the keeper is killed nevertheless, its command dies with it.
+	// If the supervisor is killed nevertheless, its command dies with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if o.User != 0 {
 		id := uint32(o.User)

@@ -67,7 +67,7 @@ func process(t *testing.T, test string) *exec.Cmd {
 // wait is a program whose ranks each start a child, print their number, and wait for the child.
 var wait = []string{"sh", "-c", "sleep 600 & echo pid=$$; wait"}
 
-// A killed test process cannot clean up. All processes that it has started end nevertheless: keepers, daemons,
+// A killed test process cannot clean up. All processes that it has started end nevertheless: supervisors, daemons,
 // launchers, ranks, and their children.
 func TestProcessIsGone(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestProcessIsGone(t *testing.T) {
 			}
 			pids(t, 2, read)
 			tree := launchtest.Descendants(command.Process.Pid)
-			require.GreaterOrEqual(t, len(tree), 6, "a keeper, a launcher, two shells and what they started")
+			require.GreaterOrEqual(t, len(tree), 6, "a supervisor, a launcher, two shells and what they started")
 			var processes []*launchtest.Process
 			for _, pid := range tree {
 				processes = append(processes, launchtest.ProcessOf(t, pid))
