@@ -58,7 +58,7 @@ func After(head string, err error) string {
 	if err == nil {
 		return head + "<nil>"
 	}
-	return head + less(err, named(head))
+	return head + trim(err, named(head))
 }
 
 // Call returns the head of an error of a call. For a call with a package's name, such as "window.Fence", the head is
@@ -70,8 +70,8 @@ func Call(own, call string) string {
 	return own + colon + call
 }
 
-// less returns the text of err without the parts that repeat said.
-func less(err error, said []string) string {
+// trim returns the text of err without the parts that repeat said.
+func trim(err error, said []string) string {
 	text, kept := replace(err.Error(), said, within(err)), ""
 	for {
 		part, rest, found := strings.Cut(text, colon)
@@ -98,7 +98,7 @@ func replace(text string, said []string, errs []error) string {
 		if at < 0 {
 			continue
 		}
-		is, rest := lessClass(text[:at], less(err, slices.Concat(by, said))), text[at+len(was):]
+		is, rest := trimClass(text[:at], trim(err, slices.Concat(by, said))), text[at+len(was):]
 		again := slices.ContainsFunc(errs[:i], func(before error) bool { return before.Error() == err.Error() })
 		if line, joined := strings.CutSuffix(text[:at], "\n"); again && joined {
 			is, at = "", len(line)
@@ -108,9 +108,9 @@ func replace(text string, said []string, errs []error) string {
 	return text
 }
 
-// lessClass removes the class at the beginning of text, and the package before that. It does so if before ends with
+// trimClass removes the class at the beginning of text, and the package before that. It does so if before ends with
 // the class and more follows. A class has several words; a single word is a call.
-func lessClass(before, text string) string {
+func trimClass(before, text string) string {
 	own := text
 	if name, rest, _ := strings.Cut(text, colon); !strings.Contains(name, " ") {
 		own = rest
@@ -131,7 +131,7 @@ func find(text string, own []string, err error) (at int, was string, by []string
 	at = strings.LastIndex(text, was)
 	for n := 0; at < 0 && n <= len(own); n++ {
 		by = own[:n]
-		was = less(err, by)
+		was = trim(err, by)
 		at = strings.LastIndex(text, was)
 	}
 	return at, was, by
