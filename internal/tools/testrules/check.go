@@ -184,12 +184,12 @@ func (c *checker) call(call *ast.CallExpr, name *ast.Ident) {
 		switch {
 		case p.elapsed == none:
 			c.limit(name.Pos(), short(f), call.Args[p.limit], expires)
-		case c.comes(call.Args[p.elapsed], c.elapsed):
+		case c.canBe(call.Args[p.elapsed], c.elapsed):
 			c.limit(name.Pos(), "time.Since", call.Args[p.limit], expires, computes)
 		}
 	}
 	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	if ok && f.FullName() == addition && len(call.Args) == 1 && c.comes(selector.X, c.now) {
+	if ok && f.FullName() == addition && len(call.Args) == 1 && c.canBe(selector.X, c.now) {
 		// A time in the past has passed on every machine.
 		if shift, ok := c.least(call.Args[0]); ok && shift > 0 {
 			c.limit(name.Pos(), "time.Now().Add", call.Args[0], expires, computes)
@@ -208,7 +208,7 @@ func (c *checker) begins(e ast.Expr, prefix string) bool {
 
 // comparison checks a limit with which a time is compared.
 func (c *checker) comparison(operator *ast.BinaryExpr, elapsed, limit ast.Expr) {
-	if c.comes(elapsed, c.elapsed) {
+	if c.canBe(elapsed, c.elapsed) {
 		c.limit(operator.OpPos, "time.Since", limit, expires, computes)
 	}
 }

@@ -181,8 +181,8 @@ func (f *flows) value(e ast.Expr, seen map[*types.Var]bool) (least constant.Valu
 	return nil
 }
 
-// comes reports whether an expression is a call of a kind, or can have the value of one.
-func (f *flows) comes(e ast.Expr, kind func(*ast.CallExpr) bool) bool {
+// canBe reports whether an expression is a call of a kind, or can have the value of one.
+func (f *flows) canBe(e ast.Expr, kind func(*ast.CallExpr) bool) bool {
 	seen := make(map[*types.Var]bool)
 	var from func(ast.Expr) bool
 	from = func(e ast.Expr) bool {
@@ -227,7 +227,7 @@ func (f *flows) elapsed(call *ast.CallExpr) bool {
 		return true
 	case "(time.Time).Sub":
 		selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		return ok && len(call.Args) == 1 && (f.comes(selector.X, f.now) || f.comes(call.Args[0], f.now))
+		return ok && len(call.Args) == 1 && (f.canBe(selector.X, f.now) || f.canBe(call.Args[0], f.now))
 	}
 	return false
 }
