@@ -31,9 +31,9 @@ type rank struct {
 	listing *listing
 	plan    *plan
 	// room is the number of different words for which the table is made.
-	room  int
-	table *hashtable.Table
-	board *board
+	room      int
+	table     *hashtable.Table
+	jobWindow *jobWindow
 }
 
 // A start is what rank 0 sends to the other ranks before they begin.
@@ -45,15 +45,15 @@ type start struct {
 // run runs the job on one rank. It prints an error and returns it.
 func (j *job) run(ctx context.Context, w *world.World) error {
 	r := newRank(j, w)
-	return r.tell(ctx, r.run(ctx))
+	return r.report(ctx, r.run(ctx))
 }
 
 func newRank(j *job, w *world.World) *rank {
 	return &rank{job: j, w: w, began: time.Now(), show: newDisplay(j.errout, j.terminal, j.progress && !j.terminal)}
 }
 
-// tell prints the error that ended this rank, if any, unless another rank prints it.
-func (r *rank) tell(ctx context.Context, err error) error {
+// report prints the error that ended this rank, if any, unless another rank prints it.
+func (r *rank) report(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, errElsewhere):
 	case ctx.Err() != nil:
@@ -96,15 +96,17 @@ func (r *rank) carryOut(ctx context.Context, s start) error {
 	// process.
 	if agreed := agree(ctx, r.w, err); agreed != nil {
 		err = agreed
-		if r.lost(ctx) {
+		if r.cannotContinue(ctx) {
 			return err
 		}
 	}
-	return errors.Join(err, r.table.Close(), r.board.close(ctx))
+	return errors.Join(err, r.table.Close(), r.jobWindow.close(ctx))
 }
 
-// lost reports whether this rank cannot rely on further collective calls.
-func (r *rank) lost(ctx context.Context) bool { return ctx.Err() != nil || len(r.w.Failures()) > 0 }
+// cannotContinue reports whether this rank cannot rely on further collective calls.
+func (r *rank) cannotContinue(ctx context.Context) bool {
+	return ctx.Err() != nil || len(r.w.Failures()) > 0
+}
 
 // prepare lists and splits the files on rank 0.
 func (r *rank) prepare(ctx context.Context) (start, error) {
@@ -138,7 +140,7 @@ func (r *rank) open(ctx context.Context, s start) error {
 	if r.table, err = hashtable.New(ctx, r.w, sizes(r.room, r.w.Size())); err != nil {
 		return fmt.Errorf("making a table for %d different words (-distinct): %w", r.room, r.once(err))
 	}
-	if r.board, err = newBoard(ctx, r.w, tasks, int(s.Tasks)); err != nil {
+	if r.jobWindow, err = newJobWindow(ctx, r.w, tasks, int(s.Tasks)); err != nil {
 		return r.once(err)
 	}
 	return nil
@@ -197,8 +199,8 @@ func (r *rank) count(ctx context.Context, s start) (totals, error) {
 		c.found.Unreadable += r.listing.unreadable
 	}
 	err := r.work(ctx, c)
-	if err != nil && !r.lost(ctx) {
-		err = errors.Join(err, r.board.stop(ctx))
+	if err != nil && !r.cannotContinue(ctx) {
+		err = errors.Join(err, r.jobWindow.stop(ctx))
 	}
 	return c.found, agree(ctx, r.w, err)
 }
@@ -206,7 +208,7 @@ func (r *rank) count(ctx context.Context, s start) (totals, error) {
 // work takes tasks and counts them.
 func (r *rank) work(ctx context.Context, c *counter) error {
 	for {
-		task, err := r.board.take(ctx)
+		task, err := r.jobWindow.take(ctx)
 		if err != nil {
 			return err
 		}
@@ -220,7 +222,7 @@ func (r *rank) work(ctx context.Context, c *counter) error {
 				return err
 			}
 		}
-		if err := r.board.advance(ctx, uint64(len(task)), uint64(taskSize(task)), c.found.Words-before); err != nil {
+		if err := r.jobWindow.advance(ctx, uint64(len(task)), uint64(taskSize(task)), c.found.Words-before); err != nil {
 			return err
 		}
 	}
@@ -228,7 +230,7 @@ func (r *rank) work(ctx context.Context, c *counter) error {
 
 // state returns the progress of the job as text.
 func (r *rank) state(ctx context.Context, s start) (string, error) {
-	_, bytes, words, err := r.board.progress(ctx)
+	_, bytes, words, err := r.jobWindow.progress(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func TestInterrupt(t *testing.T) {
 				cancel(why)
 			}
 			<-ctx.Done()
-			return r.tell(ctx, r.evaluate(ctx, s))
+			return r.report(ctx, r.evaluate(ctx, s))
 		})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("error is %v, want one of the context", err)

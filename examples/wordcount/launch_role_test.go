@@ -327,5 +327,5 @@ func playCount(ctx context.Context, arguments []string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return err
 	}
-	return errors.Join(r.table.Close(), r.board.close(ctx), w.Close())
+	return errors.Join(r.table.Close(), r.jobWindow.close(ctx), w.Close())
 }

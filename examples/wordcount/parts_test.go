@@ -117,7 +117,7 @@ func TestBoard(t *testing.T) {
 			if w.Rank() != 0 {
 				mine = nil
 			}
-			b, err := newBoard(ctx, w, mine, tasks)
+			b, err := newJobWindow(ctx, w, mine, tasks)
 			if err != nil {
 				return err
 			}

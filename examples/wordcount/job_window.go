@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A board is the window of rank 0 that all ranks use while they count. It has the tasks and the progress of the job.
-// In words:
+// A jobWindow is the window of rank 0 that all ranks use while they count. It has the tasks and the progress of the
+// job. In words:
 //
 //	0          the number of the next task to be taken
 //	8, 9, 10   pieces and bytes of finished tasks, and words counted
@@ -18,7 +18,7 @@ import (
 //	after      the text: the tasks
 //
 // The counters are on cache lines apart from the rest, which does not change.
-type board struct {
+type jobWindow struct {
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 	tasks int
@@ -34,8 +34,8 @@ const (
 	wordBytes     = 8
 )
 
-// newBoard is collective. Rank 0 passes the tasks, the other ranks their number.
-func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) (*board, error) {
+// newJobWindow is collective. Rank 0 passes the tasks, the other ranks their number.
+func newJobWindow(ctx context.Context, w *world.World, tasks [][]piece, number int) (*jobWindow, error) {
 	var text []byte
 	index := make([]uint64, 0, len(tasks)+1)
 	for _, task := range tasks {
@@ -47,7 +47,7 @@ func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) 
 	if w.Rank() == 0 {
 		mine = indexWord + len(index) + (len(text)+wordBytes-1)/wordBytes
 	}
-	b := &board{tasks: number}
+	b := &jobWindow{tasks: number}
 	var err error
 	if b.words, err = window.Allocate[uint64](ctx, w, mine, window.SingleElement(), window.Notifications(0)); err != nil {
 		return nil, err
@@ -66,10 +66,10 @@ func newBoard(ctx context.Context, w *world.World, tasks [][]piece, number int) 
 }
 
 // textAt returns the displacement, in bytes, of a position in the text.
-func (b *board) textAt(place uint64) int { return (indexWord+b.tasks+1)*wordBytes + int(place) }
+func (b *jobWindow) textAt(place uint64) int { return (indexWord+b.tasks+1)*wordBytes + int(place) }
 
 // take takes the next task. The result is empty if there is none.
-func (b *board) take(ctx context.Context) ([]piece, error) {
+func (b *jobWindow) take(ctx context.Context) ([]piece, error) {
 	if err := b.words.FetchAndOp(window.Sum, 1, &b.lookup[0], 0, nextTaskWord); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (b *board) take(ctx context.Context) ([]piece, error) {
 }
 
 // stop leaves no task for any rank.
-func (b *board) stop(ctx context.Context) error {
+func (b *jobWindow) stop(ctx context.Context) error {
 	if err := b.words.Accumulate(window.Max, []uint64{uint64(b.tasks)}, 0, nextTaskWord); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (b *board) stop(ctx context.Context) error {
 }
 
 // advance adds what this rank has counted since the last call to the progress of all.
-func (b *board) advance(ctx context.Context, pieces, bytes, words uint64) error {
+func (b *jobWindow) advance(ctx context.Context, pieces, bytes, words uint64) error {
 	for i, n := range [progressWords]uint64{pieces, bytes, words} {
 		if err := b.words.Accumulate(window.Sum, []uint64{n}, 0, progressWord+i); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (b *board) advance(ctx context.Context, pieces, bytes, words uint64) error 
 }
 
 // progress reads the progress of the job.
-func (b *board) progress(ctx context.Context) (pieces, bytes, words uint64, err error) {
+func (b *jobWindow) progress(ctx context.Context) (pieces, bytes, words uint64, err error) {
 	var now [progressWords]uint64
 	for i := range now {
 		if err := b.words.FetchAndOp(window.NoOp, 0, &now[i], 0, progressWord+i); err != nil {
@@ -130,6 +130,6 @@ func (b *board) progress(ctx context.Context) (pieces, bytes, words uint64, err 
 }
 
 // close is collective.
-func (b *board) close(ctx context.Context) error {
+func (b *jobWindow) close(ctx context.Context) error {
 	return errors.Join(b.words.UnlockAll(ctx), b.words.Close())
 }
