@@ -32,7 +32,7 @@ type options struct {
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	rounds, timeout, deviceName := 3, runner.UsualTimeout, device.Default()
-	if o.schemes = len(args) > 0 && args[0] == cli.Schemes; o.schemes {
+	if o.schemes = len(args) > 0 && args[0] == cli.SchemesCommand; o.schemes {
 		// The ranks of a launcher measure all patterns in one job.
 		args, rounds, timeout, deviceName = args[1:], 21, 10*time.Minute, device.TCP
 	}

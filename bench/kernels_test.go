@@ -27,16 +27,16 @@ func TestKernelsRefuse(t *testing.T) {
 		{[]string{"gups", "-rounds", "2"}, "-rounds: flags come before the kernels"},
 	} {
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{cli.Kernels}, test.args...), &stdout, &stderr), "%v", test.args)
+		assert.Equal(t, 2, run(t.Context(), append([]string{cli.KernelsCommand}, test.args...), &stdout, &stderr), "%v", test.args)
 		assert.Contains(t, stderr.String(), test.says)
 		assert.Empty(t, stdout.String())
 	}
 	var stdout, stderr bytes.Buffer
-	assert.Equal(t, 0, run(t.Context(), []string{cli.Kernels, "-h"}, &stdout, &stderr))
+	assert.Equal(t, 0, run(t.Context(), []string{cli.KernelsCommand, "-h"}, &stdout, &stderr))
 	for _, text := range []string{"usage: go run ./bench kernels", "-log 22", "-iterations 300", "transpose.mpich"} {
 		assert.Contains(t, stderr.String(), text)
 	}
 	stderr.Reset()
-	assert.Equal(t, 2, run(t.Context(), []string{cli.Report, "-o", empty, "-prk", empty}, &stdout, &stderr))
+	assert.Equal(t, 2, run(t.Context(), []string{cli.ReportCommand, "-o", empty, "-prk", empty}, &stdout, &stderr))
 	assert.Contains(t, stderr.String(), "-prk is for -peers")
 }

@@ -56,22 +56,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // command is the program, except for printing errors.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == cli.Paper {
+	if len(args) > 0 && args[0] == cli.PaperCommand {
 		return paper.Run(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == cli.Scale {
+	if len(args) > 0 && args[0] == cli.ScaleCommand {
 		return scale.Run(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == cli.Report {
+	if len(args) > 0 && args[0] == cli.ReportCommand {
 		return report.Run(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == cli.Switches {
+	if len(args) > 0 && args[0] == cli.SwitchesCommand {
 		return switches.Run(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == cli.Kernels {
+	if len(args) > 0 && args[0] == cli.KernelsCommand {
 		return kernels.Run(ctx, args[1:], stdout, stderr)
 	}
-	if len(args) > 0 && args[0] == cli.Gate {
+	if len(args) > 0 && args[0] == cli.GateCommand {
 		return regression.Run(ctx, ".", args[1:], stdout, stderr)
 	}
 	o, err := parse(args, stderr)

@@ -50,7 +50,7 @@ func TestRanksOverACard(t *testing.T) {
 	benchtest.NeedProcesses(t)
 	if err := ibv.Usable(ibv.FromEnvironment()); err != nil {
 		require.ErrorIs(t, err, errors.ErrUnsupported)
-		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {cli.Schemes, "-device", "ibv", "put_flush_lat:8"}} {
+		for _, args := range [][]string{{"-device", "ibv", "fop_lat"}, {cli.SchemesCommand, "-device", "ibv", "put_flush_lat:8"}} {
 			var stdout, stderr bytes.Buffer
 			assert.Equal(t, 1, run(t.Context(), args, &stdout, &stderr))
 			assert.Equal(t, "bench: -device ibv: "+err.Error()+"\n", stderr.String())

@@ -18,7 +18,7 @@ import (
 func TestReportOfARun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "place")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{cli.Report, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t.Context(), []string{cli.ReportCommand, "-o", dir, "-devices", "local", "-rounds", "2", "fop_lat", "put_bw:8,1024"}, &stdout, &stderr), stderr.String())
 	assert.Contains(t, stderr.String(), "the report takes about")
 	assert.Equal(t, []string{filepath.Join(dir, "report.html"), filepath.Join(dir, "results.txt"), filepath.Join(dir, "*.svg") + ", 2 plots"}, strings.Split(strings.TrimSpace(stdout.String()), "\n"))
 	text, err := os.ReadFile(filepath.Join(dir, "results.txt"))
@@ -50,7 +50,7 @@ func TestReportRefuses(t *testing.T) {
 		{[]string{"-o", filepath.Join(file, "below"), "fop_lat"}, "-o " + file},
 	} {
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, 2, run(t.Context(), append([]string{cli.Report}, test.args...), &stdout, &stderr), "%v", test.args)
+		assert.Equal(t, 2, run(t.Context(), append([]string{cli.ReportCommand}, test.args...), &stdout, &stderr), "%v", test.args)
 		assert.Contains(t, stderr.String(), test.says)
 		assert.NotContains(t, stderr.String(), "the report takes")
 	}

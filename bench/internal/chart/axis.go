@@ -12,22 +12,23 @@ const mostTicks = 12
 
 // An Axis maps values to positions.
 type Axis struct {
+	// Low and High are the values at the ends.
 	Low, High   float64
 	Logarithmic bool
 	// Decimal puts the ticks of a logarithmic axis at powers of ten, not of two.
 	Decimal bool
-	// Marks are the ticks of the axis, or nil to let it choose. says formats their values.
-	Marks []float64
-	Says  func(float64) string
+	// Marks are the ticks of the axis, or nil to let it choose. Format formats their values.
+	Marks  []float64
+	Format func(float64) string
 
-	// from is the position of low, and to that of high. extent returns the length that a text covers on the axis.
-	// chart.place sets them.
+	// from is the position of Low, and to that of High. extent returns the length that a text covers on the axis.
+	// Chart.place sets them.
 	from, to float64
 	extent   func(text string) float64
 }
 
-// At returns the position of v. A value beyond the axis gets the position of its end.
-func (a Axis) At(v float64) float64 {
+// at returns the position of v. A value beyond the axis gets the position of its end.
+func (a Axis) at(v float64) float64 {
 	low, high := a.Low, a.High
 	v = min(max(v, low), high)
 	if a.Logarithmic {
@@ -36,8 +37,8 @@ func (a Axis) At(v float64) float64 {
 	return a.from + (v-low)/(high-low)*(a.to-a.from)
 }
 
-// Ticks returns the values of the ticks.
-func (a Axis) Ticks() []float64 {
+// ticks returns the values of the ticks.
+func (a Axis) ticks() []float64 {
 	switch {
 	case a.Marks != nil:
 		return a.Marks
@@ -64,7 +65,7 @@ func (a Axis) most(ticks func(fewer int) []float64) []float64 {
 // hasRoom reports whether the texts of ticks do not touch.
 func (a Axis) hasRoom(ticks []float64) bool {
 	for i, v := range ticks[1:] {
-		if math.Abs(a.At(v)-a.At(ticks[i])) < (a.extent(a.Says(v))+a.extent(a.Says(ticks[i])))/2 {
+		if math.Abs(a.at(v)-a.at(ticks[i])) < (a.extent(a.Format(v))+a.extent(a.Format(ticks[i])))/2 {
 			return false
 		}
 	}
@@ -76,7 +77,7 @@ func (a Axis) withEnds(ticks []float64) []float64 {
 	if len(ticks) == 0 {
 		ticks = []float64{a.Low}
 	}
-	wanted := func(v float64) bool { return len(ticks) < 2 || !strings.Contains(a.Says(v), ".") }
+	wanted := func(v float64) bool { return len(ticks) < 2 || !strings.Contains(a.Format(v), ".") }
 	if more := slices.Concat([]float64{a.Low}, ticks); wanted(a.Low) && a.hasRoom(more) {
 		ticks = more
 	}

@@ -11,9 +11,9 @@ import (
 // The dimensions of a chart, in the units of SVG.
 const (
 	drawnWidth, drawnMargin = 720, 8
-	// The axes are between drawnLeft and drawnRight, and drawnHeight high.
-	Left, Right, drawnHeight = 76, 680, 344
-	titleSize, textSize      = 15, 12
+	// The axes are between axesLeft and axesRight, and drawnHeight high.
+	axesLeft, axesRight, drawnHeight = 76, 680, 344
+	titleSize, textSize              = 15, 12
 	// lineHeight is the distance of lines of text.
 	lineHeight = 16
 	// mostMarks is the greatest number of points for which a curve has marks: more would hide it.
@@ -31,11 +31,13 @@ func lookOf(curve int) (colour, dash string) {
 
 // A Chart is a set of curves over two axes. All texts are outside the axes, where no curve is.
 type Chart struct {
+	// Title is above the chart, Note in smaller letters below the title.
 	Title, Note    string
 	XLabel, YLabel string
 	X, Y           Axis
 	Curves         []Curve
-	Below          []string
+	// Below are the paragraphs below the legend.
+	Below []string
 }
 
 // A Curve is points in the order of their x.
@@ -46,16 +48,17 @@ type Curve struct {
 	Apart bool
 }
 
-// A Point is a value, the extent of the values of which it is the median, and the text for a pointer over it.
+// A Point is a value, and the extent of the values of which it is the median.
 type Point struct {
 	X, Y      float64
 	Low, High float64 // both 0: no extent
-	Hover     string
+	// Hover is the text that is shown while the pointer is over the point, "" for none.
+	Hover string
 }
 
-// Place puts the axes below top.
-func (c *Chart) Place(top float64) {
-	c.X.from, c.X.to = Left, Right
+// place puts the axes below top, and tells them the size of texts. The positions and the ticks of an axis need it.
+func (c *Chart) place(top float64) {
+	c.X.from, c.X.to = axesLeft, axesRight
 	c.X.extent = func(text string) float64 { return textWidth(text, textSize) + drawnMargin }
 	c.Y.from, c.Y.to = top+drawnHeight, top
 	c.Y.extent = func(string) float64 { return lineHeight }
@@ -67,16 +70,16 @@ type drawing struct {
 	bottom float64
 }
 
-// SVG draws the chart.
+// SVG draws the chart. The axes must have different ends and a Format, as after FitAxes.
 func (c *Chart) SVG() string {
 	d := new(drawing)
 	d.bottom = drawnMargin
-	d.lines(Left, titleSize, `font-weight="bold"`, c.Title)
+	d.lines(axesLeft, titleSize, `font-weight="bold"`, c.Title)
 	d.bottom += 3
-	d.lines(Left, textSize, `fill="#555"`, c.Note)
+	d.lines(axesLeft, textSize, `fill="#555"`, c.Note)
 	d.bottom += 4
 	d.lines(drawnMargin, textSize, "", c.YLabel)
-	c.Place(d.bottom + lineHeight)
+	c.place(d.bottom + lineHeight)
 	c.drawAxes(d)
 	d.WriteString(`<g class="curves">` + "\n")
 	for i := range c.Curves {
@@ -92,7 +95,7 @@ func (c *Chart) SVG() string {
 	d.WriteString("</g>\n")
 	d.bottom += lineHeight / 2
 	for _, text := range c.Below {
-		d.lines(Left, textSize, `fill="#333"`, text)
+		d.lines(axesLeft, textSize, `fill="#333"`, text)
 	}
 	height := math.Ceil(d.bottom) + drawnMargin
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%g" viewBox="0 0 %d %g" font-family="sans-serif" font-size="%d">
@@ -105,21 +108,21 @@ func (c *Chart) SVG() string {
 func (c *Chart) drawAxes(d *drawing) {
 	top, bottom := c.Y.to, c.Y.from
 	d.WriteString(`<g class="y" text-anchor="end">` + "\n")
-	for _, v := range c.Y.Ticks() {
-		at := c.Y.At(v)
-		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", Left, at, Right, at)
-		d.text(Left-8, at+4, "", c.Y.Says(v))
+	for _, v := range c.Y.ticks() {
+		at := c.Y.at(v)
+		fmt.Fprintf(d, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#ddd"/>`+"\n", axesLeft, at, axesRight, at)
+		d.text(axesLeft-8, at+4, "", c.Y.Format(v))
 	}
 	d.WriteString("</g>\n" + `<g class="x" text-anchor="middle">` + "\n")
-	for _, v := range c.X.Ticks() {
-		at := c.X.At(v)
+	for _, v := range c.X.ticks() {
+		at := c.X.at(v)
 		fmt.Fprintf(d, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#333"/>`+"\n", at, bottom, at, bottom+5)
-		d.text(at, bottom+20, "", c.X.Says(v))
+		d.text(at, bottom+20, "", c.X.Format(v))
 	}
 	d.WriteString("</g>\n")
-	fmt.Fprintf(d, `<rect class="axes" x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#333"/>`+"\n", Left, top, Right-Left, drawnHeight)
+	fmt.Fprintf(d, `<rect class="axes" x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#333"/>`+"\n", axesLeft, top, axesRight-axesLeft, drawnHeight)
 	d.bottom = bottom + 28
-	d.lines((Left+Right)/2, textSize, `text-anchor="middle"`, c.XLabel)
+	d.lines((axesLeft+axesRight)/2, textSize, `text-anchor="middle"`, c.XLabel)
 	d.bottom += lineHeight / 2
 }
 
@@ -131,7 +134,7 @@ func (c *Chart) drawExtents(d *drawing, i int) {
 		if p.Low == 0 && p.High == 0 {
 			continue
 		}
-		x, high, low := c.X.At(p.X), c.Y.At(p.High), c.Y.At(p.Low)
+		x, high, low := c.X.at(p.X), c.Y.at(p.High), c.Y.at(p.Low)
 		if c.Curves[i].Apart {
 			fmt.Fprintf(d, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"/>`+"\n", x, low, x, high, colour)
 			continue
@@ -149,21 +152,21 @@ func (c *Chart) drawCurve(d *drawing, i int) {
 	if !curve.Apart {
 		var points []string
 		for _, p := range curve.Points {
-			points = append(points, fmt.Sprintf("%.1f,%.1f", c.X.At(p.X), c.Y.At(p.Y)))
+			points = append(points, fmt.Sprintf("%.1f,%.1f", c.X.at(p.X), c.Y.at(p.Y)))
 		}
 		colour, dash := lookOf(i)
 		fmt.Fprintf(d, `<polyline fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s" points="%s"/>`+"\n", colour, dash, strings.Join(points, " "))
 	}
 	if len(curve.Points) <= mostMarks {
 		for _, p := range curve.Points {
-			d.mark(i, c.X.At(p.X), c.Y.At(p.Y), p.Hover)
+			d.mark(i, c.X.at(p.X), c.Y.at(p.Y), p.Hover)
 		}
 	}
 }
 
 // drawKey draws a curve's part of the legend.
 func (c *Chart) drawKey(d *drawing, i int) {
-	const left, right, middle, text = Left + 14, Left + 50, Left + 32, Left + 58
+	const left, right, middle, text = axesLeft + 14, axesLeft + 50, axesLeft + 32, axesLeft + 58
 	curve, at := &c.Curves[i], d.bottom+lineHeight/2
 	colour, dash := lookOf(i)
 	if curve.Apart {
@@ -196,7 +199,7 @@ func (d *drawing) mark(curve int, x, y float64, hover string) {
 func (d *drawing) lines(x, size int, attributes, text string) {
 	width, factor := float64(drawnWidth-drawnMargin-x), 1.0
 	if strings.Contains(attributes, "middle") {
-		width = Right - Left
+		width = axesRight - axesLeft
 	}
 	if strings.Contains(attributes, "bold") {
 		factor = boldFactor
@@ -218,8 +221,9 @@ func (d *drawing) text(x, y float64, attributes, text string) {
 	fmt.Fprintf(d, `<text x="%.1f" y="%.1f"%s>%s</text>`+"\n", x, y, attributes, XMLText(text))
 }
 
-// Drawn sets the axes of a chart to its points. It returns nil if there are none.
-func (c *Chart) Drawn(xSays, ySays func(float64) string) *Chart {
+// FitAxes sets the axes to the extent of the points, and their formats to x and y. It removes curves without points,
+// sorts points by x, and reports whether there are two different x. Otherwise there is nothing to draw.
+func (c *Chart) FitAxes(x, y func(float64) string) bool {
 	var xs, ys []float64
 	c.Curves = slices.DeleteFunc(c.Curves, func(curve Curve) bool { return len(curve.Points) == 0 })
 	for i, curve := range c.Curves {
@@ -232,10 +236,10 @@ func (c *Chart) Drawn(xSays, ySays func(float64) string) *Chart {
 		}
 	}
 	if len(xs) == 0 || slices.Min(xs) == slices.Max(xs) {
-		return nil
+		return false
 	}
-	c.X = Axis{Low: slices.Min(xs), High: slices.Max(xs), Logarithmic: true, Says: xSays}
+	c.X = Axis{Low: slices.Min(xs), High: slices.Max(xs), Logarithmic: true, Format: x}
 	c.Y = DecimalAxis(slices.Min(ys), slices.Max(ys))
-	c.Y.Says = ySays
-	return c
+	c.Y.Format = y
+	return true
 }

@@ -15,8 +15,8 @@ import (
 
 func TestTextIsNoWiderThanItIsTakenFor(t *testing.T) {
 	for r := ' '; r <= '~'; r++ {
-		assert.LessOrEqual(t, charttest.WidthIn(&charttest.FontWidths, r), textWidth(string(r), 1), "%q", r)
-		assert.LessOrEqual(t, charttest.WidthIn(&charttest.BoldWidths, r), textWidth(string(r), boldFactor), "%q", r)
+		assert.LessOrEqual(t, charttest.Width(r, false), textWidth(string(r), 1), "%q", r)
+		assert.LessOrEqual(t, charttest.Width(r, true), textWidth(string(r), boldFactor), "%q", r)
 	}
 }
 
@@ -52,11 +52,11 @@ func randomChart(random *rand.Rand) *Chart {
 		}
 		c.Curves = append(c.Curves, curve)
 	}
-	says := ByteUnits
+	format := ByteUnits
 	if counted {
-		says = PlainNumber
+		format = PlainNumber
 	}
-	c = c.Drawn(says, PlainNumber)
+	c.FitAxes(format, PlainNumber)
 	c.X.Decimal = counted && random.IntN(2) == 0
 	if random.IntN(3) == 0 {
 		c.Y.Logarithmic, c.Y.Low = false, 0
@@ -104,9 +104,64 @@ func TestDecimalAxes(t *testing.T) {
 		{5, 5, []float64{5, 10}},
 	} {
 		c := &Chart{Y: DecimalAxis(test.low, test.high)}
-		c.Y.Says = PlainNumber
-		c.Place(0)
-		ticks := c.Y.Ticks()
+		c.Y.Format = PlainNumber
+		c.place(0)
+		ticks := c.Y.ticks()
 		assert.InEpsilonSlice(t, test.want, ticks, 1e-9)
 	}
+}
+
+func TestTicksAreRound(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		axis Axis
+		want []float64
+	}{
+		{"linear, up to 2000", Axis{High: 2000}, []float64{0, 500, 1000, 1500, 2000}},
+		{"linear, up to 30", Axis{High: 30}, []float64{0, 5, 10, 15, 20, 25, 30}},
+		{"linear, up to 8", Axis{High: 8}, []float64{0, 2, 4, 6, 8}},
+		{"linear, up to 1", Axis{High: 1}, []float64{0, 0.2, 0.4, 0.6, 0.8, 1}},
+		{"decimal", DecimalAxis(24, 4400), []float64{20, 50, 100, 200, 500, 1000, 2000, 5000}},
+	} {
+		c := &Chart{Y: test.axis}
+		c.Y.Format = PlainNumber
+		c.place(0)
+		assert.InDeltaSlice(t, test.want, c.Y.ticks(), 1e-9, test.name)
+	}
+	for _, test := range []struct {
+		name   string
+		axis   Axis
+		format func(float64) string
+		want   []float64
+	}{
+		{"sizes", Axis{Low: 4, High: 1 << 20, Logarithmic: true}, ByteUnits, []float64{4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}},
+		{"counts", Axis{Low: 2, High: 8, Logarithmic: true}, PlainNumber, []float64{2, 4, 8}},
+		{"decimal counts", Axis{Low: 3906, High: 62500, Logarithmic: true, Decimal: true}, PlainNumber, []float64{5000, 10000, 20000, 50000}},
+		{"decimal counts without a power of ten", Axis{Low: 6000, High: 9000, Logarithmic: true, Decimal: true}, PlainNumber, []float64{6000, 6500, 7000, 7500, 8000, 8500, 9000}},
+	} {
+		c := &Chart{X: test.axis}
+		c.X.Format = test.format
+		c.place(0)
+		assert.InEpsilonSlice(t, test.want, c.X.ticks(), 1e-9, test.name)
+	}
+}
+
+func TestPositionsOfALogarithmicAxis(t *testing.T) {
+	c := &Chart{X: Axis{Low: 4, High: 1 << 20, Logarithmic: true}}
+	c.place(0)
+	assert.Equal(t, float64(axesLeft), c.X.at(4))
+	assert.Equal(t, float64(axesRight), c.X.at(1<<20))
+	assert.InDelta(t, (axesLeft+axesRight)/2, c.X.at(2048), 1e-9)
+	assert.Equal(t, float64(axesRight), c.X.at(1<<30), "beyond the end")
+}
+
+func TestFitAxesNeedsTwoDifferentX(t *testing.T) {
+	for name, points := range map[string][]Point{"none": nil, "one x": {{X: 8, Y: 1}, {X: 8, Y: 2}}} {
+		c := &Chart{Curves: []Curve{{Name: "a", Points: points}, {Name: "b"}}}
+		assert.False(t, c.FitAxes(PlainNumber, PlainNumber), name)
+	}
+	c := &Chart{Curves: []Curve{{Name: "none"}, {Name: "a", Points: []Point{{X: 64, Y: 3}, {X: 8, Y: 30, Low: 20, High: 90}}}}}
+	assert.True(t, c.FitAxes(PlainNumber, PlainNumber))
+	assert.Equal(t, []Curve{{Name: "a", Points: []Point{{X: 8, Y: 30, Low: 20, High: 90}, {X: 64, Y: 3}}}}, c.Curves)
+	assert.Equal(t, [4]float64{8, 64, 2, 100}, [4]float64{c.X.Low, c.X.High, c.Y.Low, c.Y.High})
 }

@@ -1,12 +1,15 @@
 package cli
 
-// The words of the commands.
+// The names of the commands.
 const (
-	Schemes  = "schemes"  // compares the schemes of an epoch
-	Switches = "switches" // shows the effect of switches
-	Kernels  = "kernels"  // measures whole jobs
-	Paper    = "paper"    // reproduces the papers' figures
-	Scale    = "scale"    // shows how workloads grow with the number of ranks
-	Report   = "report"   // draws what it measures
-	Gate     = "gate"     // reports whether a change made cells slower
+	SchemesCommand  = "schemes"  // compares the schemes of an epoch
+	SwitchesCommand = "switches" // shows the effect of switches
+	KernelsCommand  = "kernels"  // measures whole jobs
+	PaperCommand    = "paper"    // reproduces the papers' figures
+	ScaleCommand    = "scale"    // shows how workloads grow with the number of ranks
+	ReportCommand   = "report"   // draws what it measures
+	GateCommand     = "gate"     // reports whether a change made cells slower
 )
+
+// Commands are the names of all commands.
+var Commands = []string{SchemesCommand, SwitchesCommand, KernelsCommand, PaperCommand, ScaleCommand, ReportCommand, GateCommand}

@@ -68,9 +68,8 @@ func (f *Forecast) Remaining() time.Duration {
 	return time.Duration(math.Max(sum, 0) * float64(time.Second))
 }
 
-// String formats the estimate for the end of a line of progress. It is "" before the first part, if all plans are
-// alike.
-func (f *Forecast) String() string {
+// Suffix returns the estimate as the end of a line of progress. It is "" before the first part has ended.
+func (f *Forecast) Suffix() string {
 	if len(f.lasted) == 0 {
 		return ""
 	}

@@ -14,12 +14,12 @@ func TestForecastIsOfWhatPartsTook(t *testing.T) {
 		f.Add("long", 1)
 	}
 	assert.Equal(t, 6*time.Second, f.Remaining(), "nothing is known but the plan")
-	assert.Empty(t, f.String())
+	assert.Empty(t, f.Suffix())
 	f.Done("short", 1, 2*time.Second)
 	assert.Equal(t, 10*time.Second, f.Remaining(), "the plan is corrected for all")
 	f.Done("long", 1, 10*time.Second)
 	assert.Equal(t, 24*time.Second, f.Remaining(), "each by its own")
-	assert.Equal(t, "; about 24s left", f.String())
+	assert.Equal(t, "; about 24s left", f.Suffix())
 }
 
 // The machine gets busy, so that all takes three times as long, and is quiet again.

@@ -14,7 +14,7 @@ const pause = 30 * time.Second
 
 // Progress returns a function that shows a line on w, and one that ends it. On a terminal each line replaces the last
 // one. Elsewhere most lines are left out.
-func Progress(w io.Writer) (say func(string), done func()) {
+func Progress(w io.Writer) (show func(string), done func()) {
 	if terminal(w) {
 		return func(line string) { fmt.Fprintf(w, "\r\x1b[K%s", line) }, func() { fmt.Fprint(w, "\r\x1b[K") }
 	}

@@ -13,9 +13,9 @@ import (
 func TestProgressWithoutATerminalIsALineNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
-		say, done := Progress(&text)
+		show, done := Progress(&text)
 		for i := range 70 {
-			say(fmt.Sprintf("step %d", i))
+			show(fmt.Sprintf("step %d", i))
 			time.Sleep(time.Second) // computes
 		}
 		done()

@@ -46,7 +46,7 @@ func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rou
 	for round := range rounds {
 		for i, b := range comparisons {
 			for _, t := range stats.InRound(round, b.Turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.String()))
+				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.Suffix()))
 				began := time.Now()
 				if err := t.Measure(ctx, round); err != nil {
 					return Judged(comparisons), &endedError{err, lacking(comparisons, rounds, done)}

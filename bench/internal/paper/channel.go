@@ -39,7 +39,7 @@ func channelFigures() []*Figure {
 		curves: []curve{letters, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
 	}
 	stream := Figure{
-		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
+		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
 		curves: latency.curves, measure: overChannel(func(m *channelMeasured) float64 { return float64(m.bytes) / m.stream.Seconds() / 1e6 }),
 	}
 	host := Figure{

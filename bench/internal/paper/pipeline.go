@@ -42,7 +42,7 @@ func pipelineFigures() []*Figure {
 		sizes = append(sizes, n)
 	}
 	once := Figure{
-		name: "5", title: "bandwidth of buffers that are used once", xs: sizes, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
+		name: "5", title: "bandwidth of buffers that are used once", xs: sizes, unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)",
 		curves: []curve{cache, pipeline, caching, copied}, measure: bandwidthAt(1),
 	}
 
@@ -52,12 +52,12 @@ func pipelineFigures() []*Figure {
 	}
 	counts = append(counts, mostReused)
 	reused := Figure{
-		name: "6", title: "bandwidth of 8 MiB by the uses of the buffer", xs: counts, counted: true, unit: stats.Megabytes, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
+		name: "6", title: "bandwidth of 8 MiB by the uses of the buffer", xs: counts, counted: true, unit: stats.MegabytesPerSecond, yLabel: "bandwidth of all uses (MB/s, 10^6 bytes)",
 		curves: once.curves, measure: bandwidthByReuse,
 	}
 
 	pingPong := Figure{
-		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, longMessage}, unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)",
+		name: "1a", title: "b_eff: there and back", xs: []int{1 << 20, 2 << 20, 4 << 20, longMessage}, unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)",
 		curves: []curve{cache, caching, pipeline, copied}, measure: bandwidthAt(beffRepetitions),
 	}
 	rings := pingPong
@@ -85,12 +85,12 @@ func pipelineFigures() []*Figure {
 			claim{name: "caching_over_cache_first", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: ramps up much earlier", of: func(p *Plot) float64 { return p.share("caching", "cache", 1) }},
 			claim{name: "caching_over_pipeline_last", theirs: 100, unit: stats.Percent, kind: noLess, source: "6.1: improves over the standard pipeline", of: func(p *Plot) float64 { return p.share("caching", "pipeline", mostReused) }}),
 		pingPong.of("E", profile, "bytes of a message", append(in("caching", "pipeline", "copy", "cache"),
-			claim{name: "caching", theirs: 743, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
+			claim{name: "caching", theirs: 743, unit: stats.MegabytesPerSecond, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 710.0/743*100, "6.2, table 1: 710 of 743", ""),
 			ofBest("copy", 682.0/743*100, "6.2, table 1: 682 of 743", beyondCopies),
 			ofBest("cache", 604.0/743*100, "6.2, table 1: 604 of 743", ""))...),
 		rings.of("E", profile, "bytes of a message", append(in("caching", "pipeline", "cache", "copy"),
-			claim{name: "caching", theirs: 676, unit: stats.Megabytes, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
+			claim{name: "caching", theirs: 676, unit: stats.MegabytesPerSecond, source: "6.2, table 1", of: func(p *Plot) float64 { return p.valueAt("caching", longMessage) }},
 			ofBest("pipeline", 589.0/676*100, "6.2, table 1: 589 of 676", ""),
 			ofBest("copy", 391.0/676*100, "6.2, table 1: 391 of 676", beyondCopies),
 			ofBest("cache", 489.0/676*100, "6.2, table 1: 489 of 676", ""))...),

@@ -43,7 +43,7 @@ func schedulingFigures() []*Figure {
 
 	throughput := Figure{
 		name: "7", title: "16 puts, then 16 gets in an epoch", xs: powersOfTwo(1 << 20), curves: reordered,
-		unit: stats.Megabytes, yLabel: "throughput (MB/s, 10^6 bytes)", measure: caseAt("pattern16_bw", 1),
+		unit: stats.MegabytesPerSecond, yLabel: "throughput (MB/s, 10^6 bytes)", measure: caseAt("pattern16_bw", 1),
 	}
 	never := claim{name: "least_gain", kind: noLess, unit: stats.Percent, of: leastImproved, source: "5.2 tells of improvements only"}
 	gain := claim{name: "most_gain", unit: stats.Percent, of: mostImproved, source: "5.2, pattern 1"}
@@ -71,7 +71,7 @@ func schedulingFigures() []*Figure {
 		{name: "saved_at_largest", kind: asGood, unit: stats.Percent, of: lastImproved, source: "5.3: the same for larger sizes"},
 	}
 	return []*Figure{
-		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: stats.Megabytes, of: peak, source: "5.2, pattern 1"}),
+		throughput.on("a", "pcie-2005", gain.says(76, beyondOverlap), never, claim{name: "peak", theirs: 1788, unit: stats.MegabytesPerSecond, of: peak, source: "5.2, pattern 1"}),
 		throughput.on("b", "pcix-2005", gain.says(8, beyondBus), never, claim{name: "gain_at_bus", theirs: 8, unit: stats.Percent, of: improvedAtBound, source: "5.2: the bus is the bound"}),
 		both.on("a", "pcie-2005", append([]claim{saved.says(40, beyondOverlap)}, unlike...)...),
 		both.on("b", "pcix-2005", append([]claim{saved.says(20, "")}, unlike...)...),

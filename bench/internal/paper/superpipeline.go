@@ -38,7 +38,7 @@ func superpipelineFigures() []*Figure {
 		sizes = append(sizes, n)
 	}
 	bandwidth := Figure{
-		xs: inSteps(sizes, 1.05), unit: stats.Megabytes, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
+		xs: inSteps(sizes, 1.05), unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)", measure: bandwidthAt(3),
 	}
 	const largest = 32 << 20
 

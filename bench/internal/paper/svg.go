@@ -13,9 +13,9 @@ import (
 // axes returns the axes of a plot: x over its sizes or counts, y from 0, or over its values if it is logarithmic.
 func (p *Plot) axes() (x, y chart.Axis) {
 	first, last := p.X[0], p.X[len(p.X)-1]
-	x = chart.Axis{Low: float64(first), High: float64(last), Logarithmic: true, Says: chart.ByteUnits}
+	x = chart.Axis{Low: float64(first), High: float64(last), Logarithmic: true, Format: chart.ByteUnits}
 	if p.figure.counted {
-		x.Says, x.Decimal = chart.PlainNumber, bits.OnesCount(uint(first)) != 1 || bits.OnesCount(uint(last)) != 1
+		x.Format, x.Decimal = chart.PlainNumber, bits.OnesCount(uint(first)) != 1 || bits.OnesCount(uint(last)) != 1
 	}
 	var all []float64
 	for _, c := range p.Curves {
@@ -27,7 +27,7 @@ func (p *Plot) axes() (x, y chart.Axis) {
 		step := chart.NiceStep(slices.Max(all))
 		y.High = math.Ceil(slices.Max(all)/step) * step
 	}
-	y.Says = chart.PlainNumber
+	y.Format = chart.PlainNumber
 	return x, y
 }
 

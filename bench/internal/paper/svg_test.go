@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/bench/internal/chart"
 	"github.com/onesided/rma/bench/internal/chart/charttest"
 )
 
@@ -17,7 +16,7 @@ func TestDrawingsHaveAllOfAFigure(t *testing.T) {
 	for _, p := range usualPlots(t) {
 		m := charttest.Check(t, p.Figure, p.SVG())
 		assert.Len(t, m.Curves, 2)
-		assert.Len(t, m.Areas, 2*len(p.X), "a mark for each value")
+		assert.Len(t, m.Marks, 2*len(p.X), "a mark for each value")
 		assert.Equal(t, []string{p.Curves[0].Name + " (off)", p.Curves[1].Name + " (on)"}, m.Names)
 		var texts []string
 		for _, text := range m.Texts {
@@ -30,44 +29,32 @@ func TestDrawingsHaveAllOfAFigure(t *testing.T) {
 	}
 }
 
-func TestAxesHaveRoundMarks(t *testing.T) {
-	for high, want := range map[float64][]float64{
-		1838.7: {0, 500, 1000, 1500, 2000},
-		29.1:   {0, 5, 10, 15, 20, 25, 30},
-		7.2:    {0, 2, 4, 6, 8},
-		0.9:    {0, 0.2, 0.4, 0.6, 0.8, 1},
-	} {
+func TestAxesEndAtRoundValues(t *testing.T) {
+	for high, want := range map[float64]float64{1838.7: 2000, 29.1: 30, 7.2: 8, 0.9: 1} {
 		p := &Plot{X: []int{4, 8}, Curves: []measuredCurve{{"", "", []float64{0.5, high}}}, figure: &Figure{}}
-		_, y := p.placed()
-		assert.InDeltaSlice(t, want, y.Ticks(), 1e-9, "up to %v", high)
+		_, y := p.axes()
+		assert.Zero(t, y.Low)
+		assert.InDelta(t, want, y.High, 1e-9, "up to %v", high)
+		assert.False(t, y.Logarithmic)
 	}
 	p := &Plot{X: []int{4, 1 << 20}, Curves: []measuredCurve{{"", "", []float64{24, 4400}}}, figure: &Figure{logarithmic: true}}
-	x, y := p.placed()
-	assert.InEpsilonSlice(t, []float64{20, 50, 100, 200, 500, 1000, 2000, 5000}, y.Ticks(), 1e-9)
-	assert.Equal(t, []float64{4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}, x.Ticks())
-	assert.Equal(t, float64(chart.Left), x.At(4))
-	assert.Equal(t, float64(chart.Right), x.At(1<<20))
-	assert.InDelta(t, (chart.Left+chart.Right)/2, x.At(2048), 1e-9)
+	x, y := p.axes()
+	assert.InEpsilonSlice(t, []float64{20, 5000, 4, 1 << 20}, []float64{y.Low, y.High, x.Low, x.High}, 1e-9)
+	assert.True(t, y.Logarithmic && y.Decimal)
+	assert.True(t, x.Logarithmic && !x.Decimal)
 	for _, test := range []struct {
-		xs   []int
-		want []float64
+		xs      []int
+		decimal bool
 	}{
-		{[]int{2, 3, 4, 5, 6, 7, 8}, []float64{2, 4, 8}},
-		{[]int{3906, 62500}, []float64{5000, 10000, 20000, 50000}},
-		{[]int{6000, 9000}, []float64{6000, 6500, 7000, 7500, 8000, 8500, 9000}},
+		{[]int{2, 3, 4, 5, 6, 7, 8}, false},
+		{[]int{3906, 62500}, true},
+		{[]int{6000, 9000}, true},
 	} {
 		p := &Plot{X: test.xs, Curves: []measuredCurve{{"", "", []float64{1, 2}}}, figure: &Figure{counted: true}}
-		x, _ := p.placed()
-		assert.InEpsilonSlice(t, test.want, x.Ticks(), 1e-9)
+		x, _ := p.axes()
+		assert.Equal(t, test.decimal, x.Decimal, "%v", test.xs)
+		assert.InEpsilonSlice(t, []float64{float64(test.xs[0]), float64(test.xs[len(test.xs)-1])}, []float64{x.Low, x.High}, 1e-9)
 	}
-}
-
-// placed are the axes of the plot as a chart has them.
-func (p *Plot) placed() (x, y chart.Axis) {
-	c := new(chart.Chart)
-	c.X, c.Y = p.axes()
-	c.Place(0)
-	return c.X, c.Y
 }
 
 // A figure is measured at the same places whether it is drawn or not, so that the same is told of it.

@@ -51,7 +51,7 @@ func Parse(args []string) ([]Named, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, cli.Usagef("%s: flags come before the cases", arg)
 		}
-		if slices.Contains([]string{cli.Schemes, cli.Switches, cli.Kernels, cli.Paper, cli.Scale, cli.Report, cli.Gate}, arg) {
+		if slices.Contains(cli.Commands, arg) {
 			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")

@@ -81,7 +81,7 @@ func measuredAs(v float64, unit, prefix string) string {
 		v, unit = v*1e3, "ns/op"
 	case stats.Nanoseconds:
 		unit = "ns/op"
-	case stats.Operations:
+	case stats.MegaoperationsPerSecond:
 		v, unit = v*1e6, "op/s"
 	case stats.Percent:
 		unit = "percent"

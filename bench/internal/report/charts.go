@@ -49,9 +49,9 @@ func (r *report) plots() []file {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
 	}
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbersOfRanks), " ", ","), "[]")
-	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.Scale, "-ranks", ranks}), "", scaleChart(r.scale))
+	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.ScaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))
 	for _, p := range r.figures {
-		command := cli.CommandLine([]string{cli.Paper, "-svg", "DIR", p.Name()})
+		command := cli.CommandLine([]string{cli.PaperCommand, "-svg", "DIR", p.Name()})
 		files = append(files, file{name: "paper-" + p.Name() + ".svg", text: p.SVG(), title: p.Title, command: command})
 	}
 	return files
@@ -114,7 +114,10 @@ func sizeChart(lines []*line) *chart.Chart {
 		}
 		c.Curves = append(c.Curves, curve)
 	}
-	return c.Drawn(chart.ByteUnits, chart.PlainNumber)
+	if !c.FitAxes(chart.ByteUnits, chart.PlainNumber) {
+		return nil
+	}
+	return c
 }
 
 // percentileChart plots the distribution of a case's times at its first size. At x, one in x times exceeds the value.
@@ -141,14 +144,16 @@ func percentileChart(lines []*line) *chart.Chart {
 		}
 		c.Curves = append(c.Curves, curve)
 	}
-	if c = c.Drawn(func(x float64) string {
+	format := func(x float64) string {
 		if x == most {
 			return "max"
 		}
 		return fmt.Sprintf("%.4g %%", 100-100/x)
-	}, chart.PlainNumber); c != nil {
-		c.X.Marks = []float64{2, 10, 100, 1000, most}
 	}
+	if !c.FitAxes(format, chart.PlainNumber) {
+		return nil
+	}
+	c.X.Marks = []float64{2, 10, 100, 1000, most}
 	return c
 }
 
@@ -193,12 +198,13 @@ func schemesChart(patterns [][]plan.Result) *chart.Chart {
 		c.Curves = append(c.Curves, curve)
 	}
 	names := schemes.All()
-	if c = c.Drawn(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].Name, "=off") }, chart.PlainNumber); c != nil {
-		// Half a position is left free at both ends.
-		c.X.Logarithmic, c.X.Low, c.X.High = false, 0.5, float64(len(names))+0.5
-		for i := range names {
-			c.X.Marks = append(c.X.Marks, float64(i+1))
-		}
+	if !c.FitAxes(func(x float64) string { return strings.TrimSuffix(names[int(x)-1].Name, "=off") }, chart.PlainNumber) {
+		return nil
+	}
+	// Half a position is left free at both ends.
+	c.X.Logarithmic, c.X.Low, c.X.High = false, 0.5, float64(len(names))+0.5
+	for i := range names {
+		c.X.Marks = append(c.X.Marks, float64(i+1))
 	}
 	return c
 }
@@ -213,11 +219,12 @@ func scaleChart(all []*scale.Growth) *chart.Chart {
 		}
 		c.Curves = append(c.Curves, curve)
 	}
-	if c = c.Drawn(chart.PlainNumber, chart.PlainNumber); c != nil {
-		for _, n := range numbersOfRanks {
-			if float64(n) <= c.X.High {
-				c.X.Marks = append(c.X.Marks, float64(n))
-			}
+	if !c.FitAxes(chart.PlainNumber, chart.PlainNumber) {
+		return nil
+	}
+	for _, n := range numbersOfRanks {
+		if float64(n) <= c.X.High {
+			c.X.Marks = append(c.X.Marks, float64(n))
 		}
 	}
 	return c

@@ -31,7 +31,7 @@ func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 	m := charttest.Check(t, "schemes", c.SVG())
 	assert.Len(t, m.X, len(schemes.All()))
 	assert.Len(t, m.Names, len(drawn))
-	assert.Len(t, m.Areas, len(drawn)*len(schemes.All()), "a mark for each median")
+	assert.Len(t, m.Marks, len(drawn)*len(schemes.All()), "a mark for each median")
 
 	var all []*scale.Growth
 	for i, w := range scale.Workloads() {

@@ -40,7 +40,7 @@ func (r *report) findKernels(ctx context.Context, dir string) {
 }
 
 func (r *report) addKernels(o *kernels.Options, peers []*peers.Peer, missing []string, all []compare.Library) {
-	args := []string{cli.Kernels, "-device", o.Device, "-rounds", fmt.Sprint(o.Rounds)}
+	args := []string{cli.KernelsCommand, "-device", o.Device, "-rounds", fmt.Sprint(o.Rounds)}
 	if o.Prk != "" {
 		args = append(args, "-prk", o.Prk)
 	}

@@ -139,7 +139,7 @@ func (l *line) seconds() float64 {
 			continue
 		}
 		bytes := float64(c.Size)
-		if c.Case.Unit == stats.Megabytes {
+		if c.Case.Unit == stats.MegabytesPerSecond {
 			bytes *= cases.InFlight
 		}
 		sum += float64(c.Case.Iterations(c.Size)) * (turn + bytes/rate) * (loops + 1) * 1.1

@@ -103,7 +103,7 @@ func TestReportUnits(t *testing.T) {
 		unit  string
 		want  string
 	}{
-		{1.5, stats.Microseconds, "1500 ns/op"}, {7, stats.Nanoseconds, "7 ns/op"}, {2, stats.Operations, "2e+06 op/s"}, {3.25, stats.Megabytes, "3.25 MB/s"}, {50, stats.Percent, "50 percent"},
+		{1.5, stats.Microseconds, "1500 ns/op"}, {7, stats.Nanoseconds, "7 ns/op"}, {2, stats.MegaoperationsPerSecond, "2e+06 op/s"}, {3.25, stats.MegabytesPerSecond, "3.25 MB/s"}, {50, stats.Percent, "50 percent"},
 	} {
 		assert.Equal(t, test.want, measuredAs(test.value, test.unit, ""))
 	}

@@ -33,7 +33,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := writable(o.dir); err != nil {
 		return err
 	}
-	r := newReport(o, cli.CommandLine(append([]string{cli.Report}, args...)))
+	r := newReport(o, cli.CommandLine(append([]string{cli.ReportCommand}, args...)))
 	if o.peers {
 		clean, err := r.findPeers(ctx)
 		if err != nil {

@@ -98,7 +98,7 @@ func (r *report) planSchemes(stderr io.Writer) {
 	o := *r.o.devices[i]
 	o.Percentiles = false
 	schemes.Prepare(&o, rounds)
-	words := []string{cli.Schemes, "-rounds", fmt.Sprint(rounds)}
+	words := []string{cli.SchemesCommand, "-rounds", fmt.Sprint(rounds)}
 	r.schemes = &schemes.Table{Command: cli.CommandLine(append(words, patterns...)), Machine: r.Machine, Device: o.Device, Rounds: rounds}
 	for _, name := range patterns {
 		r.steps = append(r.steps, step{about: "schemes of " + name, key: "schemes of " + name, seconds: 4, run: func(ctx context.Context) error {

@@ -5,9 +5,9 @@ import "slices"
 // InRound returns all in the order of a round. Every other round goes backward, so that a drift of the machine does
 // not always favor the same side.
 func InRound[T any](round int, all []T) []T {
-	turns := slices.Clone(all)
+	ordered := slices.Clone(all)
 	if round%2 == 1 {
-		slices.Reverse(turns)
+		slices.Reverse(ordered)
 	}
-	return turns
+	return ordered
 }

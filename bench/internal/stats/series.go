@@ -34,7 +34,8 @@ func (s *Series) Known() []float64 {
 	return known
 }
 
-// Ratios returns the ratios of a to b within each round. A round has no value if one of them has none.
+// Ratios returns the ratios of a to b within each round. A round has no value if one of them has none, or if b is 0. b
+// must have as many rounds as a.
 func Ratios(a, b Series) Series {
 	ratios := NewSeries(len(a.Values))
 	for round, v := range a.Values {

@@ -1,18 +1,18 @@
 package stats
 
-// The units of values, as they are printed.
+// The units of values, as they are printed. A megabyte is 10^6 bytes.
 const (
-	Microseconds = "us"
-	Nanoseconds  = "ns"
-	Megabytes    = "MB/s"
-	Operations   = "Mop/s"
-	Megaflops    = "MFlop/s"
-	Percent      = "%"
+	Microseconds            = "us"
+	Nanoseconds             = "ns"
+	MegabytesPerSecond      = "MB/s"
+	MegaoperationsPerSecond = "Mop/s"
+	MegaflopsPerSecond      = "MFlop/s"
+	Percent                 = "%"
 )
 
 // MoreIsBetter reports whether the unit is that of a rate or bandwidth, and not that of a time or share.
 func MoreIsBetter(unit string) bool {
-	return unit == Megabytes || unit == Operations || unit == Megaflops
+	return unit == MegabytesPerSecond || unit == MegaoperationsPerSecond || unit == MegaflopsPerSecond
 }
 
 // Cost returns values of a unit as values that are proportional to time.

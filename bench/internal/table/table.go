@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// Value formats a number with four significant digits.
+// Value formats a number: with four decimals below 100, with one below 10000, and with none from there on. nil is "-".
 func Value(v *float64) string {
 	switch {
 	case v == nil:
@@ -20,7 +20,7 @@ func Value(v *float64) string {
 	return fmt.Sprintf("%.0f", *v)
 }
 
-// Ratio formats a ratio with two decimals.
+// Ratio formats a ratio with two decimals. nil is "-".
 func Ratio(v *float64) string {
 	if v == nil {
 		return "-"
@@ -36,7 +36,7 @@ func Extremes(s stats.Series) string {
 	return fmt.Sprintf("%.2f-%.2f", *s.Min, *s.Max)
 }
 
-// GoalMark says whether a goal was met; "" is for no value.
+// GoalMark returns "met", "MISSED", or "" if met is nil.
 func GoalMark(met *bool) string {
 	switch {
 	case met == nil:
@@ -55,7 +55,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Align writes lines as columns. Columns for which number returns true are aligned to the right.
+// Align writes lines as columns. Columns for which number returns true are aligned to the right. There must be a line,
+// and none may have more fields than the first; otherwise Align panics.
 func Align(b *strings.Builder, lines [][]string, number func(column int) bool) {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {

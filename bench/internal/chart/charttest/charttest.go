@@ -13,33 +13,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FontWidths are those of the letters from the space on, in thousandths of their size, of DejaVu Sans, and BoldWidths of
-// its bold letters. Letters of Verdana are at most a twentieth wider, those of Arial and Helvetica are narrower.
+// fontWidths are the widths of the letters of DejaVu Sans from the space on, in thousandths of the size, and boldWidths
+// those of its bold letters. Letters of Verdana are at most a twentieth wider, those of Arial and Helvetica are
+// narrower.
 var (
-	FontWidths = [95]int{
+	fontWidths = [95]int{
 		318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531,
 		1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838, 500,
 		500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 	}
-	BoldWidths = [95]int{
+	boldWidths = [95]int{
 		348, 456, 521, 838, 696, 1002, 872, 306, 457, 457, 523, 838, 380, 415, 380, 365, 696, 696, 696, 696, 696, 696, 696, 696, 696, 696, 400, 400, 838, 838, 838, 580,
 		1000, 774, 762, 734, 830, 683, 683, 821, 837, 372, 372, 775, 637, 995, 837, 850, 733, 850, 770, 720, 682, 812, 774, 1103, 771, 724, 725, 457, 365, 457, 838, 500,
 		500, 675, 716, 593, 716, 678, 435, 716, 712, 343, 343, 665, 343, 1042, 712, 687, 716, 716, 493, 595, 478, 712, 652, 924, 645, 652, 582, 712, 365, 712, 838,
 	}
 )
 
-// WidthIn returns an upper bound of the width of a letter, in units of its size.
-func WidthIn(widths *[95]int, r rune) float64 {
-	if r < ' ' || r > '~' {
+// Width returns an upper bound of the width of a letter, in units of its size.
+func Width(r rune, bold bool) float64 {
+	switch {
+	case r < ' ' || r > '~':
 		return 1.05
+	case bold:
+		return 1.05 * float64(boldWidths[r-' ']) / 1000
 	}
-	return 1.05 * float64(widths[r-' ']) / 1000
+	return 1.05 * float64(fontWidths[r-' ']) / 1000
 }
 
-// A Box is a part of a drawing.
+// A Box is the rectangle around an element of a drawing. What is the text of the element, or its kind.
 type Box struct {
+	What string
+
 	left, top, right, bottom float64
-	What                     string
 }
 
 func (b Box) meets(o Box) bool {
@@ -48,7 +53,7 @@ func (b Box) meets(o Box) bool {
 
 // crossed reports whether a line of b, from corner to corner, is in a part of o: it is not if all of o is on one side.
 func (b Box) crossed(from, to [2]float64) bool {
-	reach := Box{min(from[0], to[0]), min(from[1], to[1]), max(from[0], to[0]) + 1e-6, max(from[1], to[1]) + 1e-6, ""}
+	reach := Box{"", min(from[0], to[0]), min(from[1], to[1]), max(from[0], to[0]) + 1e-6, max(from[1], to[1]) + 1e-6}
 	if !b.meets(reach) {
 		return false
 	}
@@ -65,22 +70,23 @@ func (b Box) crossed(from, to [2]float64) bool {
 	return above < 4 && below < 4
 }
 
-// A Stroke is how a curve looks, in the drawing or in its legend.
+// A Stroke is how a curve looks, in the drawing or in its legend. Strokes are only compared.
 type Stroke struct {
 	colour, dash string
 	mark         string
 }
 
-// An Image is what a drawing has where.
+// An Image is the elements of a drawing and their positions.
 type Image struct {
-	whole, axes  Box
 	Texts        []Box
-	X, y         []Box // texts of the axes
-	lines        [][][2]float64
-	Areas        []Box // marks of curves
-	legend       []Box
+	X, Y         []Box // the texts of the axes
+	Marks        []Box // the marks of the curves' values
 	Curves, Keys []Stroke
-	Names        []string
+	Names        []string // in the legend
+
+	whole, axes Box
+	lines       [][][2]float64
+	legend      []Box
 }
 
 func number(t *testing.T, text string) float64 {
@@ -91,7 +97,7 @@ func number(t *testing.T, text string) float64 {
 	return v
 }
 
-// Read finds where everything is in a drawing.
+// Read returns the elements of a drawing.
 func Read(t *testing.T, svg string) *Image {
 	t.Helper()
 	type element struct {
@@ -127,7 +133,7 @@ func Read(t *testing.T, svg string) *Image {
 			var here Box
 			switch e.name {
 			case "svg":
-				m.whole = Box{0, 0, at("width"), at("height"), ""}
+				m.whole = Box{"", 0, 0, at("width"), at("height")}
 				require.Equal(t, fmt.Sprintf("0 0 %g %g", m.whole.right, m.whole.bottom), e.attributes["viewBox"])
 			case "polyline", "polygon":
 				var points [][2]float64
@@ -140,17 +146,17 @@ func Read(t *testing.T, svg string) *Image {
 					m.Curves = append(m.Curves, Stroke{e.attributes["stroke"], e.attributes["stroke-dasharray"], ""})
 				}
 			case "line":
-				here = Box{min(at("x1"), at("x2")) - 1, min(at("y1"), at("y2")) - 1, max(at("x1"), at("x2")) + 1, max(at("y1"), at("y2")) + 1, "line"}
+				here = Box{"line", min(at("x1"), at("x2")) - 1, min(at("y1"), at("y2")) - 1, max(at("x1"), at("x2")) + 1, max(at("y1"), at("y2")) + 1}
 				if group == "legend" {
 					m.Keys = append(m.Keys, Stroke{e.attributes["stroke"], e.attributes["stroke-dasharray"], ""})
 				} else if group == "curves" {
 					m.lines = append(m.lines, [][2]float64{{at("x1"), at("y1")}, {at("x2"), at("y2")}})
 				}
 			case "circle":
-				here = Box{at("cx") - at("r"), at("cy") - at("r"), at("cx") + at("r"), at("cy") + at("r"), "circle"}
+				here = Box{"circle", at("cx") - at("r"), at("cy") - at("r"), at("cx") + at("r"), at("cy") + at("r")}
 			case "rect":
 				if e.attributes["width"] != "100%" {
-					here = Box{at("x"), at("y"), at("x") + at("width"), at("y") + at("height"), "rect"}
+					here = Box{"rect", at("x"), at("y"), at("x") + at("width"), at("y") + at("height")}
 				}
 				if e.attributes["class"] == "axes" {
 					m.axes = here
@@ -163,7 +169,7 @@ func Read(t *testing.T, svg string) *Image {
 				if group == "legend" {
 					m.Keys[len(m.Keys)-1].mark = here.What
 				} else {
-					m.Areas = append(m.Areas, here)
+					m.Marks = append(m.Marks, here)
 					if len(m.Curves) > 0 {
 						m.Curves[len(m.Curves)-1].mark = here.What
 					}
@@ -176,17 +182,14 @@ func Read(t *testing.T, svg string) *Image {
 			if len(stack) == 0 || stack[len(stack)-1].name != "text" {
 				continue
 			}
-			size, widths := number(t, inherited("font-size", "")), &FontWidths
-			if inherited("font-weight", "") == "bold" {
-				widths = &BoldWidths
-			}
+			size, bold := number(t, inherited("font-size", "")), inherited("font-weight", "") == "bold"
 			width := 0.0
 			for _, r := range string(token) {
-				width += size * WidthIn(widths, r)
+				width += size * Width(r, bold)
 			}
 			x, y := number(t, inherited("x", "")), number(t, inherited("y", ""))
 			x -= map[string]float64{"": 0, "middle": 0.5, "end": 1}[inherited("text-anchor", "")] * width
-			b := Box{x, y - 0.93*size, x + width, y + 0.24*size, string(token)}
+			b := Box{string(token), x, y - 0.93*size, x + width, y + 0.24*size}
 			m.Texts = append(m.Texts, b)
 			switch inherited("class", "") {
 			case "legend":
@@ -194,7 +197,7 @@ func Read(t *testing.T, svg string) *Image {
 			case "x":
 				m.X = append(m.X, b)
 			case "y":
-				m.y = append(m.y, b)
+				m.Y = append(m.Y, b)
 			}
 		}
 	}
@@ -219,7 +222,7 @@ func Check(t *testing.T, name, svg string) *Image {
 				assert.False(t, b.crossed(line[i], line[i+1]), "%s: %q is over a curve at %v", name, b.What, line[i])
 			}
 		}
-		for _, mark := range m.Areas {
+		for _, mark := range m.Marks {
 			assert.False(t, b.meets(mark), "%s: %q is over a mark", name, b.What)
 		}
 		assert.False(t, b.meets(m.axes), "%s: %q is within the axes", name, b.What)
@@ -229,8 +232,8 @@ func Check(t *testing.T, name, svg string) *Image {
 			assert.True(t, p[0] >= m.axes.left && p[0] <= m.axes.right && p[1] >= m.axes.top-0.1 && p[1] <= m.axes.bottom+0.1, "%s: %v is beyond the axes", name, p)
 		}
 	}
-	for _, ticks := range [][]Box{m.X, m.y} {
-		assert.Greater(t, len(ticks), 1, "%s: marks of an axis", name)
+	for _, ticks := range [][]Box{m.X, m.Y} {
+		assert.Greater(t, len(ticks), 1, "%s: ticks of an axis", name)
 		for i, tick := range ticks {
 			assert.Regexp(t, tickText, tick.What, name)
 			if i > 0 {

@@ -42,18 +42,18 @@ func UsualSizes(deviceName string) sizes {
 func named(sizes sizes, names []string) []*Kernel {
 	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
 	stencil := func(sync, about string) *Kernel {
-		c := &cases.Case{Name: "stencil_" + sync, Unit: stats.Megaflops, About: about}
+		c := &cases.Case{Name: "stencil_" + sync, Unit: stats.MegaflopsPerSecond, About: about}
 		return &Kernel{"stencil", cases.Cell{Case: c, Size: sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
 	}
 	all := []*Kernel{
 		{
-			"gups", cases.Cell{Case: &cases.Case{Name: "gups", Unit: stats.Operations, About: "RandomAccess: updates of random words of 2^size"}, Size: sizes.log},
+			"gups", cases.Cell{Case: &cases.Case{Name: "gups", Unit: stats.MegaoperationsPerSecond, About: "RandomAccess: updates of random words of 2^size"}, Size: sizes.log},
 			[]string{"-log", log}, []string{log}, 7,
 		},
 		stencil("pscw", "Stencil of that order, synchronized by post, start, complete and wait"),
 		stencil("fence", "the same, synchronized by fences"),
 		{
-			"transpose", cases.Cell{Case: &cases.Case{Name: "transpose", Unit: stats.Megabytes, About: "Transpose of that order, in tiles of 32"}, Size: sizes.order},
+			"transpose", cases.Cell{Case: &cases.Case{Name: "transpose", Unit: stats.MegabytesPerSecond, About: "Transpose of that order, in tiles of 32"}, Size: sizes.order},
 			[]string{"-order", order, "-iterations", iterations}, []string{iterations, order, "32"}, 1,
 		},
 	}

@@ -33,16 +33,16 @@ func TestRatesArePickedOutOfWhatKernelsPrint(t *testing.T) {
 		output, unit string
 		want         float64
 	}{
-		{"rate                      0.0661 GUPS\nwrong                          0 of 1024 words\n", stats.Operations, 66.1},
-		{"rate                     56123.4 MFlop/s\niteration                  303 us\n", stats.Megaflops, 56123.4},
-		{"Parallel Research Kernels version 2.17\nSolution validates\nRate (MFlops/s): 39012.500000  Avg time (s): 0.000484\n", stats.Megaflops, 39012.5},
-		{"a warning\nSolution validates\nRate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.Megabytes, 20311.2},
-		{"Rate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.Megaflops, 0},
-		{"rate                           0 GUPS\n", stats.Operations, 0},
-		{"rate                        +Inf MB/s\n", stats.Megabytes, 0},
-		{"rate                        much MB/s\n", stats.Megabytes, 0},
-		{"ERROR: L1 norm = 1\n", stats.Megaflops, 0},
-		{"", stats.Operations, 0},
+		{"rate                      0.0661 GUPS\nwrong                          0 of 1024 words\n", stats.MegaoperationsPerSecond, 66.1},
+		{"rate                     56123.4 MFlop/s\niteration                  303 us\n", stats.MegaflopsPerSecond, 56123.4},
+		{"Parallel Research Kernels version 2.17\nSolution validates\nRate (MFlops/s): 39012.500000  Avg time (s): 0.000484\n", stats.MegaflopsPerSecond, 39012.5},
+		{"a warning\nSolution validates\nRate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.MegabytesPerSecond, 20311.2},
+		{"Rate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.MegaflopsPerSecond, 0},
+		{"rate                           0 GUPS\n", stats.MegaoperationsPerSecond, 0},
+		{"rate                        +Inf MB/s\n", stats.MegabytesPerSecond, 0},
+		{"rate                        much MB/s\n", stats.MegabytesPerSecond, 0},
+		{"ERROR: L1 norm = 1\n", stats.MegaflopsPerSecond, 0},
+		{"", stats.MegaoperationsPerSecond, 0},
 	} {
 		got, ok := parseRate(test.output, test.unit)
 		assert.InDelta(t, test.want, got, 1e-9, test.output)

@@ -26,7 +26,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if device.Launched() {
 		return cli.Usagef("kernels starts ranks itself: run it without a launcher")
 	}
-	return o.run(ctx, cli.CommandLine(append([]string{cli.Kernels}, args...)), stdout, stderr)
+	return o.run(ctx, cli.CommandLine(append([]string{cli.KernelsCommand}, args...)), stdout, stderr)
 }
 
 func (o *Options) run(ctx context.Context, command string, stdout, stderr io.Writer) error {

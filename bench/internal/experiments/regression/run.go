@@ -59,7 +59,7 @@ func Run(ctx context.Context, dir string, args []string, stdout, stderr io.Write
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", cli.CommandLine(append([]string{cli.Gate}, args...)), machine.This(), here.old(), here.new())
+	fmt.Fprintf(&b, "%s\n%s\nold: %s\nnew: %s\n", cli.CommandLine(append([]string{cli.GateCommand}, args...)), machine.This(), here.old(), here.new())
 	if runner.same {
 		b.WriteString("The programs are the same, byte for byte.\n")
 	}

@@ -117,7 +117,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return measuring
 	}
 	write := func() error {
-		return write(stdout, cli.CommandLine(append([]string{cli.Scale}, args...)), extents)
+		return write(stdout, cli.CommandLine(append([]string{cli.ScaleCommand}, args...)), extents)
 	}
 	if o.format == "json" {
 		write = func() error { return writeJSON(stdout, extents) }

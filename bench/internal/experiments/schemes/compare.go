@@ -78,7 +78,7 @@ const (
 
 // Prepare makes o compare schemes, in rounds, instead of measuring cells with its own.
 func Prepare(o *runner.Options, rounds int) {
-	o.Words, o.Arguments = []string{cli.Schemes}, []string{"-rounds", fmt.Sprint(rounds)}
+	o.Words, o.Arguments = []string{cli.SchemesCommand}, []string{"-rounds", fmt.Sprint(rounds)}
 	o.Measure = func(ctx context.Context, s *runner.Rank, cells []cases.Cell) error {
 		return (&rank{s, usualDurations.shortened(s.Shorten)}).compare(ctx, cells, rounds)
 	}

@@ -107,7 +107,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		s.judge()
 	}
 	// The results before an error are written, too.
-	return errors.Join(measuring, o.write(stdout, cli.CommandLine(append([]string{cli.Switches}, args...))))
+	return errors.Join(measuring, o.write(stdout, cli.CommandLine(append([]string{cli.SwitchesCommand}, args...))))
 }
 
 // roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
@@ -128,7 +128,7 @@ func (o *options) measure(ctx context.Context, say func(string), stderr io.Write
 	for i, s := range o.shows {
 		rounds := o.roundsOf(s)
 		for round := range rounds {
-			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.String()))
+			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.Suffix()))
 			began := time.Now()
 			if err := s.take(ctx, round, stderr); err != nil {
 				return err
