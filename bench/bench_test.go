@@ -97,7 +97,7 @@ func TestMoreRanksThanTwoTakePart(t *testing.T) {
 }
 
 func TestTimedLoopsDoNotAllocate(t *testing.T) {
-	// Loops of many operations have 200 turns, those of others thousands.
+	// Loops of many operations have 200 iterations, those of others thousands.
 	for shorten, cells := range map[int][]string{
 		1: {"scatter_rate", "update_rate"},
 		4: {"put_flush_lat:8", "get_flush_lat:1024", "acc_flush_lat:8,1024", "fop_lat", "put_bw:8", "get_bw:8",
@@ -107,18 +107,18 @@ func TestTimedLoopsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// checkAllocs checks that the loops of cells allocate less than an object in four turns. What the runtime, the
-// barriers around a loop and a rank that falls asleep allocate is counted too. It does not grow with the turns, but
-// with how busy the machine is, and only adds: so a cell is measured again, and the least counts.
+// checkAllocs checks that the loops of cells allocate less than an object in four iterations. What the runtime, the
+// barriers around a loop and a rank that falls asleep allocate is counted too. It does not grow with the iterations,
+// but with how busy the machine is, and only adds: so a cell is measured again, and the least counts.
 func checkAllocs(t *testing.T, shorten int, cells []string) {
 	t.Helper()
 	for range 10 {
 		var many []string
 		for name, r := range measured(t, append([]string{"-device", "local", "-repeat", "1", "-allocs", fmt.Sprint("-shorten=", shorten)}, cells...)...) {
 			require.NotNil(t, r.Allocs)
-			if turns := cases.ByName(r.Case).Iterations(r.Size) / shorten; *r.Allocs >= uint64(turns/4) {
+			if iterations := cases.ByName(r.Case).Iterations(r.Size) / shorten; *r.Allocs >= uint64(iterations/4) {
 				many = append(many, name)
-				t.Logf("%s: %d objects in a loop of %d turns", name, *r.Allocs, turns)
+				t.Logf("%s: %d objects in a loop of %d iterations", name, *r.Allocs, iterations)
 			}
 		}
 		if cells = many; len(cells) == 0 {
@@ -192,7 +192,7 @@ func TestTheListTellsCasesAndSwitches(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"-h"}, []string{"The defaults without schemes (bench schemes -h tells", "(default 3)"}},
+		{[]string{"-h"}, []string{"The defaults without schemes (for those with it see bench schemes -h)", "(default 3)"}},
 		{[]string{"schemes", "-h"}, []string{"The defaults with schemes:", "(default 21)"}},
 	} {
 		stderr.Reset()

@@ -92,7 +92,7 @@
 //
 // # Peers
 //
-// With -peers the library and each peer measure a case in turns, and ratios within a round count: package
+// With -peers the library and each peer measure a case alternately, and ratios within a round count: package
 // bench/internal/compare has the method.
 //
 // # Schemes

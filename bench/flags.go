@@ -47,7 +47,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		writeUsage(usage, flags.FlagSet, o.schemes)
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	}
 	if err := flags.ReadSwitches(); err != nil {
 		return nil, err
@@ -97,13 +97,13 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, comparing bool) {
 	for some := range slices.Chunk(schemes.Patterns(), 5) {
 		fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 	}
-	fmt.Fprintln(usage, "switches compares each switch's default with another value: bench switches -h tells more.")
-	fmt.Fprintln(usage, "kernels runs kernels of the examples in turns with their MPI versions: bench kernels -h tells more.")
-	fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: bench paper -h tells more.")
-	fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: bench scale -h tells more.")
-	fmt.Fprintln(usage, "report draws its measurements and writes a page: bench report -h tells more.")
-	fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: bench gate -h tells more.")
-	defaults := "The defaults without schemes (bench schemes -h tells those with it):"
+	fmt.Fprintln(usage, "switches compares each switch's default with another value: see bench switches -h.")
+	fmt.Fprintln(usage, "kernels runs kernels of the examples alternating with their MPI versions: see bench kernels -h.")
+	fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: see bench paper -h.")
+	fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: see bench scale -h.")
+	fmt.Fprintln(usage, "report draws its measurements and writes a page: see bench report -h.")
+	fmt.Fprintln(usage, "gate fails if cells are slower than they were at an earlier commit: see bench gate -h.")
+	defaults := "The defaults without schemes (for those with it see bench schemes -h):"
 	if comparing {
 		defaults = "The defaults with schemes:"
 	}
@@ -126,7 +126,7 @@ func (o *options) checkSchemes(given map[string]bool) error {
 	case o.Card != nil && o.Card.Name == sim.Ideal().Name:
 		return cli.Usagef("-device %s: schemes are compared by their time, and there nothing takes any", o.Device)
 	case o.Settings.Arranges != "":
-		return cli.Usagef("-set %s: schemes throws that switch itself", o.Settings.Arranges)
+		return cli.Usagef("-set %s: schemes sets that switch itself", o.Settings.Arranges)
 	}
 	for _, s := range o.Cases {
 		if !s.Case.HasEpochs() {
@@ -194,7 +194,7 @@ func (o *options) checkPeersAlone(map[string]bool) error {
 	case o.Allocs && (o.peers || o.format != "json"):
 		return cli.Usagef("-allocs is told by -format json only, without -peers")
 	case o.peers && o.Percentiles:
-		return cli.Usagef("-percentiles is for runs without -peers, whose programs tell no distribution")
+		return cli.Usagef("-percentiles is for runs without -peers, whose programs print no distribution")
 	case o.peers && o.Profile != "":
 		return cli.Usagef("-cpuprofile is for runs without -peers, which runs many jobs")
 	}

@@ -157,14 +157,14 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"schemes", "-repeat", "3"}, "-repeat is for runs without schemes"},
 		{0, []string{"schemes", "-size", "8"}, "-size is for named cases"},
 		{0, []string{"schemes", "-rounds", "0"}, "-rounds 0: at least 1"},
-		{0, []string{"schemes", "-set", "pack=off"}, "-set pack=off: schemes throws that switch itself"},
-		{0, []string{"schemes", "-set", "adapt=off"}, "-set adapt=off: schemes throws that switch itself"},
+		{0, []string{"schemes", "-set", "pack=off"}, "-set pack=off: schemes sets that switch itself"},
+		{0, []string{"schemes", "-set", "adapt=off"}, "-set adapt=off: schemes sets that switch itself"},
 		{0, []string{"schemes", "fence_scale"}, "fence_scale is not a case of schemes"},
 		{0, []string{"schemes", "passive_put_lat"}, "passive_put_lat is not a case of schemes"},
 		{0, []string{"schemes", "socket_lat"}, "socket_lat is not a case of schemes"},
 		{0, []string{"schemes", "bcast_lat"}, "bcast_lat is not a case of schemes"},
 		{0, []string{"schemes", "msg_lat"}, "msg_lat is not a case of schemes"},
-		{0, []string{"-frobnicate"}, "flag provided but not defined: -frobnicate; -h tells the flags"},
+		{0, []string{"-frobnicate"}, "flag provided but not defined: -frobnicate; -h lists the flags"},
 	} {
 		t.Run(test.says, func(t *testing.T) {
 			o, err := parse(test.args, io.Discard)

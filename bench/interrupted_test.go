@@ -59,7 +59,7 @@ func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
 	}
 	t.Run("text", func(t *testing.T) {
 		text := interrupted(t, "text")
-		assert.Contains(t, text, "Ended early: interrupt signal received. These turns are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
+		assert.Contains(t, text, "Ended early: interrupt signal received. These runs are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
 		assert.Regexp(t, `(?m)^fop_lat +8  us +[\d.]+ +2000\.0 +0\.\d\d `, text)
 		assert.Regexp(t, `(?m)^cas_lat +8  us +[\d.]+ +- +- `, text)
 		assert.Regexp(t, `(?s)MPICH is left out: .*no memory`, text)

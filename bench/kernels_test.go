@@ -20,7 +20,7 @@ func TestKernelsRefuse(t *testing.T) {
 		{[]string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
 		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
 		{[]string{"-peer-timeout", "0s"}, "-peer-timeout 0s: more than 0"},
-		{[]string{"-size", "8"}, "flag provided but not defined: -size; -h tells the flags"},
+		{[]string{"-size", "8"}, "flag provided but not defined: -size; -h lists the flags"},
 		{[]string{"-prk", empty}, "-prk " + empty + ": there is none of stencil.openmpi, stencil.mpich, transpose.openmpi, transpose.mpich"},
 		{[]string{"cg"}, `there is no kernel "cg"; there are gups, stencil, transpose`},
 		{[]string{"gups", "gups"}, "kernel gups is named twice"},

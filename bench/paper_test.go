@@ -40,7 +40,7 @@ func TestWrongUsageOfPaperNamesWhatIsAllowed(t *testing.T) {
 		{[]string{"-format", "xml"}, `-format "xml": allowed are text and json`},
 		{[]string{"-curves", "-format", "json"}, "-curves is for -format text"},
 		{[]string{"-timeout", "0s"}, "-timeout 0s: more than 0"},
-		{[]string{"-peers"}, "flag provided but not defined: -peers; -h tells the flags"},
+		{[]string{"-peers"}, "flag provided but not defined: -peers; -h lists the flags"},
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, 2, run(t.Context(), append([]string{"paper"}, test.args...), &stdout, &stderr))

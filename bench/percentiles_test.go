@@ -17,7 +17,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 	for _, deviceName := range []string{device.Local, "sim:pcie-2005"} {
 		args := []string{"-percentiles", "-repeat", "2", "-device", deviceName, "put_bw:8"}
 		if deviceName != device.Local {
-			// Among many turns the first, in which a window still learns, do not count.
+			// Among many iterations the first, in which a window still learns, do not count.
 			args = append([]string{"-shorten=2"}, args...)
 		}
 		for _, c := range cases.All() {
@@ -44,7 +44,7 @@ func TestPercentilesOfEveryLatency(t *testing.T) {
 			}
 			assert.Equal(t, 1, p.Batch)
 			assert.LessOrEqual(t, r.Value, 1.1*p.Max, name)
-			// One turn is as long as another there, but for what the histogram rounds up, and but for
+			// One iteration is as long as another there, but for what the histogram rounds up, and but for
 			// collectives, of which this rank waits in one for what it has sent early in the next.
 			if cases.ByName(r.Case).Kind != cases.Collective {
 				assert.InEpsilon(t, r.Value, p.P50, 0.1, name)

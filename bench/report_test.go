@@ -40,7 +40,7 @@ func TestReportRefuses(t *testing.T) {
 		{nil, "report needs a place: -o DIR"},
 		{[]string{"-o", "x", "put_latency"}, `there is no case "put_latency"; there are put_flush_lat`},
 		{[]string{"-o", "x", "put_bw:0"}, "sizes are whole numbers from 1"},
-		{[]string{"-o", "x", "-devices", "shm,udp"}, `-devices "shm,udp": "udp" is none; allowed are local, shm, tcp, ibv`},
+		{[]string{"-o", "x", "-devices", "shm,udp"}, `-devices "shm,udp": unknown device "udp"; allowed are local, shm, tcp, ibv`},
 		{[]string{"-o", "x", "-devices", "tcp,tcp"}, "tcp is given twice"},
 		{[]string{"-o", "x", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{[]string{"-o", "x", "-set", "warp=on"}, `there is no switch "warp"`},

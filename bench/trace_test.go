@@ -16,7 +16,7 @@ import (
 // A tracedSpan is one of a trace, in microseconds.
 type tracedSpan struct{ from, until float64 }
 
-// spansOf are the spans of a rank in a file whose lane and name begin so, in turn.
+// spansOf are the spans of a rank in a file whose lane and name begin so, in order.
 func spansOf(t *testing.T, file string, rank int, lane, name string) (spans []tracedSpan) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -64,7 +64,7 @@ func shared(a, b []tracedSpan) (sum float64) {
 	return sum
 }
 
-// Of 16 puts and 16 gets in turns the data pass both directions of the link at one time;
+// Of 16 puts and 16 gets, which alternate, the data pass both directions of the link at one time;
 // in the order of the program, the puts first, they do one after the other.
 func TestATraceShowsWhetherDirectionsOverlap(t *testing.T) {
 	part := func(switches ...string) float64 {

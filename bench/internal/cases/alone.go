@@ -62,26 +62,26 @@ func (r *Rank) scale(ctx context.Context, b *Buffers, f Step) ([]float64, error)
 		most = 50
 	}
 	aim := Shortened(100*time.Millisecond, r.Shorten)
-	turns := []int64{min(most, max(5, int64(aim)/(int64(took)/5+1)))}
-	if err := world.Broadcast(ctx, r.World, 0, turns); err != nil {
+	iterations := []int64{min(most, max(5, int64(aim)/(int64(took)/5+1)))}
+	if err := world.Broadcast(ctx, r.World, 0, iterations); err != nil {
 		return nil, err
 	}
 	var values []float64
 	err = r.repeatedly(ctx, func() error {
-		took, err := r.steps(ctx, b, f, int(turns[0]))
-		values = append(values, took.Seconds()/float64(turns[0])*1e6)
+		took, err := r.steps(ctx, b, f, int(iterations[0]))
+		values = append(values, took.Seconds()/float64(iterations[0])*1e6)
 		return err
 	})
 	return values, err
 }
 
-// steps returns the time of turns steps on this rank.
-func (r *Rank) steps(ctx context.Context, b *Buffers, f Step, turns int) (time.Duration, error) {
+// steps returns the time of iterations steps on this rank.
+func (r *Rank) steps(ctx context.Context, b *Buffers, f Step, iterations int) (time.Duration, error) {
 	if err := r.World.Barrier(ctx); err != nil {
 		return 0, err
 	}
 	start := r.World.Now()
-	err := Loop(ctx, b, f, scaledBytes, turns)
+	err := Loop(ctx, b, f, scaledBytes, iterations)
 	return r.World.Now() - start, err
 }
 

@@ -33,9 +33,10 @@ type Buffers struct {
 	// region is the registration of the buffer. It is nil if the buffer is that of other Buffers, and if the
 	// card must register the buffer itself.
 	region *job.Region
-	// turn is the virtual time of an iteration of arithmetic, which world spends computing. It is zero in real time.
-	turn  time.Duration
-	world *world.World
+	// iteration is the virtual time of an iteration of arithmetic, which world spends computing. It is zero in real
+	// time.
+	iteration time.Duration
+	world     *world.World
 
 	store     *store     // of the kind Tables, in place of all that
 	messenger *messenger // of the kind Messages, in place of the window
@@ -60,7 +61,7 @@ const firstSeed = 88172645463325252
 func New(ctx context.Context, w *world.World, cells []Cell, options []window.Option, unregistered bool) (*Buffers, error) {
 	b := &Buffers{seed: firstSeed, state: 1, world: w}
 	if device.IsVirtual(w) {
-		b.turn = virtualTurn
+		b.iteration = virtualIteration
 	}
 	if cells[0].Case.Kind == Tables {
 		var err error
@@ -161,15 +162,15 @@ func (b *Buffers) Close() error {
 }
 
 // virtualTurn is the time of six dependent instructions at 3 GHz.
-const virtualTurn = 2 * time.Nanosecond
+const virtualIteration = 2 * time.Nanosecond
 
 // compute keeps the processor busy for a number of iterations of arithmetic.
-func (b *Buffers) compute(turns int) {
-	if b.turn > 0 {
-		b.world.Compute(time.Duration(turns) * b.turn)
+func (b *Buffers) compute(iterations int) {
+	if b.iteration > 0 {
+		b.world.Compute(time.Duration(iterations) * b.iteration)
 		return
 	}
-	arithmetic(&b.state, turns)
+	arithmetic(&b.state, iterations)
 }
 
 // Begin brings every rank into the synchronization of a kind.

@@ -50,7 +50,7 @@ type Case struct {
 	// Sample does that for a case with Buffers whose iterations are timed one by one.
 	Sample func(ctx context.Context, r *Rank, b *Buffers, n int) ([]float64, error)
 	// Prepare prepares every rank for a loop of that many iterations, and is not timed.
-	Prepare func(ctx context.Context, b *Buffers, turns, n int) error
+	Prepare func(ctx context.Context, b *Buffers, iterations, n int) error
 	// OfTarget makes the processor time of rank 1's process during a loop count, and not the time on rank 0's clock.
 	OfTarget bool
 	// Ours is set if the peers' programs do not have the case.
@@ -106,8 +106,8 @@ func All() []*Case {
 		return func(seconds float64, size int) float64 { return messages * float64(size) / seconds / 1e6 }
 	}
 	rate := func(seconds float64, size int) float64 { return float64(size) / seconds / 1e6 }
-	turns := func(size int) int { return byBytes(size, 262144, 20000, 2000, 200) }
-	halfTurns := func(size int) int { return turns(size) / 2 }
+	iterations := func(size int) int { return byBytes(size, 262144, 20000, 2000, 200) }
+	halfIterations := func(size int) int { return iterations(size) / 2 }
 	streams := func(size int) int { return byBytes(size, 65536, 1000, 200, 20) }
 	patterns := func(size int) int { return byBytes(size, windowBytes, 1000, 100, 100) }
 	rates := func(int) int { return 200 }
@@ -116,15 +116,15 @@ func All() []*Case {
 
 	return []*Case{
 		{Name: "put_flush_lat", Unit: stats.Microseconds, About: "one put and its flush",
-			Kind: Passive, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: putFlush, Iterations: turns, Value: latency(1)},
+			Kind: Passive, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: putFlush, Iterations: iterations, Value: latency(1)},
 		{Name: "get_flush_lat", Unit: stats.Microseconds, About: "one get and its flush",
-			Kind: Passive, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: getFlush, Iterations: turns, Value: latency(1)},
+			Kind: Passive, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: getFlush, Iterations: iterations, Value: latency(1)},
 		{Name: "acc_flush_lat", Unit: stats.Microseconds, About: "one accumulate (sum of float64) and its flush",
-			Kind: Passive, Sizes: byteSizes[:4], Limit: windowBytes, Each: 8, reach: operands, origin: accFlush, Iterations: turns, Value: latency(1)},
+			Kind: Passive, Sizes: byteSizes[:4], Limit: windowBytes, Each: 8, reach: operands, origin: accFlush, Iterations: iterations, Value: latency(1)},
 		{Name: "fop_lat", Unit: stats.Microseconds, About: "one fetch-and-op (sum of int64) and its flush",
-			Kind: Passive, Sizes: byteSizes[:1], reach: operands, origin: fopFlush, Iterations: turns, Value: latency(1)},
+			Kind: Passive, Sizes: byteSizes[:1], reach: operands, origin: fopFlush, Iterations: iterations, Value: latency(1)},
 		{Name: "cas_lat", Unit: stats.Microseconds, About: "one compare-and-swap (int64) and its flush",
-			Kind: Passive, Sizes: byteSizes[:1], reach: operands, origin: casFlush, Iterations: turns, Value: latency(1)},
+			Kind: Passive, Sizes: byteSizes[:1], reach: operands, origin: casFlush, Iterations: iterations, Value: latency(1)},
 		{Name: "put_bw", Unit: stats.MegabytesPerSecond, About: "64 puts, one flush",
 			Kind: Passive, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: streamed, origin: putMany, Iterations: streams, Value: bandwidth(InFlight)},
 		{Name: "get_bw", Unit: stats.MegabytesPerSecond, About: "64 gets, one flush",
@@ -142,7 +142,7 @@ func All() []*Case {
 		{Name: "mixed_rate", Unit: stats.MegaoperationsPerSecond, About: "500 accumulates (xor of one uint64) and 500 gets of 8 bytes alternating at random displacements in 64 MiB, one flush",
 			Kind: Passive, Sizes: []int{1000}, reach: mixed, origin: mixedMany, Iterations: rates, Value: rate, Ours: true},
 		{Name: "overlap_put_lat", Unit: stats.Microseconds, About: "one put, a computation of one iteration for every 4 bytes, and the flush",
-			Kind: Passive, Sizes: []int{65536, 1048576}, Limit: windowBytes, Each: 1, reach: front, origin: putCompute, Iterations: turns, Value: latency(1), Ours: true},
+			Kind: Passive, Sizes: []int{65536, 1048576}, Limit: windowBytes, Each: 1, reach: front, origin: putCompute, Iterations: iterations, Value: latency(1), Ours: true},
 		{Name: "put_target_cpu", Unit: stats.Nanoseconds, About: "processor time of the target's process, which waits in a barrier, for one put of scatter_rate",
 			Kind: Passive, Sizes: []int{1000}, reach: scattered, origin: scatterMany, Iterations: rates, Value: each, OfTarget: true, Ours: true, NotVirtual: noProcessor},
 		{Name: "acc_target_cpu", Unit: stats.Nanoseconds, About: "the same for one accumulate of update_rate",
@@ -153,23 +153,23 @@ func All() []*Case {
 			Kind: Passive, Sizes: byteSizes[:1], reach: front, Sample: putsWhileComputing},
 
 		{Name: "fence_put_lat", Unit: stats.Microseconds, About: "one put and the fence that closes its epoch",
-			Kind: Fence, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: fencePut, target: fenceOnly, Iterations: turns, Value: latency(1)},
+			Kind: Fence, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, origin: fencePut, target: fenceOnly, Iterations: iterations, Value: latency(1)},
 		{Name: "fence_rate", Unit: stats.MegaoperationsPerSecond, About: "1000 puts of 8 bytes at random displacements in 64 MiB, one fence",
 			Kind: Fence, Sizes: []int{1000}, reach: scattered, origin: fenceMany, target: fenceOnly, Iterations: rates, Value: rate},
 
 		{Name: "pscw_put_lat", Unit: stats.Microseconds, About: "start, put, complete to a target that posts and waits; half of a round trip",
-			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: front, origin: pingPut, target: pongPut, Iterations: halfTurns, Value: latency(2)},
+			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: front, origin: pingPut, target: pongPut, Iterations: halfIterations, Value: latency(2)},
 		{Name: "pscw_get_lat", Unit: stats.Microseconds, About: "the same with a get",
-			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: gets(1), origin: pingGet, target: pongGet, Iterations: halfTurns, Value: latency(2)},
+			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: gets(1), origin: pingGet, target: pongGet, Iterations: halfIterations, Value: latency(2)},
 		{Name: "pscw_both_lat", Unit: stats.Microseconds, About: "the same with a put and a get",
-			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: gets(1), origin: pingBoth, target: pongBoth, Iterations: halfTurns, Value: latency(2)},
+			Kind: PSCW, Sizes: byteSizes, Limit: getsAt, Each: 1, reach: gets(1), origin: pingBoth, target: pongBoth, Iterations: halfIterations, Value: latency(2)},
 		{Name: "halo_lat", Unit: stats.Microseconds, About: "a put of each of two ranks to the other in one epoch of post and start, and a computation of 150000 iterations",
-			Kind: PSCW, Sizes: []int{16384}, Limit: getsAt, Each: 1, reach: front, origin: halo, target: halo, Iterations: halfTurns, Value: latency(1), Ours: true},
+			Kind: PSCW, Sizes: []int{16384}, Limit: getsAt, Each: 1, reach: front, origin: halo, target: halo, Iterations: halfIterations, Value: latency(1), Ours: true},
 		{Name: "pattern16_bw", Unit: stats.MegabytesPerSecond, About: "16 puts and 16 gets in one start-complete epoch",
 			Kind: PSCW, Sizes: byteSizes, Limit: getsAt / 16, Each: 1, reach: gets(16), origin: pattern16, target: pattern16Target, Iterations: patterns, Value: bandwidth(32)},
 
 		{Name: "socket_lat", Unit: stats.Microseconds, About: "that many bytes in each direction over one socket on loopback, both ends polling; no library",
-			Kind: Raw, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, Socket: SocketSteps{pingSocket, pongSocket}, Iterations: turns, Value: latency(1), Ours: true, NotVirtual: noSockets},
+			Kind: Raw, Sizes: byteSizes, Limit: windowBytes, Each: 1, reach: front, Socket: SocketSteps{pingSocket, pongSocket}, Iterations: iterations, Value: latency(1), Ours: true, NotVirtual: noSockets},
 		{Name: "socket_bw", Unit: stats.MegabytesPerSecond, About: "64 writes to such a socket, one byte back",
 			Kind: Raw, Sizes: byteSizes[3:], Limit: getsAt, Each: 1, reach: streamed, Socket: SocketSteps{streamOut, streamIn}, Iterations: streams, Value: bandwidth(InFlight), Ours: true, NotVirtual: noSockets},
 
@@ -179,13 +179,13 @@ func All() []*Case {
 			Kind: Tables, Sizes: []int{1000}, Prepare: keysThere, origin: lookupMany, Iterations: batches, Value: rate, Ours: true},
 
 		{Name: "msg_lat", Unit: stats.Microseconds, About: "a message (verbs/channel) and one back, each into the program's memory; half of a round trip",
-			Kind: Messages, Sizes: byteSizes, Limit: longestMessage, Each: 1, reach: message, origin: sendReceive, target: receiveSend, Iterations: halfTurns, Value: latency(2)},
+			Kind: Messages, Sizes: byteSizes, Limit: longestMessage, Each: 1, reach: message, origin: sendReceive, target: receiveSend, Iterations: halfIterations, Value: latency(2)},
 		{Name: "msg_bw", Unit: stats.MegabytesPerSecond, About: "64 messages, one of 8 bytes back",
 			Kind: Messages, Sizes: byteSizes, Limit: longestMessage, Each: 1, reach: messageStream, origin: sendMany, target: receiveMany, Iterations: streams, Value: bandwidth(InFlight)},
 		{Name: "allreduce_lat", Unit: stats.Microseconds, About: "a sum of float64 over all ranks, with the result on every rank (world.AllReduceOp)",
-			Kind: Collective, Sizes: collectiveSizes, Limit: getsAt, Each: 8, origin: AllReduce, target: AllReduce, Iterations: turns, Value: latency(1)},
+			Kind: Collective, Sizes: collectiveSizes, Limit: getsAt, Each: 8, origin: AllReduce, target: AllReduce, Iterations: iterations, Value: latency(1)},
 		{Name: "bcast_lat", Unit: stats.Microseconds, About: "a broadcast (world.Broadcast) whose root has just received the previous one",
-			Kind: Collective, Sizes: collectiveSizes, Limit: windowBytes, Each: 1, reach: front, origin: Broadcast, target: Broadcast, Iterations: turns, Value: latency(1)},
+			Kind: Collective, Sizes: collectiveSizes, Limit: windowBytes, Each: 1, reach: front, origin: Broadcast, target: Broadcast, Iterations: iterations, Value: latency(1)},
 
 		{Name: "barrier_lat", Unit: stats.Microseconds, About: "one barrier of that many ranks (World.Barrier)",
 			Kind: Alone, Sizes: append([]int{2}, rankSizes...), Measure: barrierLat, OneRank: true},

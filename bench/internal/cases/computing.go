@@ -26,11 +26,11 @@ const (
 // yields. A loop's value is their median. A put that needs calls of the target takes until the target enters the
 // barrier.
 func putsWhileComputing(ctx context.Context, r *Rank, b *Buffers, n int) ([]float64, error) {
-	compute, most := r.World.Compute, mostSamples/VirtualTurns
+	compute, most := r.World.Compute, mostSamples/VirtualIterations
 	if !r.Virtual {
 		state := uint64(1)
 		pace := arithmeticPace(&state, Shortened(paceTrials, r.Shorten))
-		compute, most = func(d time.Duration) { arithmetic(&state, pace.turns(d)) }, mostSamples
+		compute, most = func(d time.Duration) { arithmetic(&state, pace.iterations(d)) }, mostSamples
 	}
 	most = Shortened(most, r.Shorten)
 	away, watching, busy := Shortened(headStart, r.Shorten), Shortened(watched, r.Shorten), Shortened(computing, r.Shorten)
@@ -105,13 +105,13 @@ func arithmeticPace(state *uint64, trials int) pace {
 	return best
 }
 
-func (p pace) turns(d time.Duration) int { return int(float64(p) * d.Seconds()) }
+func (p pace) iterations(d time.Duration) int { return int(float64(p) * d.Seconds()) }
 
 // arithmetic is a loop without a call, so the scheduler cannot preempt it at one. Each iteration needs the previous
 // one and state receives the last, so the compiler cannot leave any out.
-func arithmetic(state *uint64, turns int) {
+func arithmetic(state *uint64, iterations int) {
 	x := *state
-	for range turns {
+	for range iterations {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17

@@ -14,7 +14,7 @@ func TestTheTargetComputesEveryTurn(t *testing.T) {
 	state := uint64(88172645463325252)
 	arithmetic(&state, 1000)
 	assert.Equal(t, b.seed, state)
-	assert.Equal(t, 500, pace(1000).turns(watched))
+	assert.Equal(t, 500, pace(1000).iterations(watched))
 }
 
 func TestRandomPlacesAreTheCPrograms(t *testing.T) {

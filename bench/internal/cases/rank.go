@@ -31,12 +31,12 @@ func (r *Rank) Step(c *Case) Step {
 	return nil
 }
 
-// Loop runs f turns times on cells of size n.
-func Loop(ctx context.Context, b *Buffers, f Step, n, turns int) error {
+// Loop runs f iterations times on cells of size n.
+func Loop(ctx context.Context, b *Buffers, f Step, n, iterations int) error {
 	if f == nil {
 		return nil
 	}
-	for range turns {
+	for range iterations {
 		if err := f(ctx, b, n); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func Loop(ctx context.Context, b *Buffers, f Step, n, turns int) error {
 }
 
 // VirtualTurns divides the iterations of a loop in virtual time.
-const VirtualTurns = 10
+const VirtualIterations = 10
 
 // Shortened divides a number of iterations, or a time, in a shortened run. The result is at least 1.
 func Shortened[T int | time.Duration](usual T, shorten int) T {

@@ -114,9 +114,9 @@ func (w *SocketEnd) all(p []byte, name string, call func(socket int, p []byte) (
 	return nil
 }
 
-// Loop runs f turns times.
-func (w *SocketEnd) Loop(f SocketStep, n, turns int) error {
-	for range turns {
+// Loop runs f iterations times.
+func (w *SocketEnd) Loop(f SocketStep, n, iterations int) error {
+	for range iterations {
 		if err := f(w, n); err != nil {
 			return err
 		}

@@ -89,9 +89,9 @@ func (s *store) insert(ctx context.Context, n int) error {
 }
 
 // roomForKeys makes a new table if this one is too full for a loop.
-func roomForKeys(ctx context.Context, b *Buffers, turns, n int) error {
+func roomForKeys(ctx context.Context, b *Buffers, iterations, n int) error {
 	s := b.store
-	full := []bool{s.there+turns*n > insertable}
+	full := []bool{s.there+iterations*n > insertable}
 	if err := world.Broadcast(ctx, s.world, 0, full); err != nil || !full[0] {
 		return err
 	}

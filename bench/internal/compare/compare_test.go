@@ -93,12 +93,12 @@ func TestTheTableAsJSONHasTheSpread(t *testing.T) {
 }
 
 func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
-	turns := 0
-	slow := Library{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { turns++; return nil, program.ErrTimeout }}
+	runs := 0
+	slow := Library{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { runs++; return nil, program.ErrTimeout }}
 	quick := Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)}
 	rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{quick, slow}, 3, func(string) {})
 	require.NoError(t, err)
-	assert.Equal(t, 1, turns)
+	assert.Equal(t, 1, runs)
 	assert.Equal(t, []float64{1, 1, 1}, rows[0].Columns[Ours].Known())
 	assert.Nil(t, rows[0].Ratio.Median)
 }
@@ -131,7 +131,7 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 	}
 }
 
-// What a turn gave before its time was over counts, and is told to be of fewer rounds than the rest.
+// What a run gave before its time was over counts, and is told to be of fewer rounds than the rest.
 func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 	for _, test := range []struct {
 		err    error
@@ -149,7 +149,7 @@ func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
 		assert.Equal(t, test.begun, rows[1].Columns[Ours].Reason)
 		assert.Equal(t, test.reason, rows[2].Columns[Ours].Reason)
 		if errors.Is(test.err, program.ErrTimeout) {
-			assert.Equal(t, []string{"put_bw:8: no further turn: its job was not done in time (in 2 of 3 rounds)"}, AddNote(nil, "put_bw:8", rows[0].Columns[Ours], 3))
+			assert.Equal(t, []string{"put_bw:8: no further run: its job was not done in time (in 2 of 3 rounds)"}, AddNote(nil, "put_bw:8", rows[0].Columns[Ours], 3))
 		}
 	}
 }
@@ -176,9 +176,9 @@ func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
 }
 
 func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
-	turns := 0
+	runs := 0
 	flaky := Library{"openmpi", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
-		if turns++; turns == 2 {
+		if runs++; runs == 2 {
 			return nil, errors.New("signal 11")
 		}
 		return []plan.Result{plan.NewResult(j.Cells[0], 2, []float64{4})}, nil
@@ -193,7 +193,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 		{"none is there", []Library{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			turns = 0
+			runs = 0
 			mine := Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {2, 2, 2}}, nil)}
 			rows, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, append([]Library{mine}, test.all...), 3, func(string) {})
 			require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 
 func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	var order []string
-	turn := func(name string) Library {
+	library := func(name string) Library {
 		return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 			for _, one := range j.Cells {
 				order = append(order, name+" "+one.String())
@@ -218,7 +218,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 			return nil, nil
 		}}
 	}
-	_, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "put_bw:8,65536,1048576", "fop_lat")}, []Library{turn(Ours), turn("openmpi"), turn("mpich")}, 3, func(string) {})
+	_, err := Run(t.Context(), device.TCP, []plan.Job{plantest.Job(t, "put_bw:8,65536,1048576", "fop_lat")}, []Library{library(Ours), library("openmpi"), library("mpich")}, 3, func(string) {})
 	require.NoError(t, err)
 	forwards := []string{
 		"ours socket_bw:65536", "ours socket_bw:1048576", "ours put_bw:8", "ours put_bw:65536", "ours put_bw:1048576",
@@ -235,7 +235,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 
 func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
 	refusing := Library{"mpich", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
-		t.Errorf("a turn at %s", j.Cells[0].String())
+		t.Errorf("a run at %s", j.Cells[0].String())
 		return nil, nil
 	}}
 	quick := Library{Ours, plantest.Scripted(map[string][]float64{"row_rate:1000": {5}, "hashtable_insert_rate:1000": {1}}, nil)}

@@ -1,4 +1,5 @@
-// Package compare measures cases by several libraries in turns, and judges the ratios of ours to the others by goals.
+// Package compare measures cases by several libraries alternately, and judges the ratios of ours to the others by
+// goals.
 //
 // The speed of a machine may change within a minute. So what is compared is measured directly after each other, in
 // rounds, and only values of one round are divided by each other.

@@ -33,7 +33,7 @@ func (c *Column) Enter(round int, j plan.Job, one cases.Cell, results []plan.Res
 
 // Pass skips a round, because an earlier run was too slow.
 func (c *Column) Pass() {
-	c.Reason = cmp.Or(c.Reason, "no further turn: its job was not done in time")
+	c.Reason = cmp.Or(c.Reason, "no further run: its job was not done in time")
 }
 
 // A Row is one cell of a comparison.

@@ -22,7 +22,7 @@ type Library struct {
 // Ours is the name of this library.
 const Ours = "ours"
 
-// An endedError reports that a comparison ended before its last turn, with the cause and what is missing.
+// An endedError reports that a comparison ended before its last run, with the cause and what is missing.
 type endedError struct {
 	cause error
 	lacks []string
@@ -34,19 +34,19 @@ func (e *endedError) Unwrap() error { return e.cause }
 // Run makes all libraries, of which the first is ours, measure the cases of jobs in rounds. It then judges the
 // results by the goals for device. A round goes case by case. A failure of a library does not end it. If ctx ends
 // it the error is an endedError, and the rows have the results so far.
-func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rounds int, say func(string)) ([]*Row, error) {
+func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rounds int, show func(string)) ([]*Row, error) {
 	comparisons := Prepare(device, jobs, all, rounds)
 	rest := cli.NewForecast()
 	for _, b := range comparisons {
-		for _, t := range b.Turns {
+		for _, t := range b.Runs {
 			rest.Add(t.String(), float64(rounds))
 		}
 	}
 	done := 0
 	for round := range rounds {
 		for i, b := range comparisons {
-			for _, t := range stats.InRound(round, b.Turns) {
-				say(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.Suffix()))
+			for _, t := range stats.InRound(round, b.Runs) {
+				show(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.Suffix()))
 				began := time.Now()
 				if err := t.Measure(ctx, round); err != nil {
 					return Judged(comparisons), &endedError{err, lacking(comparisons, rounds, done)}
@@ -63,14 +63,14 @@ func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rou
 	return Judged(comparisons), nil
 }
 
-// lacking lists the turns of comparisons after the first done ones, by round.
+// lacking lists the missing runs of comparisons after the first done ones, by round.
 func lacking(comparisons []*CaseComparison, rounds, done int) []string {
 	var lacks []string
 	for round := range rounds {
-		var turns []string
+		var runs []string
 		whole := true
 		for _, b := range comparisons {
-			for _, t := range stats.InRound(round, b.Turns) {
+			for _, t := range stats.InRound(round, b.Runs) {
 				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *Column) bool { return c.Values[round] != nil }))
 				switch {
 				case done > 0:
@@ -78,17 +78,17 @@ func lacking(comparisons []*CaseComparison, rounds, done int) []string {
 				case missing == 0:
 					whole = false // the run ended when it was complete
 				case missing < len(t.columns):
-					turns, whole = append(turns, "the rest of "+t.String()), false
+					runs, whole = append(runs, "the rest of "+t.String()), false
 				default:
-					turns = append(turns, t.String())
+					runs = append(runs, t.String())
 				}
 			}
 		}
 		switch {
 		case whole:
 			lacks = append(lacks, fmt.Sprintf("all of round %d", round+1))
-		case turns != nil:
-			lacks = append(lacks, fmt.Sprintf("of round %d: %s", round+1, strings.Join(turns, ", ")))
+		case runs != nil:
+			lacks = append(lacks, fmt.Sprintf("of round %d: %s", round+1, strings.Join(runs, ", ")))
 		}
 	}
 	return lacks

@@ -12,18 +12,18 @@ import (
 	"github.com/onesided/rma/bench/internal/plan/plantest"
 )
 
-// A moody machine takes 1.4 times as long for everything from one turn of a
+// A moody machine takes 1.4 times as long for everything from one run of a
 // comparison to another.
-type moody struct{ slow, fast, turn int }
+type moody struct{ slow, fast, run int }
 
 // library has costs on this machine, by case, when it is fast.
 func (m *moody) library(name string, costs map[string]float64) Library {
 	return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		speed := 1.0
-		if m.slow <= m.turn && m.turn < m.fast {
+		if m.slow <= m.run && m.run < m.fast {
 			speed = 1.4
 		}
-		m.turn++
+		m.run++
 		var results []plan.Result
 		for _, one := range j.Cells {
 			cost := costs[one.Case.Name] * speed
@@ -36,7 +36,7 @@ func (m *moody) library(name string, costs map[string]float64) Library {
 	}}
 }
 
-// Over TCP a round of either case is of three turns: the socket's, ours, the peer's,
+// Over TCP a round of either case is of three runs: the socket's, ours, the peer's,
 // and the next round backwards.
 func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 	for _, test := range []struct {
@@ -48,10 +48,10 @@ func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 	}{
 		{"always fast", 0, 0, 3, true, true},
 		{"the second round is slow", 3, 6, 3, true, true},
-		{"slow from the last turn of the first round to the end of the second", 2, 6, 3, false, true},
-		{"slow from the second round to the first turn of the third", 3, 7, 3, true, false},
-		{"slow from the last turn of the first of five rounds to the end of the third", 2, 9, 5, false, true},
-		{"slow from the last turn of the second of five rounds to the end of the fourth", 5, 12, 5, true, false},
+		{"slow from the last run of the first round to the end of the second", 2, 6, 3, false, true},
+		{"slow from the second round to the first run of the third", 3, 7, 3, true, false},
+		{"slow from the last run of the first of five rounds to the end of the third", 2, 9, 5, false, true},
+		{"slow from the last run of the second of five rounds to the end of the fourth", 5, 12, 5, true, false},
 	} {
 		for _, name := range []string{"fop_lat", "put_bw:65536"} {
 			t.Run(test.name+", "+name, func(t *testing.T) {

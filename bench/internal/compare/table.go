@@ -78,7 +78,7 @@ func (c *Table) WriteEnded(b *strings.Builder) {
 	if c.Ended == "" {
 		return
 	}
-	fmt.Fprintf(b, "Ended early: %s. These turns are missing:\n", c.Ended)
+	fmt.Fprintf(b, "Ended early: %s. These runs are missing:\n", c.Ended)
 	for _, text := range c.Lacks {
 		fmt.Fprintf(b, "  %s\n", text)
 	}

@@ -1,6 +1,6 @@
 // Package gate decides whether a program has become slower than an earlier version of it.
 //
-// It measures cells (a case at a size on a device) of three programs in turns: Old, Copy and New. Copy is the same
+// It measures cells (a case at a size on a device) of three programs alternately: Old, Copy and New. Copy is the same
 // program as Old, so their difference is noise. A round measures an undecided cell once on each side, in an order
 // drawn anew. The next round is that of the cell on which the least time was spent. A measurement is the best of
 // several loops, because disturbances only slow a loop. The number of loops is such that a measurement takes about as

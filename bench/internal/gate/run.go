@@ -80,7 +80,7 @@ type run struct {
 	Plan
 	level
 	runner Runner
-	say    func(string)
+	show   func(string)
 	random *rand.Rand
 	now    func() time.Time
 	end    time.Time
@@ -90,11 +90,11 @@ type run struct {
 func (g *run) late() bool { return !g.now().Before(g.end) }
 
 // Run measures cells until each is decided, or the plan has no more rounds or time. It returns an error only if ctx
-// ends. It reads the clock now before each round of a cell. If say is not nil, it is called with a line about each
+// ends. It reads the clock now before each round of a cell. If show is not nil, it is called with a line about each
 // round.
-func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() time.Time, say func(string)) ([]*Row, error) {
-	if say == nil {
-		say = func(string) {}
+func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() time.Time, show func(string)) ([]*Row, error) {
+	if show == nil {
+		show = func(string) {}
 	}
 	noisy := 0
 	for _, c := range cells {
@@ -103,7 +103,7 @@ func Run(ctx context.Context, p Plan, cells []Cell, runner Runner, now func() ti
 		}
 	}
 	alarm, miss := p.errorsAt(noisy)
-	g := &run{p, level{p.Limit, alarm, miss}, runner, say, rand.New(rand.NewPCG(p.Seed, 0)), now, now().Add(p.Time)}
+	g := &run{p, level{p.Limit, alarm, miss}, runner, show, rand.New(rand.NewPCG(p.Seed, 0)), now, now().Add(p.Time)}
 	rows := make([]*Row, len(cells))
 	for i, c := range cells {
 		rows[i] = &Row{Cell: c, loops: c.Loops}
@@ -128,7 +128,7 @@ func (g *run) exact(ctx context.Context, rows []*Row) error {
 		if !r.Exact {
 			continue
 		}
-		g.say(r.String())
+		g.show(r.String())
 		if err := g.measure(ctx, r, []Side{Old, New}); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (g *run) rounds(ctx context.Context, rows []*Row) error {
 			return nil
 		}
 		r := slices.MinFunc(open, func(a, b *Row) int { return cmp.Compare(a.spent, b.spent) })
-		g.say(fmt.Sprintf("%d of %d cells to decide: %v, round %d", len(open), len(rows), r, r.Rounds()+1))
+		g.show(fmt.Sprintf("%d of %d cells to decide: %v, round %d", len(open), len(rows), r, r.Rounds()+1))
 		if len(r.orders) == 0 {
 			r.orders = shuffled(g.random)
 		}

@@ -331,9 +331,9 @@ func TestAGateEndsWithItsContext(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		m := newModel(1, 0.5)
-		turns := 0
+		runs := 0
 		m.onTurn = func() {
-			if turns++; turns == 4 {
+			if runs++; runs == 4 {
 				cancel(why)
 			}
 		}
@@ -343,6 +343,6 @@ func TestAGateEndsWithItsContext(t *testing.T) {
 		}
 		_, err := Run(ctx, usualPlan(), cells, m, m.now, nil)
 		assert.ErrorIs(t, err, why)
-		assert.Equal(t, 4, turns)
+		assert.Equal(t, 4, runs)
 	}
 }

@@ -55,7 +55,7 @@ func (l *Load) Add(about string, cores float64) {
 
 // Describe describes the load in sentences. busy reports whether values suffer from it.
 func (l *Load) Describe(cores int) (text string, busy bool) {
-	text = "The system does not tell its load."
+	text = "The system does not report its load."
 	if l.Began != "" {
 		text = fmt.Sprintf("The load average was %s before the run and %s at its end, the run's own ranks included, on %s.", l.Began, l.Ended, table.Plural(cores, "core"))
 	}

@@ -28,5 +28,5 @@ func TestLoadOfTheMachine(t *testing.T) {
 	assert.False(t, busy)
 	text, busy := (&Load{}).Describe(2)
 	assert.False(t, busy)
-	assert.Equal(t, "The system does not tell its load.", text)
+	assert.Equal(t, "The system does not report its load.", text)
 }

@@ -24,7 +24,7 @@ const (
 	// channelWarm is the number of rounds after which rings are used, channelRounds the number of measured rounds.
 	channelWarm, channelRounds = 200, 200
 	// channelLetters is the number of eager messages in flight: no sender waits for a receive.
-	channelLetters = 64
+	eagerMessages = 64
 )
 
 // beyondOverhead is the reason why ours may save more than the paper's.
@@ -32,11 +32,11 @@ const beyondOverhead = "the paper does not print what MPI takes of the processor
 
 func channelFigures() []*Figure {
 	const profile, label = "infinihost-2003", "bytes of a message"
-	letters, rings := curve{short: "letters", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
+	eager, rings := curve{short: "eager", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
 	sizes := []int{4, 16, 64, 256, 1 << 10, 2 << 10}
 	latency := Figure{
 		name: "11", title: "latency of messages there and back", xs: sizes, unit: stats.Microseconds, yLabel: "latency (us)",
-		curves: []curve{letters, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
+		curves: []curve{eager, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
 	}
 	stream := Figure{
 		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
@@ -85,8 +85,8 @@ func overChannel(value func(m *channelMeasured) float64) measurement {
 			if err != nil {
 				return nil, err
 			}
-			options := channel.Options{Letters: channelLetters}
-			if c.short == "letters" {
+			options := channel.Options{Letters: eagerMessages}
+			if c.short == "eager" {
 				options.Budget, options.SignalAll = -1, true
 			}
 			m := channelMeasured{bytes: bytes}
@@ -165,7 +165,7 @@ func (m *channelMeasured) measure(r *channelRank, busy *time.Duration) error {
 	}
 	began = r.device.Now()
 	for range channelRounds / 10 {
-		err = errors.Join(err, r.turns(streamBurst))
+		err = errors.Join(err, r.exchange(streamBurst))
 	}
 	if r.first {
 		m.stream = (r.device.Now() - began) / (channelRounds / 10 * streamBurst)
@@ -175,13 +175,13 @@ func (m *channelMeasured) measure(r *channelRank, busy *time.Duration) error {
 
 func (r *channelRank) pingPong(rounds int) (err error) {
 	for range rounds {
-		err = errors.Join(err, r.turns(1))
+		err = errors.Join(err, r.exchange(1))
 	}
 	return err
 }
 
-// turns sends n messages of the first rank, and one back.
-func (r *channelRank) turns(n int) (err error) {
+// exchange sends n messages of the first rank, and one back.
+func (r *channelRank) exchange(n int) (err error) {
 	there, back := r.send, r.receive
 	if !r.first {
 		there, back = back, there

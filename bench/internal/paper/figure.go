@@ -163,8 +163,8 @@ const (
 	less
 	// asGood: within one unit of theirs.
 	asGood
-	// untold: the papers say nothing, and every value is within.
-	untold
+	// unstated: the papers say nothing, and every value is within.
+	unstated
 )
 
 func (c *claim) judge(ours float64) verdict {
@@ -179,7 +179,7 @@ func (c *claim) judge(ours float64) verdict {
 	case less:
 		v.Theirs = "<" + v.Theirs
 		v.Within = ours < c.theirs
-	case untold:
+	case unstated:
 		v.Theirs, v.Within = "", true
 	case asGood:
 		v.Within = ours >= c.theirs-1 && ours <= c.theirs+1

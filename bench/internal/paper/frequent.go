@@ -160,16 +160,16 @@ func spectrumAt(stride func(bytes int) int) measurement {
 			if err != nil {
 				return nil, err
 			}
-			turns, begun := 0, s.w.Now()
+			iterations, begun := 0, s.w.Now()
 			for i, buffer := range all {
 				for range 10 * (i + 1) {
-					turns++
+					iterations++
 					if err := s.fenced(ctx, true, buffer); err != nil {
 						return nil, err
 					}
 				}
 			}
-			return []float64{inMicroseconds(s.w.Now()-begun) / float64(turns)}, nil
+			return []float64{inMicroseconds(s.w.Now()-begun) / float64(iterations)}, nil
 		}}
 	})
 }
@@ -226,11 +226,11 @@ func useTimes(write bool, from, to int) measurement {
 			if err != nil {
 				return nil, err
 			}
-			turn := func() error { return s.fenced(ctx, write, one[0]) }
-			if _, err := s.timed(from, turn); err != nil {
+			iterate := func() error { return s.fenced(ctx, write, one[0]) }
+			if _, err := s.timed(from, iterate); err != nil {
 				return nil, err
 			}
-			took, err := s.timed(to-from, turn)
+			took, err := s.timed(to-from, iterate)
 			return []float64{inMicroseconds(took)}, err
 		}}
 	})

@@ -45,7 +45,7 @@ func frequentCollectives(lengths []int) []*Figure {
 	lower := claim{name: "saved_16_of_4_at_4K", theirs: 100, unit: stats.Percent, kind: less, source: "5.1.3: a lower improvement", of: func(p *Plot) float64 {
 		return 100 * (100 - p.share("on_16", "off_16", 4<<10)) / p.improvedAt(4<<10)
 	}}
-	waits := claim{name: "most_saved_waiting", unit: stats.Percent, kind: untold, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *Plot) float64 {
+	waits := claim{name: "most_saved_waiting", unit: stats.Percent, kind: unstated, source: "the paper does not tell when the buffer of a send is the program's again", of: func(p *Plot) float64 {
 		most := math.Inf(-1)
 		for _, x := range p.X {
 			most = max(most, 100-p.share("waits", "off", x))
@@ -70,8 +70,8 @@ func downTheTree(collective func(r *messageRank, into []byte) error) measurement
 			rounds := make([]time.Duration, collectiveRounds)
 			err := f.withMessages(o, c.messages, c.ranks, n*c.ranks, func(r *messageRank) error {
 				into := make([]byte, n)
-				turn := func() (took time.Duration, err error) {
-					if err := r.meet(); err != nil {
+				iterate := func() (took time.Duration, err error) {
+					if err := r.barrier(); err != nil {
 						return 0, err
 					}
 					begun := r.device.Now()
@@ -82,11 +82,11 @@ func downTheTree(collective func(r *messageRank, into []byte) error) measurement
 					took = r.device.Now() - begun
 					return took, errors.Join(err, r.settle())
 				}
-				if err := r.warm(func() error { _, err := turn(); return err }); err != nil {
+				if err := r.warm(func() error { _, err := iterate(); return err }); err != nil {
 					return err
 				}
 				for i := range rounds {
-					took, err := turn()
+					took, err := iterate()
 					if err != nil {
 						return err
 					}

@@ -124,12 +124,12 @@ func (r *messageRank) oneWay(from int, into []byte, times int) (float64, error) 
 	return inMicroseconds(r.device.Now()-begun) / 2 / float64(times), nil
 }
 
-// warm repeats turn, with all that is sent copied.
-func (r *messageRank) warm(turn func() error) error {
+// warm repeats iterate, with all that is sent copied.
+func (r *messageRank) warm(iterate func() error) error {
 	policy := r.policy
 	r.policy = nil
 	for range warmMessages {
-		if err := turn(); err != nil {
+		if err := iterate(); err != nil {
 			return err
 		}
 	}
@@ -180,15 +180,15 @@ func spectrumOfMessages(_ context.Context, f *Figure, c *curve, o *Options) ([]f
 			stride = (n + cardPage - 1) &^ (cardPage - 1)
 		}
 		value, err := f.betweenTwo(o, c.messages, n, buffers*stride, func(r *messageRank, into []byte) ([]float64, error) {
-			turns, begun := 0, r.device.Now()
+			iterations, begun := 0, r.device.Now()
 			for i := range buffers {
 				times := 10 * (i + 1)
-				turns += times
+				iterations += times
 				if _, err := r.oneWay(i*stride, into, times); err != nil {
 					return nil, err
 				}
 			}
-			return []float64{inMicroseconds(r.device.Now()-begun) / 2 / float64(turns)}, nil
+			return []float64{inMicroseconds(r.device.Now()-begun) / 2 / float64(iterations)}, nil
 		})
 		if err != nil {
 			return nil, err

@@ -13,10 +13,10 @@ import (
 type messageJob struct {
 	mode  mode
 	ranks []*messageRank
-	// met is the number of ranks in meet, meets the number of completed meets. latest is when the last rank came to
-	// this one; begins is that of the previous one.
-	met, meets     int
-	latest, begins time.Duration
+	// arrived is the number of ranks in the barrier, barriers the number of completed barriers. latest is when the last
+	// rank came to this one; begins is that of the previous one.
+	arrived, barriers int
+	latest, begins    time.Duration
 	// failed is the error with which a rank has ended.
 	failed error
 }
@@ -31,7 +31,7 @@ func (f *Figure) withMessages(o *Options, m mode, ranks, memory int, body func(r
 	for rank := range ranks {
 		j.ranks = append(j.ranks, &messageRank{
 			job: j, rank: rank, device: s.Open(), memory: make([]byte, memory),
-			ends: make(map[int]*channel.End), came: make(map[*channel.End][]channel.Arrival), beside: make(map[int]*shelf),
+			ends: make(map[int]*channel.End), came: make(map[*channel.End][]channel.Arrival), fromNode: make(map[int]*sharedMessage),
 		})
 	}
 	errs := make([]error, ranks)
@@ -77,35 +77,35 @@ func (r *messageRank) neighbors(other int) bool {
 	return r.rank/perNode == other/perNode
 }
 
-// A shelf is memory that ranks of a node share, which holds a message from a time on.
-type shelf struct {
+// A sharedMessage is memory that ranks of a node share, which holds a message from a time on.
+type sharedMessage struct {
 	message []byte
 	from    time.Duration
 	full    bool
 }
 
-// leave copies a message to where a rank of the node reads it.
-func (r *messageRank) leave(to int, payload []byte) {
+// store copies a message to where a rank of the node reads it.
+func (r *messageRank) store(to int, payload []byte) {
 	other := r.job.ranks[to]
-	s := other.shelf(r.rank)
+	s := other.sharedMessage(r.rank)
 	s.message = append(s.message[:0], payload...)
 	r.device.Copied(len(payload))
 	s.full, s.from = true, r.device.Now()
 	other.device.Channel().Ring()
 }
 
-func (r *messageRank) shelf(of int) *shelf {
-	s := r.beside[of]
+func (r *messageRank) sharedMessage(of int) *sharedMessage {
+	s := r.fromNode[of]
 	if s == nil {
-		s = new(shelf)
-		r.beside[of] = s
+		s = new(sharedMessage)
+		r.fromNode[of] = s
 	}
 	return s
 }
 
-// pick copies a message that a rank of the node has left.
-func (r *messageRank) pick(from int, into []byte) error {
-	s := r.shelf(from)
+// load copies a message that a rank of the node has stored.
+func (r *messageRank) load(from int, into []byte) error {
+	s := r.sharedMessage(from)
 	for !s.full {
 		if err := r.sleep(); err != nil {
 			return err
@@ -125,19 +125,19 @@ func (r *messageRank) waitUntil(t time.Duration) {
 	}
 }
 
-// meet returns when all ranks have called it, at the time of the last. It takes no time itself.
-func (r *messageRank) meet() error {
+// barrier returns when all ranks have called it, at the time of the last. It takes no time itself.
+func (r *messageRank) barrier() error {
 	j := r.job
-	turn := j.meets
+	iterate := j.barriers
 	j.latest = max(j.latest, r.device.Now())
-	if j.met++; j.met == len(j.ranks) {
-		j.met, j.begins = 0, j.latest
-		j.meets++
+	if j.arrived++; j.arrived == len(j.ranks) {
+		j.arrived, j.begins = 0, j.latest
+		j.barriers++
 		for _, other := range j.ranks {
 			other.device.Channel().Ring()
 		}
 	}
-	for j.meets == turn {
+	for j.barriers == iterate {
 		if err := r.sleep(); err != nil {
 			return err
 		}

@@ -42,8 +42,8 @@ type messageRank struct {
 	ends map[int]*channel.End
 	came map[*channel.End][]channel.Arrival
 	into [4]channel.Arrival
-	// beside has what ranks of the same node have left for this one, by their rank.
-	beside map[int]*shelf
+	// fromNode has what ranks of the same node have stored for this one, by their rank.
+	fromNode map[int]*sharedMessage
 	// memory has the buffers. policy is given their offsets as addresses, so that figures do not depend on the place
 	// of memory. policy is nil while all are copied. lent are buffers that the card may read.
 	memory []byte
@@ -55,7 +55,7 @@ type messageRank struct {
 func (r *messageRank) open() (err error) {
 	options := channel.Options{
 		Ring:    channel.Config{Buffers: 32, BufferBytes: eagerBytes + 64, MaxMessage: eagerBytes},
-		Letters: channelLetters,
+		Letters: eagerMessages,
 	}
 	if !r.job.mode.fast {
 		options.Budget, options.SignalAll = -1, true
@@ -128,7 +128,7 @@ func (r *messageRank) send(to, from, bytes int) error {
 func (r *messageRank) sendOnce(to int, payload []byte) error {
 	switch {
 	case r.neighbors(to):
-		r.leave(to, payload)
+		r.store(to, payload)
 		return nil
 	case len(payload) > eagerBytes:
 		return r.sendLong(to, payload)
@@ -217,7 +217,7 @@ func (r *messageRank) poll() (n int, err error) {
 func (r *messageRank) receive(from int, into []byte) error {
 	switch {
 	case r.neighbors(from):
-		return r.pick(from, into)
+		return r.load(from, into)
 	case len(into) > eagerBytes:
 		return r.receiveLong(from, into)
 	}
@@ -245,17 +245,17 @@ func (r *messageRank) take(from int, into []byte) error {
 	return nil
 }
 
-// askBytes is the length of a request, and of its response.
-const askBytes = 8
+// requestBytes is the length of a request, and of its response.
+const requestBytes = 8
 
 // sendLong requests room and sends a message in pieces, which are copied in all modes: the mechanism does not affect
 // it.
 func (r *messageRank) sendLong(to int, payload []byte) error {
-	var ask [askBytes]byte
-	if err := r.sendOnce(to, ask[:]); err != nil {
+	var request [requestBytes]byte
+	if err := r.sendOnce(to, request[:]); err != nil {
 		return err
 	}
-	if err := r.take(to, ask[:]); err != nil {
+	if err := r.take(to, request[:]); err != nil {
 		return err
 	}
 	for len(payload) > 0 {
@@ -269,11 +269,11 @@ func (r *messageRank) sendLong(to int, payload []byte) error {
 }
 
 func (r *messageRank) receiveLong(from int, into []byte) error {
-	var ask [askBytes]byte
-	if err := r.take(from, ask[:]); err != nil {
+	var request [requestBytes]byte
+	if err := r.take(from, request[:]); err != nil {
 		return err
 	}
-	if err := r.sendOnce(from, ask[:]); err != nil {
+	if err := r.sendOnce(from, request[:]); err != nil {
 		return err
 	}
 	for len(into) > 0 {

@@ -58,7 +58,7 @@ func parse(args []string, usage io.Writer) (*Options, error) {
 		fmt.Fprint(usage, "\nexit status: 0; 1 if a figure is off, or something failed or ended it early; 2 for wrong usage\n")
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	case o.format != "text" && o.format != "json":
 		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	case o.Timeout <= 0:
@@ -109,9 +109,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("bench: -svg: %w", err)
 		}
 	}
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
-	plots, measuring := o.measure(ctx, say)
+	plots, measuring := o.measure(ctx, show)
 	done()
 	if len(plots) == 0 {
 		return measuring
@@ -128,9 +128,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // measure reproduces and draws the figures. With an error it returns those before it.
-func (o *Options) measure(ctx context.Context, say func(string)) (plots []*Plot, err error) {
+func (o *Options) measure(ctx context.Context, show func(string)) (plots []*Plot, err error) {
 	for i, f := range o.figures {
-		say(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.Name(), f.title))
+		show(fmt.Sprintf("figure %d of %d: %s, %s", i+1, len(o.figures), f.Name(), f.title))
 		p, err := f.Reproduce(ctx, o)
 		if err != nil {
 			return plots, fmt.Errorf("bench: figure %s: %w", f.Name(), err)

@@ -25,10 +25,10 @@ func scriptedPlots(t *testing.T, values map[string][2][]float64) []*Plot {
 			continue
 		}
 		f.xs = []int{4, 1024, 1 << 20}
-		turn := 0
+		calls := 0
 		f.measure = func(context.Context, *Figure, *curve, *Options) ([]float64, error) {
-			turn++
-			return given[turn-1], nil
+			calls++
+			return given[calls-1], nil
 		}
 		p, err := f.Reproduce(t.Context(), &Options{})
 		require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestClaimsAreJudgedByTheirKind(t *testing.T) {
 		{"more", claim{theirs: 5, kind: noMore}, 5.1, false, false},
 		{"less", claim{theirs: 5, kind: less}, 4.9, true, false},
 		{"not less", claim{theirs: 5, kind: less}, 5, false, false},
-		{"told without a word of the paper", claim{kind: untold}, 7, true, false},
+		{"stated without a word of the paper", claim{kind: unstated}, 7, true, false},
 		{"not behind", claim{kind: noLess}, 0, true, false},
 		{"behind by what is not printed", claim{kind: noLess}, -0.002, true, false},
 		{"behind", claim{kind: noLess}, -0.1, false, false},
@@ -127,7 +127,7 @@ func TestWhatIsOffIsAnError(t *testing.T) {
 	assert.ErrorIs(t, err, errOff)
 	assert.EqualError(t, err, "bench: 4 of 12 cases off")
 
-	told := &Plot{Verdicts: []verdict{(&claim{name: "time", kind: untold}).judge(7)}}
+	told := &Plot{Verdicts: []verdict{(&claim{name: "time", kind: unstated}).judge(7)}}
 	assert.Equal(t, "-", told.Verdicts[0].word())
 	assert.EqualError(t, offAmong(append(plots, told)), "bench: 4 of 12 cases off", "what no paper tells is none")
 }

@@ -38,7 +38,7 @@ func powersOfTwo(last int) []int {
 // schedulingFigures returns the figures of part A.
 func schedulingFigures() []*Figure {
 	inOrder := curve{short: "off", name: "Direct One Sided, in program order", tuning: only(scheduler.Defer)}
-	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, in turns with puts", tuning: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
+	reordered := []curve{inOrder, {short: "on", name: "Reordered: gets first, alternating with puts", tuning: only(scheduler.Defer | scheduler.GetsFirst | scheduler.Interleave)}}
 	aggregated := []curve{inOrder, {short: "on", name: "Aggregated with the synchronization", tuning: only(scheduler.Defer | scheduler.Pack)}}
 
 	throughput := Figure{

@@ -18,13 +18,13 @@ func Figures() []*Figure {
 
 // parts returns the letters of the papers.
 func parts() []string {
-	var letters []string
+	var eager []string
 	for _, f := range Figures() {
-		if !slices.Contains(letters, f.part) {
-			letters = append(letters, f.part)
+		if !slices.Contains(eager, f.part) {
+			eager = append(eager, f.part)
 		}
 	}
-	return letters
+	return eager
 }
 
 // writeJSON writes the figures, one object a line.

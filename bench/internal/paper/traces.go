@@ -53,7 +53,7 @@ func traceFigures() []*Figure {
 		}
 		var claims []claim
 		for _, c := range curves {
-			claims = append(claims, claim{name: "time_" + c.short, kind: untold, unit: milliseconds, source: "not in a paper", of: func(p *Plot) float64 { return p.last(c.short) }})
+			claims = append(claims, claim{name: "time_" + c.short, kind: unstated, unit: milliseconds, source: "not in a paper", of: func(p *Plot) float64 { return p.last(c.short) }})
 		}
 		ratio := claim{name: "auto_of_best", theirs: 105, kind: noMore, unit: stats.Percent, source: "C, 7, future work: adaptive", of: autoOfBest}
 		if t.Mixed {

@@ -133,18 +133,18 @@ func (s *transferStand) close() error {
 	return err
 }
 
-// timed returns the time of one of turns calls of turn.
-func (s *transferStand) timed(turns int, turn func() error) (time.Duration, error) {
-	if turns == 0 {
+// timed returns the time of one of iterations calls of iterate.
+func (s *transferStand) timed(iterations int, iterate func() error) (time.Duration, error) {
+	if iterations == 0 {
 		return 0, nil
 	}
 	begun := s.w.Now()
-	for range turns {
-		if err := turn(); err != nil {
+	for range iterations {
+		if err := iterate(); err != nil {
 			return 0, err
 		}
 	}
-	return (s.w.Now() - begun) / time.Duration(turns), nil
+	return (s.w.Now() - begun) / time.Duration(iterations), nil
 }
 
 func inMicroseconds(d time.Duration) float64 { return d.Seconds() * 1e6 }
@@ -208,13 +208,13 @@ func (s *transferStand) trips(ctx context.Context, n, count int) ([]float64, err
 	}
 	var took []float64
 	// The first trips, with another buffer, make connections and register the library's own memory.
-	for _, turns := range []int{warmTrips, count} {
+	for _, iterations := range []int{warmTrips, count} {
 		buffers, err := s.buffers(1, n, n)
 		if err != nil {
 			return nil, err
 		}
 		took = took[:0]
-		for range turns {
+		for range iterations {
 			one, err := s.timed(1, func() error { return s.thereAndBack(ctx, buffers[0], own) })
 			if err != nil {
 				return nil, err

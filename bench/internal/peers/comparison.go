@@ -30,14 +30,14 @@ type Comparison struct {
 func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	found, missing := Find(ctx)
 	if len(found) == 0 {
-		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(missing, "; "))
+		return fmt.Errorf("bench: -peers: no peer is installed: %s", strings.Join(missing, "; "))
 	}
 	dir, err := os.MkdirTemp("", "rma-bench-")
 	if err != nil {
 		return fmt.Errorf("bench: no place for the peers' programs: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
 	c := &compare.Table{
 		Command: cli.CommandLine(args), Machine: machine.This(), Ours: device.Describe(o.Device, cmp.Or(o.Ranks, 2)),
@@ -45,7 +45,7 @@ func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.W
 	}
 	libraries := []compare.Library{{Name: compare.Ours, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return o.Collect(ctx, j, stderr) }}}
 	for _, p := range found {
-		say("compiling with " + p.Compiler)
+		show("compiling with " + p.Compiler)
 		if err := p.Build(ctx, dir); err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -57,12 +57,12 @@ func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.W
 		libraries = append(libraries, compare.Library{Name: p.Name, Run: func(ctx context.Context, j plan.Job) ([]plan.Result, error) { return p.Run(ctx, j, o.Options) }})
 	}
 	if len(libraries) == 1 {
-		return fmt.Errorf("bench: -peers has nobody to compare with: %s", strings.Join(c.Missing, "; "))
+		return fmt.Errorf("bench: -peers: no peer can be measured: %s", strings.Join(c.Missing, "; "))
 	}
 	for _, one := range libraries {
 		c.Columns = append(c.Columns, one.Name)
 	}
-	rows, err := compare.Run(ctx, o.Device, o.Jobs, libraries, o.Rounds, say)
+	rows, err := compare.Run(ctx, o.Device, o.Jobs, libraries, o.Rounds, show)
 	c.Rows = rows
 	c.End(err)
 	done()

@@ -18,7 +18,7 @@ func (r *report) benchmarks() string {
 		for _, c := range l.cells {
 			for round, v := range c.Values {
 				if v != nil {
-					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.Cell, l.device, l.by, r.Procs), c.turns(), measuredAs(*v, c.Case.Unit, ""), c.tailsAs(round))
+					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.Cell, l.device, l.by, r.Procs), c.iterations(), measuredAs(*v, c.Case.Unit, ""), c.tailsAs(round))
 				}
 			}
 		}
@@ -54,8 +54,8 @@ func camel(name string) string {
 	return b.String()
 }
 
-// turns returns the number of iterations of which a value is the mean.
-func (c *cell) turns() int {
+// iterations returns the number of iterations of which a value is the mean.
+func (c *cell) iterations() int {
 	if c.Case.Iterations == nil {
 		return 1
 	}
@@ -64,11 +64,11 @@ func (c *cell) turns() int {
 
 // tailsAs returns the percentiles of a round, each with its own unit.
 func (c *cell) tailsAs(round int) string {
-	if c.tails[round] == nil {
+	if c.distributions[round] == nil {
 		return ""
 	}
 	var b strings.Builder
-	for _, p := range c.tails[round].All() {
+	for _, p := range c.distributions[round].All() {
 		b.WriteString("\t" + measuredAs(p.Value, c.Case.Unit, p.Name+"-"))
 	}
 	return b.String()

@@ -49,7 +49,7 @@ func (r *report) plots() []file {
 		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
 	}
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbersOfRanks), " ", ","), "[]")
-	files = appendChart(files, "scale", "Time of a turn among more and more ranks", cli.CommandLine([]string{cli.ScaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))
+	files = appendChart(files, "scale", "Time of an iteration by the number of ranks", cli.CommandLine([]string{cli.ScaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))
 	for _, p := range r.figures {
 		command := cli.CommandLine([]string{cli.PaperCommand, "-svg", "DIR", p.Name()})
 		files = append(files, file{name: "paper-" + p.Name() + ".svg", text: p.SVG(), title: p.Title, command: command})
@@ -159,7 +159,7 @@ func percentileChart(lines []*line) *chart.Chart {
 
 // percentiles returns the medians of the rounds' percentiles. max is the highest of the rounds.
 func (c *cell) percentiles() *stats.Percentiles {
-	all := slices.DeleteFunc(slices.Clone(c.tails), func(p *stats.Percentiles) bool { return p == nil })
+	all := slices.DeleteFunc(slices.Clone(c.distributions), func(p *stats.Percentiles) bool { return p == nil })
 	if len(all) == 0 {
 		return nil
 	}

@@ -168,7 +168,7 @@ func (r *report) writeCircumstances(p *page) {
 	}
 	p.table(rows)
 	fmt.Fprintf(p, "<p><code>%s</code></p>\n", chart.XMLText(r.Command))
-	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the turns of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
+	p.element("p", fmt.Sprintf("Each value is the median of its rounds, %d if none failed, each the best of %s. Percentiles are of the iterations of a loop of its own, timed one by one or, if they are short, in batches, of which the means count; "+
 		"they are at most 6 %% too long. results.txt has all rounds, for benchstat.", r.o.rounds, table.Plural(loops, "loop")))
 }
 
@@ -176,13 +176,13 @@ func (r *report) writeCircumstances(p *page) {
 func caseTable(lines []*line) [][]string {
 	unit := lines[0].benchCase().Unit
 	head := []string{"", "size", unit, "lowest", "highest", "rounds"}
-	tails := false
+	percentiles := false
 	for _, l := range lines {
 		for _, c := range l.cells {
-			tails = tails || c.percentiles() != nil
+			percentiles = percentiles || c.percentiles() != nil
 		}
 	}
-	if tails {
+	if percentiles {
 		head = append(head, "p50", "p90", "p99", "p99.9", "max")
 	}
 	rows := [][]string{head}

@@ -54,7 +54,7 @@ func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.Rounds {
 			for i, b := range k.bouts {
-				for _, t := range stats.InRound(round, b.Turns) {
+				for _, t := range stats.InRound(round, b.Runs) {
 					key := t.String() + ", " + k.o.Device
 					r.steps = append(r.steps, step{
 						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.Rounds, key), key: key,

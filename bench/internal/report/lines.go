@@ -22,5 +22,5 @@ type line struct {
 type cell struct {
 	cases.Cell
 	compare.Column
-	tails []*stats.Percentiles // of each round, nil without percentiles
+	distributions []*stats.Percentiles // of each round, nil without percentiles
 }

@@ -115,7 +115,7 @@ func (l *line) take(ctx context.Context, round int) error {
 		c.Enter(round, l.job, c.Cell, results, err)
 		for _, r := range results {
 			if r.Of(c.Cell) {
-				c.tails[round] = r.Percentiles
+				c.distributions[round] = r.Percentiles
 			}
 		}
 	}
@@ -128,9 +128,9 @@ func (l *line) take(ctx context.Context, round int) error {
 // seconds estimates the time of a round of the line: starting the ranks, and a loop for each of loops, the
 // warm-ups and the percentiles.
 func (l *line) seconds() float64 {
-	start, turn, rate := 0.3, 0.5e-6, 8e9
+	start, iteration, rate := 0.3, 0.5e-6, 8e9
 	if l.device == device.TCP {
-		turn, rate = 12e-6, 2e9
+		iteration, rate = 12e-6, 2e9
 	}
 	sum := start
 	for _, c := range l.cells {
@@ -142,7 +142,7 @@ func (l *line) seconds() float64 {
 		if c.Case.Unit == stats.MegabytesPerSecond {
 			bytes *= cases.InFlight
 		}
-		sum += float64(c.Case.Iterations(c.Size)) * (turn + bytes/rate) * (loops + 1) * 1.1
+		sum += float64(c.Case.Iterations(c.Size)) * (iteration + bytes/rate) * (loops + 1) * 1.1
 	}
 	return sum
 }
@@ -158,7 +158,7 @@ func (r *report) estimate() time.Duration {
 
 // measure runs all steps, and reports before each the estimated remaining time. A step that fails is listed in the
 // page, and the next one runs.
-func (r *report) measure(ctx context.Context, say func(string)) error {
+func (r *report) measure(ctx context.Context, show func(string)) error {
 	rest, began := cli.NewForecast(), time.Now()
 	for _, s := range r.steps {
 		rest.Add(s.key, s.seconds)
@@ -166,7 +166,7 @@ func (r *report) measure(ctx context.Context, say func(string)) error {
 	r.load.Began = machine.LoadAverage()
 	defer func() { r.load.Ended, r.took = machine.LoadAverage(), time.Since(began) }()
 	for _, s := range r.steps {
-		say(fmt.Sprintf("%s; about %v left", s.about, rest.Remaining().Round(time.Second)))
+		show(fmt.Sprintf("%s; about %v left", s.about, rest.Remaining().Round(time.Second)))
 		before := machine.Now()
 		err := s.run(ctx)
 		if ctx.Err() != nil {

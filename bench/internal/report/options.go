@@ -42,7 +42,7 @@ const loops = 2
 func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	var devices string
-	var thrown toggles.Settings
+	var settings toggles.Settings
 	var switches []string
 	var timeout time.Duration
 	flags := flag.NewFlagSet("bench report", flag.ContinueOnError)
@@ -72,7 +72,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	case o.dir == "":
 		return nil, cli.Usagef("report needs a place: -o DIR")
 	case o.rounds < 1:
@@ -81,7 +81,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		return nil, cli.Usagef("-prk is for -peers")
 	}
 	for _, text := range switches {
-		if err := thrown.Add(text); err != nil {
+		if err := settings.Add(text); err != nil {
 			return nil, err
 		}
 	}
@@ -93,14 +93,14 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	}
 	for name := range strings.SplitSeq(devices, ",") {
 		if !slices.Contains(realDevices, name) {
-			return nil, cli.Usagef("-devices %q: %q is none; allowed are %s", devices, name, strings.Join(realDevices, ", "))
+			return nil, cli.Usagef("-devices %q: unknown device %q; allowed are %s", devices, name, strings.Join(realDevices, ", "))
 		}
 		if slices.ContainsFunc(o.devices, func(d *runner.Options) bool { return d.Device == name }) {
 			return nil, cli.Usagef("-devices %q: %s is given twice", devices, name)
 		}
 		one := &runner.Options{
 			Device: name, DeviceGiven: true, Repeat: loops, Rails: 1,
-			Timeout: timeout, Settings: thrown, Percentiles: true,
+			Timeout: timeout, Settings: settings, Percentiles: true,
 		}
 		if err := one.Check(nil, 0); err != nil {
 			return nil, err

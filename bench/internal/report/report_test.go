@@ -184,7 +184,7 @@ func TestReportNamesWhatFailedOnce(t *testing.T) {
 	assert.Equal(t, "rank 0 of 2: no memory", c.Reason)
 }
 
-// A turn that was too slow has no others, and says nothing of how long the rest takes.
+// A run that was too slow has no others, and says nothing of how long the rest takes.
 func TestReportForecastsWithoutLateTurns(t *testing.T) {
 	r := scriptedReport(t)
 	late := true

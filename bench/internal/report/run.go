@@ -45,8 +45,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stderr, "bench: the report takes about %v on an idle machine%s\n", r.estimate().Round(5*time.Second), loadNote(machine.LoadAverage()))
-	say, done := cli.Progress(stderr)
-	measuring := r.measure(ctx, say)
+	show, done := cli.Progress(stderr)
+	measuring := r.measure(ctx, show)
 	done()
 	return r.finish(measuring, stdout)
 }

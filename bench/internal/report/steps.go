@@ -71,7 +71,7 @@ func (r *report) plan(stderr io.Writer) error {
 func (r *report) addLine(o *runner.Options, by string, j plan.Job, run func(context.Context, plan.Job) ([]plan.Result, error)) {
 	l := &line{device: o.Device, by: by, run: run, job: j}
 	for _, one := range j.Cells {
-		l.cells = append(l.cells, &cell{Cell: one, Column: compare.Column{Series: stats.NewSeries(r.o.rounds)}, tails: make([]*stats.Percentiles, r.o.rounds)})
+		l.cells = append(l.cells, &cell{Cell: one, Column: compare.Column{Series: stats.NewSeries(r.o.rounds)}, distributions: make([]*stats.Percentiles, r.o.rounds)})
 	}
 	r.lines = append(r.lines, l)
 }

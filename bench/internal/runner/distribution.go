@@ -18,11 +18,11 @@ const (
 	longestBatch = 64
 )
 
-// distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value. turn
-// is the time of one.
-func (s *Rank) distribution(ctx context.Context, b *cases.Buffers, one cases.Cell, turn time.Duration) (*stats.Percentiles, error) {
+// distribution times the iterations of a cell once more, one by one or in batches, after the loops of its value.
+// iteration is the time of one.
+func (s *Rank) distribution(ctx context.Context, b *cases.Buffers, one cases.Cell, iteration time.Duration) (*stats.Percentiles, error) {
 	// The answering rank must have the same number of iterations.
-	batches := []int{s.turns(one), s.batch(turn)}
+	batches := []int{s.iterations(one), s.batch(iteration)}
 	if err := world.Broadcast(ctx, s.World, 0, batches); err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (s *Rank) batches(ctx context.Context, b *cases.Buffers, f cases.Step, n, c
 	return most, nil
 }
 
-// batch returns the number of iterations that are timed together if one takes turn.
-func (s *Rank) batch(turn time.Duration) int {
+// batch returns the number of iterations that are timed together if one takes iteration.
+func (s *Rank) batch(iteration time.Duration) int {
 	if s.Virtual {
 		return 1 // reading the clock takes no time
 	}
@@ -82,12 +82,12 @@ func (s *Rank) batch(turn time.Duration) int {
 		}
 		costs[i] = (s.World.Now() - start) / readings
 	}
-	return batchOf(turn, slices.Min(costs))
+	return batchOf(iteration, slices.Min(costs))
 }
 
-func batchOf(turn, clock time.Duration) int {
-	if turn <= 0 {
+func batchOf(iteration, clock time.Duration) int {
+	if iteration <= 0 {
 		return longestBatch
 	}
-	return int(min(max((clockShare*clock+turn-1)/turn, 1), longestBatch))
+	return int(min(max((clockShare*clock+iteration-1)/iteration, 1), longestBatch))
 }

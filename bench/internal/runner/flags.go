@@ -103,7 +103,7 @@ func Parse(args []string) (*Options, *plan.Selection, error) {
 	o, r := new(Options), new(plan.Selection)
 	f := NewFlags(flag.NewFlagSet("bench", flag.ContinueOnError), o, r, device.Default(), UsualTimeout)
 	if err := f.Parse(args); err != nil {
-		return nil, nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, nil, cli.Usagef("%v; -h lists the flags", err)
 	}
 	if err := f.ReadSwitches(); err != nil {
 		return nil, nil, err

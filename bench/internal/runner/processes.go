@@ -120,8 +120,8 @@ func childArguments(o *Options, j plan.Job) []string {
 	if o.Trace != "" {
 		args = append(args, "-trace", o.Trace)
 	}
-	for _, thrown := range o.Settings.Given {
-		args = append(args, "-set", thrown)
+	for _, setting := range o.Settings.Given {
+		args = append(args, "-set", setting)
 	}
 	for _, one := range plan.ByCase([]plan.Job{j}) {
 		text := one.Cells[0].String()

@@ -132,13 +132,13 @@ func (s *Rank) Forbids(one cases.Cell) string {
 	return why
 }
 
-// turns returns the iterations of a loop.
-func (s *Rank) turns(one cases.Cell) int {
-	turns := one.Case.Iterations(one.Size)
+// iterations returns the number of iterations of a loop.
+func (s *Rank) iterations(one cases.Cell) int {
+	iterations := one.Case.Iterations(one.Size)
 	if s.Virtual {
-		turns /= cases.VirtualTurns
+		iterations /= cases.VirtualIterations
 	}
-	return cases.Shortened(turns, s.Shorten)
+	return cases.Shortened(iterations, s.Shorten)
 }
 
 // measure times the loops of one cell.
@@ -150,12 +150,12 @@ func (s *Rank) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (p
 		}
 		return plan.NewResult(one, s.World.Size(), values), nil
 	}
-	turns := s.turns(one)
+	iterations := s.iterations(one)
 	values := make([]float64, 0, s.Repeat)
 	var allocs uint64
 	var best time.Duration
 	for range s.Repeat {
-		took, allocated, err := s.Timed(ctx, b, one, turns)
+		took, allocated, err := s.Timed(ctx, b, one, iterations)
 		if err != nil {
 			return plan.Result{}, err
 		}
@@ -163,7 +163,7 @@ func (s *Rank) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (p
 		if best == 0 || took < best {
 			best = took
 		}
-		values = append(values, one.Case.Value(took.Seconds()/float64(turns), one.Size))
+		values = append(values, one.Case.Value(took.Seconds()/float64(iterations), one.Size))
 	}
 	r := plan.NewResult(one, s.World.Size(), values)
 	if math.IsInf(r.Value, 0) {
@@ -174,7 +174,7 @@ func (s *Rank) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (p
 	}
 	if s.percentiles && one.Case.HasPercentiles() {
 		var err error
-		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(turns)); err != nil {
+		if r.Percentiles, err = s.distribution(ctx, b, one, best/time.Duration(iterations)); err != nil {
 			return plan.Result{}, err
 		}
 	}
@@ -183,14 +183,14 @@ func (s *Rank) measure(ctx context.Context, b *cases.Buffers, one cases.Cell) (p
 
 // Timed returns the time of one loop of a cell, and the number of objects that it allocated. A warm-up of a tenth of
 // its iterations precedes it.
-func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, turns int) (took time.Duration, allocs uint64, err error) {
+func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, iterations int) (took time.Duration, allocs uint64, err error) {
 	// Calls that never wait never look at ctx.
 	if ctx.Err() != nil {
 		return 0, 0, context.Cause(ctx)
 	}
-	f, warmUp := s.Step(one.Case), turns/10+1
+	f, warmUp := s.Step(one.Case), iterations/10+1
 	if one.Case.Prepare != nil {
-		if err := one.Case.Prepare(ctx, b, warmUp+turns, one.Size); err != nil {
+		if err := one.Case.Prepare(ctx, b, warmUp+iterations, one.Size); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -203,7 +203,7 @@ func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, turn
 	}
 	used := machine.ProcessorTime()
 	start := s.World.Now()
-	if err := cases.Loop(ctx, b, f, one.Size, turns); err != nil {
+	if err := cases.Loop(ctx, b, f, one.Size, iterations); err != nil {
 		return 0, 0, err
 	}
 	took = s.World.Now() - start

@@ -14,9 +14,9 @@ import (
 
 func TestAShortRunHasFewTurns(t *testing.T) {
 	one := cases.Cell{Case: cases.ByName("put_flush_lat"), Size: 8}
-	assert.Equal(t, 20000, (&Rank{}).turns(one))
-	assert.Equal(t, 20, (&Rank{Rank: cases.Rank{Shorten: 1000}}).turns(one))
-	assert.Equal(t, 1, (&Rank{Rank: cases.Rank{Shorten: 1000, Virtual: true}}).turns(cases.Cell{Case: one.Case, Size: 1 << 20}))
+	assert.Equal(t, 20000, (&Rank{}).iterations(one))
+	assert.Equal(t, 20, (&Rank{Rank: cases.Rank{Shorten: 1000}}).iterations(one))
+	assert.Equal(t, 1, (&Rank{Rank: cases.Rank{Shorten: 1000, Virtual: true}}).iterations(cases.Cell{Case: one.Case, Size: 1 << 20}))
 }
 
 func TestTheTargetsProcessorTimeIsRankOnes(t *testing.T) {

@@ -18,17 +18,17 @@ func measureSocket(w *cases.SocketEnd, rank int, one cases.Cell, repeat, shorten
 	if rank == 1 {
 		f = one.Case.Socket.Target
 	}
-	turns := cases.Shortened(one.Case.Iterations(one.Size), shorten)
+	iterations := cases.Shortened(one.Case.Iterations(one.Size), shorten)
 	values := make([]float64, 0, repeat)
 	for range repeat {
-		if err := w.Loop(f, one.Size, turns/10+1); err != nil {
+		if err := w.Loop(f, one.Size, iterations/10+1); err != nil {
 			return plan.Result{}, err
 		}
 		start := time.Now()
-		if err := w.Loop(f, one.Size, turns); err != nil {
+		if err := w.Loop(f, one.Size, iterations); err != nil {
 			return plan.Result{}, err
 		}
-		values = append(values, one.Case.Value(time.Since(start).Seconds()/float64(turns), one.Size))
+		values = append(values, one.Case.Value(time.Since(start).Seconds()/float64(iterations), one.Size))
 	}
 	return plan.NewResult(one, 2, values), nil
 }

@@ -33,12 +33,12 @@ func promise(name, about string, option window.Option) Toggle {
 
 // noted returns the Toggle, which then also records that it is on.
 func (t Toggle) noted(note func(s *Settings)) Toggle {
-	throw := t.apply
+	apply := t.apply
 	t.apply = func(s *Settings, value string) error {
 		if value == "on" {
 			note(s)
 		}
-		return throw(s, value)
+		return apply(s, value)
 	}
 	return t
 }
@@ -96,9 +96,9 @@ func overLinks() []Toggle {
 		}}
 	}
 	const linked, tcpOnly = " (with -device tcp, ibv or sim:PROFILE)", " (with -device tcp)"
-	arranging := func(name, about string, ways scheduler.Scheme) Toggle {
+	arranging := func(name, about string, schemes scheduler.Scheme) Toggle {
 		return leaving(name, about+linked, func(s *Settings) {
-			s.Tuning.NoSchemes |= ways
+			s.Tuning.NoSchemes |= schemes
 			s.Arranges, s.NeedsLinks = name+"=off", name+"=off"
 		})
 	}
@@ -140,7 +140,7 @@ func overLinks() []Toggle {
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *Settings) {
 		s.Tuning.NoPipes = true
 	})
-	notes := leaving("notes", "messages of collectives of up to 48 bytes between ranks that map each other's memory go by notes, a line each", func(s *Settings) {
+	inlineMessages := leaving("inlinemessages", "messages of collectives of up to 48 bytes between ranks that map each other's memory go inline: a cache line holds flag and data", func(s *Settings) {
 		s.Tuning.NoCells = true
 	})
 	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *Settings) {
@@ -154,12 +154,12 @@ func overLinks() []Toggle {
 		s.Tuning.Algorithm = named[value]
 		return nil
 	}}
-	const untold = "registered"
-	registered := leaving(untold, "the program registers the buffers of operations beforehand; off, the library gets them to the card by transfer"+linked, func(s *Settings) {
-		s.Unregistered, s.NeedsLinks = true, untold+"=off"
+	const registeredName = "registered"
+	registered := leaving(registeredName, "the program registers the buffers of operations beforehand; off, the library gets them to the card by transfer"+linked, func(s *Settings) {
+		s.Unregistered, s.NeedsLinks = true, registeredName+"=off"
 	})
 	return []Toggle{
-		registered, transfers, rings, huge, pipes, notes, staging, algorithms,
+		registered, transfers, rings, huge, pipes, inlineMessages, staging, algorithms,
 		arranging("defer", "operations wait for a synchronization, or until enough of them wait; off, the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "reads are sent before writes; off, the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes alternate", scheduler.Interleave),
@@ -172,12 +172,12 @@ func overLinks() []Toggle {
 		ofLinks("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", func(t *tuning.Tuning) { t.NoStandBack = true }),
 		ofLinks("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", func(t *tuning.Tuning) { t.NoStriping = true }),
 		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
-		without("favour", "the connection that received last is polled more often than others", tcp.LastFirst),
-		without("dwelling", "a poll reads the connection that received last several times before it finds nothing", tcp.Repoll),
+		without("lastfirst", "the connection that received last is polled more often than others", tcp.LastFirst),
+		without("repoll", "a poll reads the connection that received last several times before it finds nothing", tcp.Repoll),
 		without("headerreads", "the header after a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "a wait for few sockets does not use epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied after their headers", tcp.Copies),
 		without("reno", "connections within a machine use the Reno congestion control, which does not pace", tcp.Reno),
-		without("riding", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Piggyback),
+		without("piggyback", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Piggyback),
 	}
 }

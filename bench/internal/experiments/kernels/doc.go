@@ -1,4 +1,4 @@
-// Package kernels measures kernels of the examples as whole jobs, in turns with their MPI versions.
+// Package kernels measures kernels of the examples as whole jobs, alternating with their MPI versions.
 //
 // The command kernels compares the speed of whole jobs: the commands gups, stencil and transpose of examples, and
 // their MPI versions. The program builds them and cmd/rmarun, so it runs inside the module only. The MPI version of

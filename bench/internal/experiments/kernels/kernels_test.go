@@ -173,7 +173,7 @@ func TestKernelsAreAloneWithoutTheirPeers(t *testing.T) {
 	text := new(strings.Builder)
 	o.Table(nil, nil).WriteTable(text)
 	assert.Contains(t, text.String(), "-prk DIR")
-	refusing := compare.Library{Name: "mpich", Run: plantest.Scripted(map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a turn")})}
+	refusing := compare.Library{Name: "mpich", Run: plantest.Scripted(map[string][]float64{"gups:10": {1}}, map[string]error{"transpose": errors.New("a run")})}
 	mine := compare.Library{Name: compare.Ours, Run: plantest.Scripted(map[string][]float64{"gups:10": {2}, "stencil_pscw:40": {1}, "stencil_fence:40": {1}, "transpose:40": {1}}, nil)}
 	rows, err := compare.Run(t.Context(), o.Device, o.Jobs(), []compare.Library{mine, refusing}, 1, func(string) {})
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func parse(args []string, usage io.Writer) (*Options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench kernels [flags] [kernel …]")
-		fmt.Fprintln(usage, "Measures kernels of the examples as whole jobs, in turns with their MPI versions; no kernel: all of them. It builds")
+		fmt.Fprintln(usage, "Measures kernels of the examples as whole jobs, alternating with their MPI versions; no kernel: all of them. It builds")
 		fmt.Fprintln(usage, "them, so it runs inside this module only. The MPI versions are those of the Parallel Research Kernels (MPIRMA), which")
 		fmt.Fprintln(usage, "-prk names as built with each peer, and of gups examples/gups/peer/gups.c, which it builds. Kernels and sizes:")
 		for _, k := range named(UsualSizes(o.Device), nil) {
@@ -59,7 +59,7 @@ func parse(args []string, usage io.Writer) (*Options, error) {
 		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	case !slices.Contains(Devices, o.Device):
 		return nil, cli.Usagef("-device %q: kernels have %s", o.Device, strings.Join(Devices, " and "))
 	case o.Rounds < 1:

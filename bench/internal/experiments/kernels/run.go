@@ -35,9 +35,9 @@ func (o *Options) run(ctx context.Context, command string, stdout, stderr io.Wri
 		return fmt.Errorf("bench: no place for the kernels: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
-	say("building the kernels")
+	show("building the kernels")
 	peers, missing := peers.Find(ctx)
 	peers, unbuilt, err := Build(ctx, dir, o.names(), peers)
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *Options) run(ctx context.Context, command string, stdout, stderr io.Wri
 	}
 	c := o.Table(peers, append(missing, unbuilt...))
 	c.Command = command
-	rows, ended := compare.Run(ctx, o.Device, o.Jobs(), o.Libraries(dir, peers), o.Rounds, say)
+	rows, ended := compare.Run(ctx, o.Device, o.Jobs(), o.Libraries(dir, peers), o.Rounds, show)
 	c.Rows = rows
 	c.End(ended)
 	done()

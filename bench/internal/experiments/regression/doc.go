@@ -2,7 +2,7 @@
 //
 // It builds bench of that commit in a worktree of its own, which it removes, and bench of the work tree as it is.
 //
-// The command gate measures 30 cells by the program of an earlier commit and by the one of this work tree, in turns.
+// The command gate measures 30 cells by the program of an earlier commit and by the one of this work tree, alternately.
 // The run fails if a cell is slower than before by more than 5 % (-limit). The earlier program is built in a git
 // worktree, which is removed before the first measurement. A line of the table is
 //

@@ -36,9 +36,9 @@ func Run(ctx context.Context, dir string, args []string, stdout, stderr io.Write
 		return fmt.Errorf("bench: gate: no place for the programs: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
-	say("building both programs")
+	show("building both programs")
 	runner, err := here.build(ctx, scratch)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func Run(ctx context.Context, dir string, args []string, stdout, stderr io.Write
 	}
 	began := time.Now()
 	rows, err := gate.Run(ctx, o.plan, cells, runner, time.Now, func(line string) {
-		say(fmt.Sprintf("%s; %v of %v", line, time.Since(began).Round(time.Second), o.plan.Time))
+		show(fmt.Sprintf("%s; %v of %v", line, time.Since(began).Round(time.Second), o.plan.Time))
 	})
 	done()
 	if err != nil {

@@ -59,7 +59,7 @@ const fewest = 3
 
 var noLaw = fmt.Sprintf("too few points: a law needs %d numbers of ranks, each %d or more", fewest, lawFrom)
 
-func (m *memory) say() string {
+func (m *memory) describe() string {
 	if m.Ranks == 0 {
 		return noLaw
 	}
@@ -115,8 +115,8 @@ func leastSquares(x, y []float64) (l law, left float64) {
 	return l, left
 }
 
-// say describes the law in words.
-func (l law) say(unit string) string {
+// describe describes the law in words.
+func (l law) describe(unit string) string {
 	if !l.Known {
 		return noLaw
 	}
@@ -145,8 +145,8 @@ func writeJSON(w io.Writer, all []*Growth) error {
 func write(w io.Writer, command string, all []*Growth) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, command)
-	fmt.Fprintln(&b, "turn and set up in virtual time; frames that a rank sends in a turn; memory of a rank, its simulated card included; real time of an event")
-	lines := [][]string{{"workload", "ranks", "turn us", "frames", "set up us", "memory KB", "event ns"}}
+	fmt.Fprintln(&b, "iteration and set up in virtual time; frames that a rank sends in an iteration; memory of a rank, its simulated card included; real time of an event")
+	lines := [][]string{{"workload", "ranks", "iteration us", "frames", "set up us", "memory KB", "event ns"}}
 	for _, g := range all {
 		for _, p := range g.Points {
 			lines = append(lines, []string{g.Workload, fmt.Sprint(p.Ranks), fmt.Sprintf("%.2f", p.Micros), fmt.Sprintf("%.1f", p.Frames),
@@ -157,7 +157,7 @@ func write(w io.Writer, command string, all []*Growth) error {
 	fmt.Fprintf(&b, "\ngrowth among n ranks, from %d on:\n", lawFrom)
 	lines = nil
 	for _, g := range all {
-		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.say("us")}, []string{"", "memory", g.Memory.say()})
+		lines = append(lines, []string{"  " + g.Workload, "time", g.Time.describe("us")}, []string{"", "memory", g.Memory.describe()})
 	}
 	table.Align(&b, lines, func(int) bool { return false })
 	_, err := io.WriteString(w, b.String())

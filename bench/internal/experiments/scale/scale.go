@@ -59,7 +59,7 @@ func parse(args []string, usage io.Writer) (*Options, error) {
 		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	case o.format != "text" && o.format != "json":
 		return nil, cli.Usagef("-format %q: allowed are text and json", o.format)
 	case o.Timeout <= 0:
@@ -109,9 +109,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if device.Launched() {
 		return cli.Usagef("scale has its ranks in one process: run it without a launcher")
 	}
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
-	extents, measuring := o.measure(ctx, say)
+	extents, measuring := o.measure(ctx, show)
 	done()
 	if len(extents) == 0 {
 		return measuring
@@ -127,11 +127,11 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // measure returns the growth of each workload. With an error it returns those before it.
-func (o *Options) measure(ctx context.Context, say func(string)) (extents []*Growth, err error) {
+func (o *Options) measure(ctx context.Context, show func(string)) (extents []*Growth, err error) {
 	for _, w := range o.workloads {
 		g := &Growth{Workload: w.Name, Device: device.Sim + o.Card.Name}
 		for _, n := range o.ranks {
-			say(fmt.Sprintf("%s, %s", w.Name, table.Plural(n, "rank")))
+			show(fmt.Sprintf("%s, %s", w.Name, table.Plural(n, "rank")))
 			p, failure := w.At(ctx, o, n)
 			if failure != nil {
 				err = fmt.Errorf("bench: scale: %s, %s: %w", w.Name, table.Plural(n, "rank"), failure)
@@ -188,7 +188,7 @@ func (k *Workload) At(ctx context.Context, o *Options, n int) (Point, error) {
 
 // measure is the body of each rank. Rank 0 records the results.
 func (k *Workload) measure(ctx context.Context, w *world.World, s *sim.Simulator, before uint64, p *Point) error {
-	turn, end, err := k.start(ctx, w)
+	iterate, end, err := k.start(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (k *Workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	// A rank is connected with the ranks that it needs after the first iteration. It has made the eager buffers that
 	// it needs at once after some more.
 	for range earlierIterations {
-		if err := turn(ctx); err != nil {
+		if err := iterate(ctx); err != nil {
 			return err
 		}
 	}
@@ -208,13 +208,13 @@ func (k *Workload) measure(ctx context.Context, w *world.World, s *sim.Simulator
 	set := w.Now()
 	sent, events, began, start := job.Of(w).Frames(), s.Events(), time.Now(), w.Now()
 	for range measuredIterations {
-		if err := turn(ctx); err != nil {
+		if err := iterate(ctx); err != nil {
 			return err
 		}
 	}
-	turns, frames := w.Now()-start, float64(job.Of(w).Frames()-sent)
+	iterations, frames := w.Now()-start, float64(job.Of(w).Frames()-sent)
 	// The time of the slowest rank counts, and the frames of all.
-	all := []float64{turns.Seconds() * 1e6 / measuredIterations, set.Seconds() * 1e6}
+	all := []float64{iterations.Seconds() * 1e6 / measuredIterations, set.Seconds() * 1e6}
 	if err := world.AllReduce(ctx, w, all, all, func(a, b float64) float64 { return max(a, b) }); err != nil {
 		return err
 	}

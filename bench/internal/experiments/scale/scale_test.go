@@ -37,9 +37,9 @@ func TestLaws(t *testing.T) {
 		{"falling", []float64{4, 3, 2, 1}, "8 - 1 log2 n us, within 0 %"},
 		{"off", []float64{5, 9, 7, 10}, "0.6 + 1.3 log2 n us, within 21 %"},
 	} {
-		assert.Equal(t, one.says, fit(n, one.values).say("us"), one.name)
+		assert.Equal(t, one.says, fit(n, one.values).describe("us"), one.name)
 	}
-	assert.Equal(t, "too few points: a law needs 3 numbers of ranks, each 16 or more", law{}.say("us"))
+	assert.Equal(t, "too few points: a law needs 3 numbers of ranks, each 16 or more", law{}.describe("us"))
 }
 
 func TestTorus(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 // A Workload is what each rank does repeatedly in scale.
 type Workload struct {
 	Name, about string
-	// start sets the workload up. turn is one iteration. end follows the last iteration.
-	start func(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error)
+	// start sets the workload up. iterate runs one iteration. end follows the last iteration.
+	start func(ctx context.Context, w *world.World) (iterate, end func(ctx context.Context) error, err error)
 }
 
 // measuredIterations is the number of measured iterations, earlierIterations that of the iterations before.
@@ -34,14 +34,14 @@ func Workloads() []*Workload {
 	}
 }
 
-func startFences(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+func startFences(ctx context.Context, w *world.World) (iterate, end func(ctx context.Context) error, err error) {
 	win, err := window.Allocate[uint64](ctx, w, 1)
 	if err != nil {
 		return nil, nil, err
 	}
 	value := make([]uint64, 1)
 	next := (w.Rank() + 1) % w.Size()
-	turn = func(ctx context.Context) error {
+	iterate = func(ctx context.Context) error {
 		if err := win.Put(value, next, 0); err != nil {
 			return err
 		}
@@ -50,13 +50,13 @@ func startFences(ctx context.Context, w *world.World) (turn, end func(ctx contex
 	end = func(ctx context.Context) error {
 		return errors.Join(win.Fence(ctx, window.NoSucceed), win.Close())
 	}
-	return turn, end, win.Fence(ctx, window.NoPrecede)
+	return iterate, end, win.Fence(ctx, window.NoPrecede)
 }
 
 // haloBytes is the length of a side of a rank's part of the stencil: 128 values of 8 bytes.
 const haloBytes = 1024
 
-func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+func startStencil(ctx context.Context, w *world.World) (iterate, end func(ctx context.Context) error, err error) {
 	// Each side is put into its own part of the window.
 	win, err := window.Allocate[byte](ctx, w, 4*haloBytes)
 	if err != nil {
@@ -74,7 +74,7 @@ func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx conte
 		return nil, nil, err
 	}
 	side := make([]byte, haloBytes)
-	turn = func(ctx context.Context) error {
+	iterate = func(ctx context.Context) error {
 		if err := win.Post(ctx, group); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func startStencil(ctx context.Context, w *world.World) (turn, end func(ctx conte
 		}
 		return win.Wait(ctx)
 	}
-	return turn, func(context.Context) error { return win.Close() }, nil
+	return iterate, func(context.Context) error { return win.Close() }, nil
 }
 
 // torus returns the neighbors of a rank on the grid of n ranks that is closest to a square: left, right, above and
@@ -113,7 +113,7 @@ func torus(rank, n int) [4]int {
 // keysOfRank is the number of keys of each rank in the table, and the number of keys that it looks up in an iteration.
 const keysOfRank = 16
 
-func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context.Context) error, err error) {
+func startTable(ctx context.Context, w *world.World) (iterate, end func(ctx context.Context) error, err error) {
 	table, err := hashtable.New(ctx, w, hashtable.Config{Slots: 16 * keysOfRank, RecordBytes: 8 * keysOfRank * hashtable.CounterBytes(12)})
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context
 	if err := batch.Run(ctx); err != nil {
 		return nil, nil, err
 	}
-	turn = func(ctx context.Context) error {
+	iterate = func(ctx context.Context) error {
 		batch.Reset()
 		for i := range keysOfRank {
 			batch.Count(key((w.Rank()*7919+i*1299709)%w.Size(), i))
@@ -141,5 +141,5 @@ func startTable(ctx context.Context, w *world.World) (turn, end func(ctx context
 		}
 		return nil
 	}
-	return turn, func(context.Context) error { return table.Close() }, nil
+	return iterate, func(context.Context) error { return table.Close() }, nil
 }

@@ -71,9 +71,9 @@ const SimulatedRounds = 3
 // fewestTurns is the least number of iterations of a loop, however long they take. A loop has steadyTurns, among
 // which the first with a cold cache counts little, if they take no longer than longestVisit.
 const (
-	fewestTurns  = 3
-	steadyTurns  = 16
-	longestVisit = 200 * time.Millisecond
+	fewestIterations = 3
+	steadyIterations = 16
+	longestVisit     = 200 * time.Millisecond
 )
 
 // Prepare makes o compare schemes, in rounds, instead of measuring cells with its own.
@@ -122,9 +122,9 @@ func (s *rank) compare(ctx context.Context, cells []cases.Cell, rounds int) erro
 // that they keep what they have learned.
 type schemeRun struct {
 	Scheme
-	board  *cases.Buffers
-	turns  int          // of a loop
-	values stats.Series // of each round
+	board      *cases.Buffers
+	iterations int          // of a loop
+	values     stats.Series // of each round
 }
 
 // compareAt measures one cell.
@@ -134,17 +134,17 @@ func (s *rank) compareAt(ctx context.Context, one cases.Cell, rounds int) ([]pla
 		return nil, err
 	}
 	for _, e := range runs {
-		if e.turns, err = s.learn(ctx, e.board, one); err != nil {
+		if e.iterations, err = s.learn(ctx, e.board, one); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.Name, err)
 		}
 	}
 	for round := range rounds {
 		for _, e := range stats.InRound(round, runs) {
-			took, _, err := s.Timed(ctx, e.board, one, e.turns)
+			took, _, err := s.Timed(ctx, e.board, one, e.iterations)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", e.Name, err)
 			}
-			e.values.Set(round, one.Case.Value(took.Seconds()/float64(e.turns), one.Size))
+			e.values.Set(round, one.Case.Value(took.Seconds()/float64(e.iterations), one.Size))
 		}
 	}
 	for _, e := range runs {
@@ -184,13 +184,13 @@ func (s *rank) runs(ctx context.Context, one cases.Cell, rounds int) ([]*schemeR
 // learn runs a cell's loop on Buffers until it has reached its steady state. It returns the number of iterations of a
 // visit.
 func (s *rank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int, error) {
-	turns, began := fewestTurns, s.World.Now()
+	iterations, began := fewestIterations, s.World.Now()
 	for {
 		start := s.World.Now()
-		if _, _, err := s.Timed(ctx, b, one, turns); err != nil {
+		if _, _, err := s.Timed(ctx, b, one, iterations); err != nil {
 			return 0, err
 		}
-		next, done := s.durations.afterLoop(turns, s.World.Now()-start, s.World.Now()-began)
+		next, done := s.durations.afterLoop(iterations, s.World.Now()-start, s.World.Now()-began)
 		// Rank 0's clock counts.
 		decision := []int{next, 0}
 		if done {
@@ -199,23 +199,23 @@ func (s *rank) learn(ctx context.Context, b *cases.Buffers, one cases.Cell) (int
 		if err := world.Broadcast(ctx, s.World, 0, decision); err != nil {
 			return 0, err
 		}
-		if turns = decision[0]; decision[1] == 1 {
-			return turns, nil
+		if iterations = decision[0]; decision[1] == 1 {
+			return iterations, nil
 		}
 	}
 }
 
 // afterLoop returns the number of iterations of the next loop, from the number and the time of the last one. done
 // reports whether the scheme has run long enough.
-func (t durations) afterLoop(turns int, took, since time.Duration) (next int, done bool) {
+func (t durations) afterLoop(iterations int, took, since time.Duration) (next int, done bool) {
 	if took < t.visit {
-		return 2 * turns, false
+		return 2 * iterations, false
 	}
 	if since < t.learning {
-		return turns, false
+		return iterations, false
 	}
-	in := func(visit time.Duration) int { return int(float64(turns) * visit.Seconds() / took.Seconds()) }
-	return max(fewestTurns, in(t.visit), min(steadyTurns, in(longestVisit))), true
+	in := func(visit time.Duration) int { return int(float64(iterations) * visit.Seconds() / took.Seconds()) }
+	return max(fewestIterations, in(t.visit), min(steadyIterations, in(longestVisit))), true
 }
 
 // judge returns the medians of the rounds, and the ratios of the times to those of the best fixed scheme.

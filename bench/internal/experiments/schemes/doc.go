@@ -8,9 +8,9 @@
 // The command schemes compares the schemes of arranging the operations of an epoch (scheduler.Scheme), over TCP, with
 // -device ibv over an RDMA card, or with -device sim:PROFILE in virtual time. It shows what each contributes, and
 // whether the adaptive mode finds the best. Each case is measured as a pattern of epochs, by separate ranks, with all
-// schemes in turn. Each scheme has its own window, which it keeps, and runs for a fifth of a second before the first
-// round. In a round each has one loop of about 20 ms, so that the machine has the same speed for all of them. A line
-// of output is then
+// schemes one after the other. Each scheme has its own window, which it keeps, and runs for a fifth of a second before
+// the first round. In a round each has one loop of about 20 ms, so that the machine has the same speed for all of them.
+// A line of output is then
 //
 //	case size value unit scheme ratio
 //

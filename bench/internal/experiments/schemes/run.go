@@ -23,27 +23,27 @@ type Comparison struct {
 
 // Run compares the schemes by one pattern after the other, each by separate ranks, or as one rank of a launcher's job.
 func (o *Comparison) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	say, done := cli.Progress(stderr)
+	show, done := cli.Progress(stderr)
 	defer done()
-	table := &Table{Command: cli.CommandLine(args), Machine: o.Machine(), Device: o.Device, Rounds: o.Rounds}
+	results := &Table{Command: cli.CommandLine(args), Machine: o.Machine(), Device: o.Device, Rounds: o.Rounds}
 	printed := runner.Reporter(o.Format, stdout, stderr)
 	report := func(r plan.Result) error {
 		done()
-		table.Add(r)
+		results.Add(r)
 		return printed(r)
 	}
-	err := o.eachPattern(ctx, stderr, report, say)
-	if o.Format != "text" || len(table.Complete()) == 0 {
+	err := o.eachPattern(ctx, stderr, report, show)
+	if o.Format != "text" || len(results.Complete()) == 0 {
 		return err
 	}
 	// The results before an error are written, too.
-	if writing := table.write(stdout); err == nil {
+	if writing := results.write(stdout); err == nil {
 		err = writing
 	}
 	return err
 }
 
-func (o *Comparison) eachPattern(ctx context.Context, stderr io.Writer, report func(plan.Result) error, say func(string)) error {
+func (o *Comparison) eachPattern(ctx context.Context, stderr io.Writer, report func(plan.Result) error, show func(string)) error {
 	if device.Launched() {
 		return runner.RunJoined(ctx, o.Options, o.Request, report)
 	}
@@ -61,7 +61,7 @@ func (o *Comparison) eachPattern(ctx context.Context, stderr io.Writer, report f
 		return cli.Usagef("-cpuprofile is of one job, and these patterns are %d jobs: name one", len(cells))
 	}
 	for i, j := range cells {
-		say(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.Cells[0].String(), len(All()), table.Plural(o.Rounds, "round")))
+		show(fmt.Sprintf("pattern %d of %d: %s, %d schemes, %s", i+1, len(cells), j.Cells[0].String(), len(All()), table.Plural(o.Rounds, "round")))
 		if err := o.Start(ctx, j, stderr, report); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 	const ms = time.Millisecond
 	for _, test := range []struct {
 		name        string
-		turns       int
+		iterations  int
 		took, since time.Duration
 		next        int
 		done        bool
@@ -56,11 +56,11 @@ func TestLoopsGrowUntilTheyFillAVisit(t *testing.T) {
 		{"long enough, still learning", 1000, 25 * ms, 199 * ms, 1000, false},
 		{"as long as a visit", 1000, 20 * ms, 200 * ms, 1000, true},
 		{"twice as long", 1000, 40 * ms, 300 * ms, 500, true},
-		{"of few long turns", 3, 300 * ms, 300 * ms, 3, true},
-		{"of turns that are not so long", 3, 90 * ms, 300 * ms, 6, true},
-		{"of turns that are long for a visit", 3, 9 * ms * 3, 300 * ms, 16, true},
+		{"of few long iterations", 3, 300 * ms, 300 * ms, 3, true},
+		{"of iterations that are not so long", 3, 90 * ms, 300 * ms, 6, true},
+		{"of iterations that are long for a visit", 3, 9 * ms * 3, 300 * ms, 16, true},
 	} {
-		next, done := durations{20 * ms, 200 * ms}.afterLoop(test.turns, test.took, test.since)
+		next, done := durations{20 * ms, 200 * ms}.afterLoop(test.iterations, test.took, test.since)
 		assert.Equal(t, test.next, next, test.name)
 		assert.Equal(t, test.done, done, test.name)
 	}
@@ -114,17 +114,17 @@ func TestASystemThatTellsNoProcessorTimeHasNoRatios(t *testing.T) {
 	one := plantest.Job(t, "put_target_cpu").Cells[0]
 	entrants := entered(one, []float64{0, 0}, nil)
 	results := judge(one, 2, entrants)
-	table := &Table{Device: device.TCP, Rounds: 2}
+	summary := &Table{Device: device.TCP, Rounds: 2}
 	for _, r := range results {
 		assert.Nil(t, r.Ratio.Median)
-		table.Add(r)
+		summary.Add(r)
 	}
-	assert.Nil(t, table.worst())
-	assert.NoError(t, table.write(new(strings.Builder)))
+	assert.Nil(t, summary.worst())
+	assert.NoError(t, summary.write(new(strings.Builder)))
 }
 
 func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
-	table := &Table{
+	results := &Table{
 		Command: "go run ./bench schemes", Device: device.TCP, Rounds: 3,
 		Machine: machine.Machine{CPU: "Some CPU", Cores: 2, System: "linux 6.1 amd64", Go: "go1.26"},
 	}
@@ -134,15 +134,15 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 		one := plantest.Job(t, name).Cells[0]
 		times := map[string]float64{"adaptive": 20 + float64(i), "early=off": 19, "at-once": 200, "merge=off": 20.5}
 		for _, r := range judge(one, 2, entered(one, []float64{1, 1.4, 1}, times)) {
-			table.Add(r)
+			results.Add(r)
 			require.NoError(t, report(r))
 		}
-		table.Add(plan.Result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
+		results.Add(plan.Result{Case: "acc_flush_lat", Size: 16, Skipped: "for a reason"})
 	}
 	one := plantest.Job(t, "get_flush_lat:8").Cells[0]
-	table.Add(judge(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
+	results.Add(judge(one, 2, entered(one, []float64{1, 1.4, 1}, nil))[0]) // and then it was ended
 	var text strings.Builder
-	require.NoError(t, table.write(&text))
+	require.NoError(t, results.write(&text))
 	golden.Check(t, "testdata/schemes.golden", lines.String()+text.String())
 }
 

@@ -45,7 +45,7 @@ func (t *Table) Complete() [][]plan.Result {
 func (t *Table) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
-	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, table.Plural(t.Rounds, "round"), usualDurations.visit, steadyTurns)
+	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, table.Plural(t.Rounds, "round"), usualDurations.visit, steadyIterations)
 	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
 	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
 	for some := range slices.Chunk(t.Complete(), sideBySide) {

@@ -22,7 +22,7 @@ func switchCases() []switchCase {
 	of := func(set, device string, cases ...string) switchCase {
 		return switchCase{set: set, device: device, cases: cases}
 	}
-	untold := of("registered=off", device.SimulatedCard, "put_flush_lat:2048,1048576")
+	unregistered := of("registered=off", device.SimulatedCard, "put_flush_lat:2048,1048576")
 	transfers := of("transfer=copy", device.SimulatedCard, "put_flush_lat:65536,1048576")
 	transfers.by = []string{"-set", "registered=off"}
 	striped := of("striping=off", device.SimulatedCard, "put_flush_lat:1048576")
@@ -36,11 +36,11 @@ func switchCases() []switchCase {
 		of("cardatomics=on", device.SimulatedCard, "fop_lat", "count_rate"),
 		of("immediate=on", device.Shm, "update_rate"),
 		of("unordered=on", device.TCP, "update_rate"),
-		untold, transfers,
+		unregistered, transfers,
 		of("rings=on", device.SimulatedCard, "fop_lat"),
 		of("hugepages=off", device.Shm, "hashtable_insert_rate", "update_rate"),
 		of("pipes=off", device.Shm, "msg_lat:8,1024"),
-		of("notes=off", device.Shm, "allreduce_lat:8", "bcast_lat:8"),
+		of("inlinemessages=off", device.Shm, "allreduce_lat:8", "bcast_lat:8"),
 		of("staging=off", device.Shm, "allreduce_lat:1048576"),
 		of("algorithm=plain", device.Shm, "allreduce_lat:65536"),
 		of("defer=off", device.TCP, "scatter_rate", "fence_rate"),
@@ -55,13 +55,13 @@ func switchCases() []switchCase {
 		of("standback=off", device.TCP, "halo_lat:16384"),
 		striped,
 		of("batches=off", device.TCP, "pattern16_bw:1024"),
-		of("favour=off", device.TCP, "put_flush_lat:8"),
-		of("dwelling=off", device.TCP, "put_flush_lat:8"),
+		of("lastfirst=off", device.TCP, "put_flush_lat:8"),
+		of("repoll=off", device.TCP, "put_flush_lat:8"),
 		of("headerreads=off", device.TCP, "put_bw:65536"),
 		of("fewsockets=off", device.TCP, "put_flush_lat:8"),
 		of("copies=off", device.TCP, "put_flush_lat:1024"),
 		of("reno=off", device.TCP, "put_bw:65536"),
-		of("riding=off", device.TCP, "msg_lat:8"),
+		of("piggyback=off", device.TCP, "msg_lat:8"),
 	}
 }
 

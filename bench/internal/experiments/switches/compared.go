@@ -33,12 +33,12 @@ type row struct {
 	Case   string `json:"case"`
 	Size   int    `json:"size"`
 	Unit   string `json:"unit"`
-	// Default and Thrown are the values of the switch. WithDefault and WithThrown are what was measured with them.
+	// Default and Other are the values of the switch. WithDefault and WithOther are what was measured with them.
 	Default     string          `json:"default"`
-	Thrown      string          `json:"thrown"`
+	Other       string          `json:"other"`
 	WithDefault *compare.Column `json:"with_default"`
-	WithThrown  *compare.Column `json:"with_thrown"`
-	// Ratio is the time with the value Thrown to that with Default, within each round.
+	WithOther   *compare.Column `json:"with_other"`
+	// Ratio is the time with the value Other to that with Default, within each round.
 	Ratio stats.Series `json:"ratio"`
 
 	cell cases.Cell
@@ -46,11 +46,11 @@ type row struct {
 
 // newComparison returns the comparison of a switch's case.
 func newComparison(e switchCase, t toggles.Toggle, o *options) (*comparison, error) {
-	_, thrown, _ := strings.Cut(e.set, "=")
-	if allowed := t.Values[1:]; !slices.Contains(allowed, thrown) {
+	_, other, _ := strings.Cut(e.set, "=")
+	if allowed := t.Values[1:]; !slices.Contains(allowed, other) {
 		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.Values[0], t.Name, strings.Join(allowed, ", "+t.Name+"="))
 	}
-	s := &comparison{switchCase: e, name: t.Name, values: [2]string{t.Values[0], thrown}}
+	s := &comparison{switchCase: e, name: t.Name, values: [2]string{t.Values[0], other}}
 	var cells *plan.Selection
 	for side, value := range s.values {
 		set, requested, err := e.options(t.Name+"="+value, fmt.Sprint(o.repeat))
@@ -69,15 +69,15 @@ func newComparison(e switchCase, t toggles.Toggle, o *options) (*comparison, err
 		for _, one := range j.Cells {
 			s.rows = append(s.rows, &row{
 				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
-				Default: s.values[0], Thrown: thrown, cell: one,
-				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithThrown: &compare.Column{Series: stats.NewSeries(o.rounds)},
+				Default: s.values[0], Other: other, cell: one,
+				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithOther: &compare.Column{Series: stats.NewSeries(o.rounds)},
 			})
 		}
 	}
 	return s, nil
 }
 
-// take measures both sides of the show in a round.
+// take measures both sides of the comparison in a round.
 func (s *comparison) take(ctx context.Context, round int, stderr io.Writer) error {
 	for _, j := range s.jobs {
 		for _, side := range stats.InRound(round, []int{0, 1}) {
@@ -87,7 +87,7 @@ func (s *comparison) take(ctx context.Context, round int, stderr io.Writer) erro
 			}
 			for _, r := range s.rows {
 				if slices.Contains(j.Cells, r.cell) {
-					[]*compare.Column{r.WithDefault, r.WithThrown}[side].Enter(round, j, r.cell, results, err)
+					[]*compare.Column{r.WithDefault, r.WithOther}[side].Enter(round, j, r.cell, results, err)
 				}
 			}
 		}
@@ -99,6 +99,6 @@ func (s *comparison) take(ctx context.Context, round int, stderr io.Writer) erro
 func (s *comparison) judge() {
 	for _, r := range s.rows {
 		c := r.cell.Case
-		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithThrown.Series), stats.Cost(c.Unit, r.WithDefault.Series))
+		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithOther.Series), stats.Cost(c.Unit, r.WithDefault.Series))
 	}
 }

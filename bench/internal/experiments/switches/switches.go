@@ -21,11 +21,11 @@ import (
 
 // options are the command line after that word.
 type options struct {
-	shows   []*comparison
-	rounds  int
-	repeat  int
-	format  string
-	timeout time.Duration
+	comparisons []*comparison
+	rounds      int
+	repeat      int
+	format      string
+	timeout     time.Duration
 }
 
 // parse reads the command line. It writes the help, if requested, to usage.
@@ -42,8 +42,8 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch[=value] …]")
-		fmt.Fprintln(usage, "Measures the effect of switches of optimizations: a case of each, with the switch at its default and at another")
-		fmt.Fprintln(usage, "value, in turns. No switch: all of them, in some minutes. Without a value these are compared with their defaults:")
+		fmt.Fprintln(usage, "Measures the effect of switches of optimizations: a case of each, with the switch alternately at its default and at")
+		fmt.Fprintln(usage, "another value. No switch: all of them, in some minutes. Without a value these are compared with their defaults:")
 		for _, e := range all {
 			fmt.Fprintf(usage, "  %-20s %s\n", e.set, strings.Join(append(append([]string{"-device", e.device}, e.by...), e.cases...), " "))
 		}
@@ -52,7 +52,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		fmt.Fprint(usage, cli.ExitStatuses)
 		return nil, err
 	case err != nil:
-		return nil, cli.Usagef("%v; -h tells the flags", err)
+		return nil, cli.Usagef("%v; -h lists the flags", err)
 	case o.rounds < 1:
 		return nil, cli.Usagef("-rounds %d: at least 1", o.rounds)
 	case o.repeat < 1:
@@ -86,7 +86,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.shows = append(o.shows, s)
+		o.comparisons = append(o.comparisons, s)
 	}
 	return o, nil
 }
@@ -100,17 +100,17 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if device.Launched() {
 		return cli.Usagef("switches starts ranks itself: run it without a launcher")
 	}
-	say, done := cli.Progress(stderr)
-	measuring := o.measure(ctx, say, stderr)
+	show, done := cli.Progress(stderr)
+	measuring := o.measure(ctx, show, stderr)
 	done()
-	for _, s := range o.shows {
+	for _, s := range o.comparisons {
 		s.judge()
 	}
 	// The results before an error are written, too.
 	return errors.Join(measuring, o.write(stdout, cli.CommandLine(append([]string{cli.SwitchesCommand}, args...))))
 }
 
-// roundsOf returns the rounds of a show: one in virtual time, where all rounds are the same.
+// roundsOf returns the rounds of a comparison: one in virtual time, where all rounds are the same.
 func (o *options) roundsOf(s *comparison) int {
 	if s.sides[0].Card != nil {
 		return 1
@@ -119,16 +119,16 @@ func (o *options) roundsOf(s *comparison) int {
 }
 
 // measure goes switch by switch: measurements that are compared follow each other directly.
-func (o *options) measure(ctx context.Context, say func(string), stderr io.Writer) error {
+func (o *options) measure(ctx context.Context, show func(string), stderr io.Writer) error {
 	rest := cli.NewForecast()
-	for _, s := range o.shows {
+	for _, s := range o.comparisons {
 		rest.Add(s.set, float64(o.roundsOf(s)))
 	}
 	var failed []string
-	for i, s := range o.shows {
+	for i, s := range o.comparisons {
 		rounds := o.roundsOf(s)
 		for round := range rounds {
-			say(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.shows), s.set, round+1, rounds, rest.Suffix()))
+			show(fmt.Sprintf("switch %d of %d: %s, round %d of %d%s", i+1, len(o.comparisons), s.set, round+1, rounds, rest.Suffix()))
 			began := time.Now()
 			if err := s.take(ctx, round, stderr); err != nil {
 				return err
@@ -136,7 +136,7 @@ func (o *options) measure(ctx context.Context, say func(string), stderr io.Write
 			rest.Done(s.set, 1, time.Since(began))
 		}
 		for _, r := range s.rows {
-			if r.WithDefault.Failed || r.WithThrown.Failed {
+			if r.WithDefault.Failed || r.WithOther.Failed {
 				failed = append(failed, fmt.Sprintf("%s of %s", r.cell.String(), s.set))
 			}
 		}
@@ -151,7 +151,7 @@ func (o *options) measure(ctx context.Context, say func(string), stderr io.Write
 func (o *options) write(w io.Writer, command string) error {
 	if o.format == "json" {
 		encoder := json.NewEncoder(w)
-		for _, s := range o.shows {
+		for _, s := range o.comparisons {
 			for _, r := range s.rows {
 				if err := encoder.Encode(r); err != nil {
 					return err
@@ -162,18 +162,18 @@ func (o *options) write(w io.Writer, command string) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", command, machine.This())
-	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch as it is by default and thrown in turns; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
-	b.WriteString("ratio: the time with the switch thrown to that by default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
-	lines := [][]string{{"thrown", "default", "device", "case", "size", "unit", "by default", "thrown", "ratio", "rounds"}}
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch alternately at its default and at the other value; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
+	b.WriteString("ratio: the time at the other value to that at the default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
+	lines := [][]string{{"other", "default", "device", "case", "size", "unit", "at default", "at other", "ratio", "rounds"}}
 	var notes []string
-	for _, s := range o.shows {
+	for _, s := range o.comparisons {
 		for _, r := range s.rows {
 			lines = append(lines, []string{
-				r.Switch + "=" + r.Thrown, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
-				table.Value(r.WithDefault.Median), table.Value(r.WithThrown.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
+				r.Switch + "=" + r.Other, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
+				table.Value(r.WithDefault.Median), table.Value(r.WithOther.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
 			})
-			notes = compare.AddNote(notes, r.cell.String()+" by default of "+r.Switch, r.WithDefault, o.rounds)
-			notes = compare.AddNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Thrown, r.WithThrown, o.rounds)
+			notes = compare.AddNote(notes, r.cell.String()+" at the default of "+r.Switch, r.WithDefault, o.rounds)
+			notes = compare.AddNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Other, r.WithOther, o.rounds)
 		}
 	}
 	table.Align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })

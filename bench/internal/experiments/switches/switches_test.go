@@ -12,7 +12,7 @@ import (
 
 // Every switch has a case, in the order of switches, of a value that it may have and does not have by
 // default, and of cases that can be measured so.
-func TestExhibits(t *testing.T) {
+func TestEachSwitchHasACase(t *testing.T) {
 	all, of := switchCases(), toggles.All()
 	require.Len(t, all, len(of))
 	for i, e := range all {
@@ -37,7 +37,7 @@ func TestExhibits(t *testing.T) {
 func TestSwitchesThatAreNamedAreCompared(t *testing.T) {
 	o, err := parse([]string{"transfer=register", "inline"}, io.Discard)
 	require.NoError(t, err)
-	require.Len(t, o.shows, 2)
-	require.Equal(t, "transfer=register", o.shows[0].set)
-	require.Equal(t, "inline=off", o.shows[1].set)
+	require.Len(t, o.comparisons, 2)
+	require.Equal(t, "transfer=register", o.comparisons[0].set)
+	require.Equal(t, "inline=off", o.comparisons[1].set)
 }

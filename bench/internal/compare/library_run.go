@@ -10,16 +10,16 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A Turn is the run of one library for one case in every round.
-type Turn struct {
+// A LibraryRun is the run of one library for one case in every round.
+type LibraryRun struct {
 	Library
 	job      plan.Job
 	columns  []*Column // of the job's cells
 	TimedOut bool      // was too slow, and is not run again: it would take the whole time limit again
 }
 
-// Measure runs the turn in a round.
-func (t *Turn) Measure(ctx context.Context, round int) error {
+// Measure runs the library in a round.
+func (t *LibraryRun) Measure(ctx context.Context, round int) error {
 	if t.TimedOut {
 		for _, c := range t.columns {
 			c.Pass()
@@ -41,29 +41,29 @@ func (t *Turn) Measure(ctx context.Context, round int) error {
 	return nil
 }
 
-// String returns the name of the turn for messages.
-func (t *Turn) String() string { return t.job.Cells[0].Case.Name + " by " + t.Name }
+// String returns the name of the run for messages.
+func (t *LibraryRun) String() string { return t.job.Cells[0].Case.Name + " by " + t.Name }
 
 // A CaseComparison is everything that is compared with each other: one case in all of its sizes by all libraries, and by us
-// the cases to which its goals are ratios. Its turns follow each other directly, because the speed of the machine may
+// the cases to which its goals are ratios. Its runs follow each other directly, because the speed of the machine may
 // change within a minute.
 type CaseComparison struct {
-	Rows  []*Row
-	Turns []*Turn
+	Rows []*Row
+	Runs []*LibraryRun
 }
 
-// newComparison returns the comparison of a job of one case. The other cases are beside our turn.
+// newComparison returns the comparison of a job of one case. The other cases are beside our run.
 func newComparison(device string, j plan.Job, all []Library, rounds int) *CaseComparison {
 	b := new(CaseComparison)
 	beside := make(map[string]*Column) // by cell
 	for _, standards := range plan.ByCase([]plan.Job{standardsOf(device, j)}) {
-		t := &Turn{Library: all[0], job: standards}
+		t := &LibraryRun{Library: all[0], job: standards}
 		for _, one := range standards.Cells {
 			c := &Column{Series: stats.NewSeries(rounds)}
 			beside[one.String()] = c
 			t.columns = append(t.columns, c)
 		}
-		b.Turns = append(b.Turns, t)
+		b.Runs = append(b.Runs, t)
 	}
 	for _, one := range j.Cells {
 		b.Rows = append(b.Rows, newRow(device, one, all, rounds, func(standard cases.Cell) *Column { return beside[standard.String()] }))
@@ -72,11 +72,11 @@ func newComparison(device string, j plan.Job, all []Library, rounds int) *CaseCo
 		if c.Name != Ours && j.Cells[0].Case.Ours {
 			continue
 		}
-		t := &Turn{Library: c, job: j}
+		t := &LibraryRun{Library: c, job: j}
 		for _, r := range b.Rows {
 			t.columns = append(t.columns, r.Columns[c.Name])
 		}
-		b.Turns = append(b.Turns, t)
+		b.Runs = append(b.Runs, t)
 	}
 	return b
 }
