@@ -11,7 +11,7 @@ import (
 var order byte
 
 // Release is called before this process notifies another.
-func BeforeTelling() { runtime.RaceReleaseMerge(unsafe.Pointer(&order)) }
+func Release() { runtime.RaceReleaseMerge(unsafe.Pointer(&order)) }
 
 // Acquire is called after another process has notified this one.
-func AfterHearing() { runtime.RaceAcquire(unsafe.Pointer(&order)) }
+func Acquire() { runtime.RaceAcquire(unsafe.Pointer(&order)) }

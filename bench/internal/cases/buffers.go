@@ -161,7 +161,7 @@ func (b *Buffers) Close() error {
 	return err
 }
 
-// virtualTurn is the time of six dependent instructions at 3 GHz.
+// virtualIteration is the time of six dependent instructions at 3 GHz.
 const virtualIteration = 2 * time.Nanosecond
 
 // compute keeps the processor busy for a number of iterations of arithmetic.

@@ -44,7 +44,7 @@ func Loop(ctx context.Context, b *Buffers, f Step, n, iterations int) error {
 	return nil
 }
 
-// VirtualTurns divides the iterations of a loop in virtual time.
+// VirtualIterations divides the iterations of a loop in virtual time.
 const VirtualIterations = 10
 
 // Shortened divides a number of iterations, or a time, in a shortened run. The result is at least 1.

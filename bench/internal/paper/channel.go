@@ -23,7 +23,7 @@ const (
 	streamBurst = 100
 	// channelWarm is the number of rounds after which rings are used, channelRounds the number of measured rounds.
 	channelWarm, channelRounds = 200, 200
-	// channelLetters is the number of eager messages in flight: no sender waits for a receive.
+	// eagerMessages is the number of eager messages in flight: no sender waits for a receive.
 	eagerMessages = 64
 )
 

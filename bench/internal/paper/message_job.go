@@ -128,7 +128,7 @@ func (r *messageRank) waitUntil(t time.Duration) {
 // barrier returns when all ranks have called it, at the time of the last. It takes no time itself.
 func (r *messageRank) barrier() error {
 	j := r.job
-	iterate := j.barriers
+	completed := j.barriers
 	j.latest = max(j.latest, r.device.Now())
 	if j.arrived++; j.arrived == len(j.ranks) {
 		j.arrived, j.begins = 0, j.latest
@@ -137,7 +137,7 @@ func (r *messageRank) barrier() error {
 			other.device.Channel().Ring()
 		}
 	}
-	for j.barriers == iterate {
+	for j.barriers == completed {
 		if err := r.sleep(); err != nil {
 			return err
 		}

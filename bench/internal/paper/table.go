@@ -18,13 +18,13 @@ func Figures() []*Figure {
 
 // parts returns the letters of the papers.
 func parts() []string {
-	var eager []string
+	var letters []string
 	for _, f := range Figures() {
-		if !slices.Contains(eager, f.part) {
-			eager = append(eager, f.part)
+		if !slices.Contains(letters, f.part) {
+			letters = append(letters, f.part)
 		}
 	}
-	return eager
+	return letters
 }
 
 // writeJSON writes the figures, one object a line.

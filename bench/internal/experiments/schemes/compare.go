@@ -68,7 +68,7 @@ func (t durations) shortened(shorten int) durations {
 // to round.
 const SimulatedRounds = 3
 
-// fewestTurns is the least number of iterations of a loop, however long they take. A loop has steadyTurns, among
+// fewestIterations is the least number of iterations of a loop, however long they take. A loop has steadyIterations, among
 // which the first with a cold cache counts little, if they take no longer than longestVisit.
 const (
 	fewestIterations = 3
