@@ -16,7 +16,7 @@ var (
 	// ErrIncomplete reports that not all ranks joined in time.
 	ErrIncomplete = errors.New("root: not all ranks have joined")
 	// ErrDisagreement reports that the ranks have different settings of their job, which has ended before it began.
-	ErrDisagreement = errors.New("root: the ranks' settings differ")
+	ErrDisagreement = errors.New("root: the ranks disagree")
 	// ErrLost reports that the connection with the root broke after the job had begun.
 	ErrLost = errors.New("root: connection lost")
 	// ErrUnfinished reports that rank 0 ended the exchange before all ranks had finalized.

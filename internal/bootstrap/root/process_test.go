@@ -335,7 +335,7 @@ func TestProcessesThatDisagree(t *testing.T) {
 	ranks = append(ranks, j.start("exchange", 0))
 	for _, p := range ranks {
 		said := p.next()
-		require.Contains(t, said, "root: the ranks' settings differ: ")
+		require.Contains(t, said, "root: the ranks disagree: ")
 		require.Contains(t, said, "rank 2 has RMA_SIZE=5, rank 0 has 4 (called from 127.")
 	}
 }
