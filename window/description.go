@@ -149,7 +149,7 @@ func (d *exposure) checkMapped(data []byte) error {
 // promisesOf returns the promises of a window with these settings.
 func promisesOf(s *settings) promises {
 	var bits promises
-	for i, promised := range promised(s) {
+	for i, promised := range promiseFields(s) {
 		if *promised {
 			bits |= 1 << i
 		}
@@ -159,14 +159,14 @@ func promisesOf(s *settings) promises {
 
 // settings returns the settings of a window with these promises.
 func (p promises) settings() (s settings) {
-	for i, promised := range promised(&s) {
+	for i, promised := range promiseFields(&s) {
 		*promised = p&(1<<i) != 0
 	}
 	return s
 }
 
-// promised returns the settings that are promises, in the order of promiseNames.
-func promised(s *settings) [len(promiseNames)]*bool {
+// promiseFields returns the settings that are promises, in the order of promiseNames.
+func promiseFields(s *settings) [len(promiseNames)]*bool {
 	return [...]*bool{&s.SingleElement, &s.SameOp, &s.Unordered, &s.Immediate, &s.CardAtomics, &s.Sparse}
 }
 

@@ -65,7 +65,9 @@ func TestNoWindow(t *testing.T) {
 			"RAccumulate":    func(context.Context) error { return request(win.RAccumulate(window.Sum, buffer, 0, 0)) },
 			"RGetAccumulate": func(context.Context) error { return request(win.RGetAccumulate(window.Sum, buffer, result, 0, 0)) },
 		} {
-			require.ErrorIs(t, call(ctx), window.ErrArgument, name)
+			err := call(ctx)
+			require.ErrorIs(t, err, window.ErrArgument, name)
+			require.ErrorContains(t, err, "nil Window", name)
 		}
 		for name, method := range map[string]func(){
 			"Local": func() { win.Local() }, "World": func() { win.World() }, "Stats": func() { win.Stats() },

@@ -120,12 +120,13 @@ func WithHook(hook func(*Event)) Option {
 	return job.WithHook(func(event *job.Event) { hook((*Event)(event)) })
 }
 
-// An Event is what a rank did, for the function of [WithHook]. It is an operation on a window, or a call that other ranks take
-// part in, such as Fence or Barrier. A call that is rejected at once, or that has nothing to wait for, may have no event.
+// An Event is what a rank did, for the function of [WithHook]. It is an operation on a window, or one of the calls
+// that WithHook lists. A call that is rejected at once, or that has nothing to wait for, may have no event.
 type Event struct {
 	// Call is the name of the method: Put, CompareAndSwap, Flush.
 	Call string
-	// Rank is the number in the job of the rank that made the call: see [World.InJob].
+	// Rank is the number in the job of the rank that made the call: see [World.InJob]. After Shrink it is the number in the World that
+	// Shrink gave. A client of Dial is rank 1.
 	Rank int
 	// Begun and Ended are on the clock of Now. An operation has been issued at Ended; it is complete then if Mapped.
 	Begun, Ended time.Duration

@@ -51,7 +51,7 @@ type MeetingError struct {
 }
 
 func (e *MeetingError) Error() string {
-	return fmt.Sprintf("world: %s: %v: rank %d has come to number %d by call %d, rank %d by call %d", e.Op, ErrMismatch, e.Ranks[0], e.Number, e.Calls[0], e.Ranks[1], e.Calls[1])
+	return fmt.Sprintf("%s: %v: rank %d has come to number %d by call %d, rank %d by call %d", errtext.Call("world", e.Op), ErrMismatch, e.Ranks[0], e.Number, e.Calls[0], e.Ranks[1], e.Calls[1])
 }
 
 // Is makes it an ErrMismatch.

@@ -86,11 +86,11 @@ func jobSettings(options []Option) (Settings, error) {
 	return s, nil
 }
 
-// checkOneRank refuses the variables by which Main makes ranks: a process of Init would be one rank, and not what its user takes it for.
+// checkOneRank refuses the variables by which Main makes ranks: a process of Init is one rank, whatever they say.
 func checkOneRank() error {
 	for _, name := range []string{ranksVariable, simulateVariable} {
 		if value := os.Getenv(name); value != "" {
-			return fmt.Errorf("%w: %s=%q has programs of world.Main make ranks; this one calls world.Init, by which it is one rank: unset the variable, and start the ranks by a launcher, or by a flag of the program", ErrEnvironment, name, value)
+			return fmt.Errorf("%w: %s=%q is for programs that call world.Main; this one calls world.Init, which makes one rank: unset the variable, and start the ranks by a launcher, or by a flag of the program", ErrEnvironment, name, value)
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestInitMakesNoRanks(t *testing.T) {
 			w, err := world.Init(t.Context())
 			require.Nil(t, w)
 			require.ErrorIs(t, err, world.ErrEnvironment)
-			require.ErrorContains(t, err, `world: Init: invalid environment: `+name+`="`+value+`" has programs of world.Main make ranks; `)
+			require.ErrorContains(t, err, `world: Init: invalid environment: `+name+`="`+value+`" is for programs that call world.Main; `)
 		})
 	}
 	w, err := world.Init(t.Context())

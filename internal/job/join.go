@@ -219,14 +219,14 @@ func (w *World) watch() error {
 	return nil
 }
 
-// longestNotice bounds after how long a rank that waits for others to start says so.
+// longestNotice is the maximum of firstNotice.
 const longestNotice = 3 * time.Second
 
-// firstNotice is after how long a rank that waits for others to start says so first, 0 if it never does.
+// firstNotice returns after what time a rank that waits for others to start logs it for the first time; 0 if it never does.
 func (s *Settings) firstNotice() time.Duration { return min(longestNotice, s.stall) }
 
-// attended is an exchange of which is told that it lasts long, the more seldom the longer, unless WithStall is 0,
-// and which gives this rank's own text in its place.
+// attended returns an exchange that logs that it waits, at growing intervals, unless WithStall is 0. It gives this rank's own text in
+// its place.
 func (s *Settings) attended(exchange Exchange, rank, size int) Exchange {
 	return func(ctx context.Context, mine string) ([]string, error) {
 		returned := make(chan struct{})

@@ -4,7 +4,6 @@ package job
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,12 +39,12 @@ func TestNetworkDescriptors(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			taken = openFiles(t)
+			taken = shortage.OpenDescriptors(t)
 			return device.Close()
 		}
-		before := openFiles(t)
+		before := shortage.OpenDescriptors(t)
 		require.NoError(t, open(), c.name)
-		require.Equal(t, before, openFiles(t), c.name)
+		require.Equal(t, before, shortage.OpenDescriptors(t), c.name)
 		require.LessOrEqual(t, taken-before, c.rails.addresses()*openDescriptors, c.name)
 		enough := taken - before + c.needed
 		for left := enough - min(c.needed, 1); left <= enough; left++ {
@@ -58,15 +57,7 @@ func TestNetworkDescriptors(t *testing.T) {
 			}
 			require.ErrorIs(t, err, verbs.ErrShortage, c.name)
 			require.ErrorContains(t, err, fmt.Sprintf("%d file descriptors are needed, %d are left: raise RLIMIT_NOFILE (ulimit -n), which is ", c.needed, c.needed-1), c.name)
-			require.Equal(t, before, openFiles(t), c.name)
+			require.Equal(t, before, shortage.OpenDescriptors(t), c.name)
 		}
 	}
-}
-
-// openFiles is how many descriptors this process has open.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	names, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
-	return len(names)
 }

@@ -117,7 +117,7 @@ func (m *Meeting) Tally(ctx context.Context, op string, call uint8, number uint3
 		mates := uint32(len(w.mates()))
 		for rank := range t.ours {
 			if t.ours[rank] = lead.count(rank).Load(); t.ours[rank] > mates {
-				return 0, false, fmt.Errorf("world: %s: %w: %d of %d ranks of this host are said to have sent something to rank %d", op, ErrMessage, t.ours[rank], mates, rank)
+				return 0, false, fmt.Errorf("%s: %w: %d of %d ranks of this host are said to have sent something to rank %d", errtext.Call("world", op), ErrMessage, t.ours[rank], mates, rank)
 			}
 		}
 		ours = func(rank int) uint32 { return t.ours[rank] }

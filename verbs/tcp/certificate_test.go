@@ -28,7 +28,7 @@ func TestNoOlderTLS(t *testing.T) {
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	require.Error(t, proof.Dial(conn, make([]byte, anonymousKeySize), purpose), "the device has answered over %s", tls.VersionName(conn.ConnectionState().Version))
-	await(t, "the log", func() bool { return said.has("the peer speaks TLS 1.2, the least allowed is TLS 1.3") }, far)
+	pollUntil(t, "the log", func() bool { return said.has("the peer speaks TLS 1.2, the least allowed is TLS 1.3") }, far)
 }
 
 // A third party whose certificate both devices accept ends TLS on both sides and relays the proof: both devices refuse it.
@@ -63,11 +63,11 @@ func TestProofRelayedBetweenDevices(t *testing.T) {
 	})
 	q := connect(t, near, relay.Addr().String()+"/"+id)
 	var requests [1]verbs.ConnectionRequest
-	await(t, "an answer to the proof", func() bool {
+	pollUntil(t, "an answer to the proof", func() bool {
 		return q.State() != verbs.StateConnecting || far.PollConnections(requests[:]) > 0
 	}, near, far)
 	require.ErrorIs(t, q.Err(), verbs.ErrRejected)
 	require.ErrorIs(t, q.Err(), proof.ErrKey)
-	await(t, "the log", func() bool { return said.has("relays TLS") }, far)
+	pollUntil(t, "the log", func() bool { return said.has("relays TLS") }, far)
 	require.Zero(t, far.PollConnections(requests[:]))
 }

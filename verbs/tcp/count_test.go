@@ -163,7 +163,7 @@ func TestRideEnds(t *testing.T) {
 		near.drive()
 	}
 	var completions [1]verbs.Completion
-	await(t, "the completion", func() bool { return p.sendCQ.Poll(completions[:]) == 1 }, far)
+	pollUntil(t, "the completion", func() bool { return p.sendCQ.Poll(completions[:]) == 1 }, far)
 	require.Equal(t, verbs.StatusSuccess, completions[0].Status)
 	require.Zero(t, near.delayed.Load())
 }

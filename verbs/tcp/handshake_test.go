@@ -14,13 +14,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/verbs"
 )
 
 // patience is how long a test waits before it says that a thing does not come.
-const patience = testlimit.Limit
+const patience = await.Limit
 
 // openWith opens a device. Where the options do not say so, it gives nobody up.
 func openWith(t testing.TB, options Options) *device {
@@ -48,8 +48,8 @@ func queues(t testing.TB, d *device) verbs.QueuePairConfig {
 	return verbs.QueuePairConfig{SendQueue: cq, ReceiveQueue: cq}
 }
 
-// await sleeps and polls devices until done says so.
-func await(t testing.TB, what string, done func() bool, devices ...*device) {
+// pollUntil sleeps and polls devices until done says so.
+func pollUntil(t testing.TB, what string, done func() bool, devices ...*device) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	channel := &devices[0].channel
@@ -73,7 +73,7 @@ func await(t testing.TB, what string, done func() bool, devices ...*device) {
 // failure waits for a queue pair to fail, and returns why.
 func failure(t testing.TB, q *queuePair, beside ...*device) error {
 	t.Helper()
-	await(t, "the failure", func() bool { return q.State() == verbs.StateError }, append([]*device{q.device}, beside...)...)
+	pollUntil(t, "the failure", func() bool { return q.State() == verbs.StateError }, append([]*device{q.device}, beside...)...)
 	return q.Err()
 }
 
@@ -96,13 +96,13 @@ func join(t testing.TB, near, far *device) (p, q *queuePair) {
 func accept(t testing.TB, p *queuePair, far *device) *queuePair {
 	t.Helper()
 	var requests [1]verbs.ConnectionRequest
-	await(t, "the request", func() bool {
+	pollUntil(t, "the request", func() bool {
 		require.NoError(t, p.Err())
 		return far.PollConnections(requests[:]) == 1
 	}, far, p.device)
 	accepted, err := requests[0].Accept(queues(t, far))
 	require.NoError(t, err)
-	await(t, "the acceptance", func() bool { return p.State() != verbs.StateConnecting }, p.device, far)
+	pollUntil(t, "the acceptance", func() bool { return p.State() != verbs.StateConnecting }, p.device, far)
 	require.NoError(t, p.Err())
 	return accepted.(*queuePair)
 }
@@ -179,7 +179,7 @@ func TestKeys(t *testing.T) {
 			err := failure(t, connect(t, near, far.Address()), far)
 			require.ErrorIs(t, err, verbs.ErrRejected)
 			require.ErrorIs(t, err, proof.ErrKey)
-			await(t, "the log", func() bool { return said.has("connection refused") && said.has("another key") }, far)
+			pollUntil(t, "the log", func() bool { return said.has("connection refused") && said.has("another key") }, far)
 			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 			// Who has the key is served as before.
 			join(t, openWith(t, Options{Key: c.accepts}), far)
@@ -256,7 +256,7 @@ func TestManyPeersAtOnce(t *testing.T) {
 		pairs = append(pairs, connect(t, near, far.Address()))
 	}
 	config := queues(t, far)
-	await(t, "the last acceptance", func() bool {
+	pollUntil(t, "the last acceptance", func() bool {
 		var requests [8]verbs.ConnectionRequest
 		for _, r := range requests[:far.PollConnections(requests[:])] {
 			_, err := r.Accept(config)
@@ -278,7 +278,7 @@ func TestAnswers(t *testing.T) {
 	ask := func() (*queuePair, verbs.ConnectionRequest) {
 		p := connect(t, near, far.Address())
 		var requests [1]verbs.ConnectionRequest
-		await(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far, near)
+		pollUntil(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far, near)
 		return p, requests[0]
 	}
 	p, request := ask()
@@ -289,7 +289,7 @@ func TestAnswers(t *testing.T) {
 	_, err = request.Accept(queues(t, far))
 	require.ErrorContains(t, err, "accepted before")
 	request.Reject("too late")
-	await(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
+	pollUntil(t, "the acceptance", func() bool { return p.State() == verbs.StateReady }, near, far)
 
 	p, request = ask()
 	request.Reject(strings.Repeat("no \x00", maxReason))
@@ -301,7 +301,7 @@ func TestAnswers(t *testing.T) {
 
 	p, request = ask()
 	require.NoError(t, p.Close())
-	await(t, "the end", func() bool {
+	pollUntil(t, "the end", func() bool {
 		c := request.(*connectionRequest).conn
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -340,7 +340,7 @@ func TestHellos(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(message(frame{kind: kindReject}, c.reply)), string(answer))
 			require.NoError(t, conn.Close())
-			await(t, "the log", func() bool { return said.has(c.text) }, far)
+			pollUntil(t, "the log", func() bool { return said.has(c.text) }, far)
 			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 		})
 	}
@@ -373,7 +373,7 @@ func TestPeerThatBreaks(t *testing.T) {
 			_, err = conn.Write(message(frame{kind: kindHello}, string(far.id[:])+"hi"))
 			require.NoError(t, err)
 			var requests [1]verbs.ConnectionRequest
-			await(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far)
+			pollUntil(t, "the request", func() bool { return far.PollConnections(requests[:]) == 1 }, far)
 			require.Equal(t, "hi", string(requests[0].Hello()))
 			accepted, err := requests[0].Accept(queues(t, far))
 			require.NoError(t, err)

@@ -3,7 +3,6 @@ package tcp
 import (
 	"context"
 	"net"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -12,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/shortage"
 	"github.com/onesided/rma/internal/testsize"
@@ -41,7 +40,7 @@ func TestShortForAWhile(t *testing.T) {
 	near, far := openWith(t, Options{Key: key}), openWith(t, Options{Key: key})
 	end := shortage.Begin(t, 0)
 	p := connect(t, near, far.Address())
-	testlimit.Parked(t, "tcp.call", 1) // It has been refused a descriptor.
+	await.Parked(t, "tcp.call", 1) // It has been refused a descriptor.
 	end()
 	accept(t, p, far)
 }
@@ -69,17 +68,17 @@ func TestShortAfterTheHello(t *testing.T) {
 	forever := time.Now().Add(time.Hour)
 	end := shortage.Begin(t, 0)
 	go take(forever)
-	testlimit.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
+	await.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
 	end()
-	require.NoError(t, testlimit.Receive(t, "the connection", taken))
+	require.NoError(t, await.Receive(t, "the connection", taken))
 
 	end = shortage.Begin(t, 0)
 	take(time.Time{})
 	require.ErrorIs(t, <-taken, syscall.EMFILE)
 	go take(forever)
-	testlimit.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
+	await.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
 	require.NoError(t, called.Close())
-	require.ErrorIs(t, testlimit.Receive(t, "the end of the connection", taken), net.ErrClosed)
+	require.ErrorIs(t, await.Receive(t, "the end of the connection", taken), net.ErrClosed)
 	end()
 }
 
@@ -98,7 +97,7 @@ func TestTakenBySpare(t *testing.T) {
 	}
 	var o acceptor
 	require.NoError(t, o.spare.refill())
-	before := openFiles(t)
+	before := shortage.OpenDescriptors(t)
 	end := shortage.Begin(t, 0)
 	var sockets []*socket
 	// One after the other: a descriptor that take frees for a moment could go to another.
@@ -115,7 +114,7 @@ func TestTakenBySpare(t *testing.T) {
 	}
 	for _, s := range sockets {
 		text := make([]byte, 1)
-		testlimit.True(t, "a byte of the caller", func() bool {
+		await.True(t, "a byte of the caller", func() bool {
 			n, err := s.read(text)
 			require.NoError(t, err)
 			return n == 1
@@ -133,19 +132,11 @@ func TestTakenBySpare(t *testing.T) {
 	}
 	require.NoError(t, o.spare.refill())
 	// Earlier tests may have left descriptors that are closed meanwhile.
-	require.LessOrEqual(t, openFiles(t), before-2*len(called))
+	require.LessOrEqual(t, shortage.OpenDescriptors(t), before-2*len(called))
 	o.spare.close()
 	o.spare.close()
-	require.LessOrEqual(t, openFiles(t), before-2*len(called)-1)
+	require.LessOrEqual(t, shortage.OpenDescriptors(t), before-2*len(called)-1)
 	require.Nil(t, o.spare.take(nil), "what is closed is not taken")
-}
-
-// openFiles returns the number of descriptors that this process has open.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	names, err := filepath.Glob("/proc/self/fd/*")
-	require.NoError(t, err)
-	return len(names)
 }
 
 // A device that has lost its spare, and has no descriptor for another, makes one of that of the next caller, who calls again.
@@ -157,7 +148,7 @@ func TestSpareOfACaller(t *testing.T) {
 	// One for the call, and one for what accepts it.
 	end := shortage.Begin(t, 2)
 	p := connect(t, near, far.Address())
-	testlimit.True(t, "the spare", func() bool {
+	await.True(t, "the spare", func() bool {
 		spare.mu.Lock()
 		defer spare.mu.Unlock()
 		return spare.open
@@ -213,9 +204,9 @@ func TestShortUntilTheEnd(t *testing.T) {
 			_, err := call(ctx, listener.Addr().String())
 			ended <- err
 		}()
-		testlimit.Parked(t, "tcp.call", 1)                                 // It has been refused a descriptor.
+		await.Parked(t, "tcp.call", 1)                                     // It has been refused a descriptor.
 		ctx.expire(time.Duration(random.Int64N(int64(2 * shortestPause)))) // expires
-		require.ErrorIs(t, testlimit.Receive(t, "the call to end", ended), syscall.EMFILE)
+		require.ErrorIs(t, await.Receive(t, "the call to end", ended), syscall.EMFILE)
 	}
 }
 

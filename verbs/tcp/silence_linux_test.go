@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	testlimit "github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -33,7 +33,7 @@ func (d *device) age(by time.Duration) {
 func arrived(t *testing.T, pairs ...*queuePair) {
 	t.Helper()
 	for _, p := range pairs {
-		testlimit.True(t, "what was sent to arrive", func() bool {
+		await.True(t, "what was sent to arrive", func() bool {
 			left, err := unix.IoctlGetInt(p.conn.stream.descriptor(), unix.TIOCOUTQ)
 			require.NoError(t, err)
 			return left == 0
@@ -82,7 +82,7 @@ func TestSilenceWakes(t *testing.T) {
 			channel.Finish()
 		}
 	}()
-	testlimit.Closed(t, "the silence to be noticed", given)
+	await.Closed(t, "the silence to be noticed", given)
 	require.ErrorContains(t, p.Err(), "the peer was silent for")
 }
 

@@ -43,7 +43,7 @@ func TestSizeOfTLS(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	var done [1]verbs.Completion
-	await(t, "the completion", func() bool { return p.sendCQ.Poll(done[:]) == 1 }, near, far)
+	pollUntil(t, "the completion", func() bool { return p.sendCQ.Poll(done[:]) == 1 }, near, far)
 	require.Equal(t, verbs.StatusSuccess, done[0].Status)
 	for _, pair := range []*queuePair{p, q} {
 		c := pair.conn.stream.(*secured).carrier

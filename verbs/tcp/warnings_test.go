@@ -61,7 +61,7 @@ func TestLoggerOnAFullDisk(t *testing.T) {
 				_, _ = conn.Read(make([]byte, 1))
 				require.NoError(t, conn.Close())
 			}
-			await(t, "the logger", func() bool { return calls.Load() > 0 }, far)
+			pollUntil(t, "the logger", func() bool { return calls.Load() > 0 }, far)
 			join(t, openWith(t, Options{}), far)
 			require.NoError(t, far.Close(), "while the logger "+name)
 			close(release)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/shortage"
 )
 
 // newJob returns a server and its clients, each over a socket pair as a process has it.
@@ -447,21 +447,12 @@ func TestNothingIsLeft(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 	once()
-	files, goroutines := openFiles(), runtime.NumGoroutine()
+	files, goroutines := shortage.OpenDescriptors(t), runtime.NumGoroutine()
 	for range 20 {
 		once()
 	}
 	// A goroutine that has returned still counts for a moment.
 	await.True(t, fmt.Sprintf("no more than %d files and %d goroutines", files, goroutines), func() bool {
-		return openFiles() <= files && runtime.NumGoroutine() <= goroutines
+		return shortage.OpenDescriptors(t) <= files && runtime.NumGoroutine() <= goroutines
 	})
-}
-
-// openFiles returns the number of descriptors of this process, or 0 if the system does not report them.
-func openFiles() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(entries)
 }
