@@ -21,6 +21,9 @@ import (
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
 	"github.com/onesided/rma/epoch"
+	"github.com/onesided/rma/examples/globalarray"
+	"github.com/onesided/rma/examples/grid"
+	"github.com/onesided/rma/examples/hashtable"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -227,6 +230,8 @@ func sections(t *testing.T) []section {
 		{"Clients", clients(t)},
 		{"Failures", failures()},
 		{"Packages below", below()},
+		{"Tables, arrays and grids of the examples", examples(t)},
+		{"Making tables and arrays of the examples, by every rank", makingExamples()},
 	}
 }
 
@@ -822,6 +827,75 @@ func below() []call {
 	}
 }
 
+func examples(t *testing.T) (calls []call) {
+	config := hashtable.Config{Slots: 100, RecordBytes: 1 << 10}
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		table, err := hashtable.New(ctx, w, config)
+		if err != nil {
+			return err
+		}
+		array, err := globalarray.New[int](ctx, w, 10, globalarray.Blocks())
+		if err != nil {
+			return err
+		}
+		field, err := grid.New(ctx, w, 6, 6, 1, grid.Notify)
+		if err != nil {
+			return err
+		}
+		if w.Rank() == 0 {
+			one, index := make([]int, 1), []int{9}
+			_, failed := table.All(none)
+			calls = []call{
+				{"hashtable.New(nil, w, config)", second(hashtable.New(none, w, config))},
+				{"hashtable.New(ctx, nil, config)", second(hashtable.New(ctx, nil, config))},
+				{`hashtable.Attach(nil, session, "table")`, second(hashtable.Attach(none, w, "table"))},
+				{`hashtable.Attach(ctx, w, "table"), where w is of no world.Dial`, second(hashtable.Attach(ctx, w, "table"))},
+				{`table.Put(nil, "k", value)`, table.Put(none, "k", nil)},
+				{`table.Add(nil, "k", 1)`, second(table.Add(none, "k", 1))},
+				{`table.Delete(nil, "k")`, second(table.Delete(none, "k"))},
+				{"table.NewBatch().Run(nil)", table.NewBatch().Run(none)},
+				{"failed() of table.All(nil)", failed()},
+				{"table.StatsOf(nil, 1)", second(table.StatsOf(none, 1))},
+				{"table.StatsOf(ctx, 2)", second(table.StatsOf(ctx, 2))},
+				{`table.Serve(ctx, listener, "table"), made without Clients`, table.Serve(ctx, nil, "table")},
+				{"globalarray.New[int](nil, w, 10, globalarray.Blocks())", second(globalarray.New[int](none, w, 10, globalarray.Blocks()))},
+				{"globalarray.New[int](ctx, nil, 10, globalarray.Blocks())", second(globalarray.New[int](ctx, nil, 10, globalarray.Blocks()))},
+				{"array.Put(nil, one, 9)", array.Put(none, one, 9)},
+				{"array.Put(ctx, one, 10)", array.Put(ctx, one, 10)},
+				{"array.Get(nil, one, 9)", array.Get(none, one, 9)},
+				{"array.Scatter(nil, one, []int{9})", array.Scatter(none, one, index)},
+				{"array.Gather(nil, one, []int{9})", array.Gather(none, one, index)},
+				{"array.Gather(ctx, one, []int{10})", array.Gather(ctx, one, []int{10})},
+				{"array.Gather(ctx, one, []int{8, 9})", array.Gather(ctx, one, []int{8, 9})},
+				{"array.Accumulate(nil, window.Sum, one, []int{9})", array.Accumulate(none, window.Sum, one, index)},
+				{"array.FetchAndOp(nil, window.Sum, one, one, []int{9})", array.FetchAndOp(none, window.Sum, one, one, index)},
+				{"array.FetchAndOp(ctx, window.Sum, nil, one, []int{9})", array.FetchAndOp(ctx, window.Sum, nil, one, index)},
+				{"array.Sync(nil)", array.Sync(none)},
+				{"grid.New(nil, w, 6, 6, 1, grid.Fence)", second(grid.New(none, w, 6, 6, 1, grid.Fence))},
+				{"grid.New(ctx, nil, 6, 6, 1, grid.Fence)", second(grid.New(ctx, nil, 6, 6, 1, grid.Fence))},
+				{"grid.New(ctx, w, 6, 6, 0, grid.Fence)", second(grid.New(ctx, w, 6, 6, 0, grid.Fence))},
+				{"field.Exchange(nil)", field.Exchange(none)},
+			}
+		}
+		return errors.Join(w.Barrier(ctx), field.Close(), array.Close(), table.Close())
+	}))
+	return calls
+}
+
+func makingExamples() []call {
+	return []call{
+		{"hashtable.New(ctx, w, hashtable.Config{})", onEvery(func(ctx context.Context, w *world.World) error {
+			return second(hashtable.New(ctx, w, hashtable.Config{}))
+		})},
+		{"globalarray.New[int](ctx, w, 10, globalarray.Cyclic(0))", onEvery(func(ctx context.Context, w *world.World) error {
+			return second(globalarray.New[int](ctx, w, 10, globalarray.Cyclic(0)))
+		})},
+		{"globalarray.New[int](ctx, w, 10+rank, globalarray.Blocks())", onEvery(func(ctx context.Context, w *world.World) error {
+			return second(globalarray.New[int](ctx, w, 10+w.Rank(), globalarray.Blocks()))
+		})},
+	}
+}
+
 // printed is the file.
 func printed(t *testing.T) string {
 	t.Helper()
@@ -864,7 +938,7 @@ func TestMisuse(t *testing.T) {
 func TestNoTextRepeatsItself(t *testing.T) {
 	kept, err := os.ReadFile("misuse.md")
 	require.NoError(t, err)
-	prefix := regexp.MustCompile(`^(world|window|epoch|reduce|aggregate)$`)
+	prefix := regexp.MustCompile(`^(world|window|epoch|reduce|aggregate|hashtable|globalarray|grid)$`)
 	plural := regexp.MustCompile(`\b1 (ranks|elements|bytes|displacements|slots|notifications|texts|addresses|cards|sessions|seats|names)\b|allowed are (\d+) to (\d+)`)
 	for line := range strings.SplitSeq(string(kept), "\n") {
 		_, text, found := strings.Cut(line, "`: ")

@@ -35,6 +35,12 @@ func (s *shape) String() string {
 // New makes an array of length elements, all zero. It is collective: if one rank fails, all do. The options are those
 // of the array's window, and the same on every rank.
 func New[T window.Element](ctx context.Context, w *world.World, length int, d Distribution, options ...window.Option) (*Array[T], error) {
+	if err := checkContext(ctx, "New"); err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return nil, fmt.Errorf("globalarray: New: %w: nil World", ErrArgument)
+	}
 	all := make([]shape, w.Size())
 	if err := world.AllGather(ctx, w, []shape{{length, d.block, d.turns}}, all); err != nil {
 		return nil, fmt.Errorf("globalarray: New: %w", err)
@@ -72,6 +78,9 @@ func (a *Array[T]) Close() error {
 // Sync makes all earlier operations and local stores of every rank visible to all ranks. It is collective: it waits
 // for all ranks.
 func (a *Array[T]) Sync(ctx context.Context) error {
+	if err := checkContext(ctx, "Sync"); err != nil {
+		return err
+	}
 	// The stores of this rank come before the barrier. Its loads of what other ranks have stored come after it.
 	err := a.win.Sync()
 	if err == nil {

@@ -150,12 +150,15 @@ func TestArray(t *testing.T) {
 
 // A call with wrong arguments returns an error and changes nothing.
 func TestRefusals(t *testing.T) {
+	var none context.Context
 	require.NoError(t, world.Run(t.Context(), 2, func(ctx context.Context, w *world.World) error {
 		a, err := globalarray.New[int32](ctx, w, 10, globalarray.Cyclic(2))
 		if err != nil {
 			return err
 		}
-		values := []int32{1, 2, 3}
+		_, errNoContext := globalarray.New[int32](none, w, 10, globalarray.Cyclic(2))
+		_, errNoWorld := globalarray.New[int32](ctx, nil, 10, globalarray.Cyclic(2))
+		values, results := []int32{1, 2, 3}, []int32{4, 5, 6}
 		for _, c := range []struct {
 			err  error
 			want string
@@ -167,12 +170,21 @@ func TestRefusals(t *testing.T) {
 			{a.Gather(ctx, values, []int{-1, 1, 2}), "globalarray: Gather: index -1, number 0 of 3; the array has elements 0 to 9"},
 			{a.FetchAndOp(ctx, window.Sum, nil, values, []int{1, 2, 3}), "globalarray: FetchAndOp: invalid argument: 0 values for 3 results; allowed are as many"},
 			{a.Accumulate(ctx, window.Sum, values, []int{1, 2}), "globalarray: Accumulate: invalid argument: 2 indices for 3 elements; allowed are as many"},
+			{errNoContext, "globalarray: New: invalid argument: nil context"},
+			{errNoWorld, "globalarray: New: invalid argument: nil World"},
+			{a.Put(none, values, 1), "globalarray: Put: invalid argument: nil context"},
+			{a.Get(none, results, 1), "globalarray: Get: invalid argument: nil context"},
+			{a.Scatter(none, values, []int{1, 2, 3}), "globalarray: Scatter: invalid argument: nil context"},
+			{a.Gather(none, results, []int{1, 2, 3}), "globalarray: Gather: invalid argument: nil context"},
+			{a.FetchAndOp(none, window.Sum, values, results, []int{1, 2, 3}), "globalarray: FetchAndOp: invalid argument: nil context"},
+			{a.Accumulate(none, window.Sum, values, []int{1, 2, 3}), "globalarray: Accumulate: invalid argument: nil context"},
+			{a.Sync(none), "globalarray: Sync: invalid argument: nil context"},
 		} {
 			if c.err == nil || c.err.Error() != c.want || !errors.Is(c.err, globalarray.ErrArgument) {
 				return fmt.Errorf("the error is %q, want %q", c.err, c.want)
 			}
 		}
-		if err := errors.Join(a.Sync(ctx), differ("part", a.Part(), make([]int32, a.Count(w.Rank())))); err != nil {
+		if err := errors.Join(a.Sync(ctx), differ("part", a.Part(), make([]int32, a.Count(w.Rank()))), differ("results", results, []int32{4, 5, 6})); err != nil {
 			return err
 		}
 		return a.Close()

@@ -32,5 +32,5 @@
 // memory, when a rank has more elements than ever before: in the worst case 4096 elements and displacements for each
 // rank.
 //
-// An index out of range is a *RangeError before anything has been issued.
+// An index out of range is a *RangeError, and a nil context an ErrArgument, before anything has been issued.
 package globalarray

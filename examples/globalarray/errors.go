@@ -1,6 +1,7 @@
 package globalarray
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -24,10 +25,26 @@ type RangeError struct {
 
 func (e *RangeError) Error() string {
 	if e.At < 0 {
-		return fmt.Sprintf("globalarray: %s: %d elements from index %d on; the array has %d", e.Op, e.Count, e.Index, e.Len)
+		return fmt.Sprintf("globalarray: %s: %s from index %d on; the array has %d", e.Op, count(e.Count, "element", "elements"), e.Index, e.Len)
 	}
 	return fmt.Sprintf("globalarray: %s: index %d, number %d of %d; the array has elements 0 to %d", e.Op, e.Index, e.At, e.Count, e.Len-1)
 }
 
 // Is reports whether target is ErrArgument.
 func (e *RangeError) Is(target error) bool { return target == ErrArgument }
+
+// count returns n and the noun in the right number.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// checkContext returns an error if a call that may wait has no context.
+func checkContext(ctx context.Context, op string) error {
+	if ctx == nil {
+		return fmt.Errorf("globalarray: %s: %w: nil context", op, ErrArgument)
+	}
+	return nil
+}

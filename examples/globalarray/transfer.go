@@ -19,6 +19,9 @@ func (a *Array[T]) Put(ctx context.Context, values []T, first int) error {
 
 // row applies do to consecutive elements, once for each contiguous run at a rank.
 func (a *Array[T]) row(ctx context.Context, op string, memory []T, first int, do func(memory []T, rank, displacement int) error) error {
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
 	if first < 0 || first > a.length-len(memory) {
 		return &RangeError{Op: op, Index: first, At: -1, Count: len(memory), Len: a.length}
 	}
@@ -50,6 +53,9 @@ func (a *Array[T]) Scatter(ctx context.Context, values []T, indices []int) error
 // Accumulate combines the elements of indices with values, which has the same length. It is atomic for each element.
 // An index may occur several times.
 func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, indices []int) error {
+	if err := checkContext(ctx, "Accumulate"); err != nil {
+		return err
+	}
 	if err := a.inRange("Accumulate", len(values), indices); err != nil {
 		return err
 	}
@@ -97,7 +103,7 @@ func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
 // for each element.
 func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results []T, indices []int) error {
 	if len(values) != len(results) && op != window.NoOp {
-		return fmt.Errorf("globalarray: FetchAndOp: %w: %d values for %d results; allowed are as many", ErrArgument, len(values), len(results))
+		return fmt.Errorf("globalarray: FetchAndOp: %w: %s for %s; allowed are as many", ErrArgument, count(len(values), "value", "values"), count(len(results), "result", "results"))
 	}
 	return a.each(ctx, "FetchAndOp", len(results), indices, func(i, rank, displacement int) error {
 		var value T
@@ -108,8 +114,11 @@ func (a *Array[T]) FetchAndOp(ctx context.Context, op window.Op, values, results
 	})
 }
 
-// each checks the indices, of which there must be n, and then calls do for each element.
+// each checks the context and the indices, of which there must be n, and then calls do for each element.
 func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do func(i, rank, displacement int) error) error {
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
 	if err := a.inRange(op, n, indices); err != nil {
 		return err
 	}
@@ -127,7 +136,7 @@ func (a *Array[T]) each(ctx context.Context, op string, n int, indices []int, do
 // inRange returns an error if an operation on n elements cannot have these indices.
 func (a *Array[T]) inRange(op string, n int, indices []int) error {
 	if n != len(indices) {
-		return fmt.Errorf("globalarray: %s: %w: %d indices for %d elements; allowed are as many", op, ErrArgument, len(indices), n)
+		return fmt.Errorf("globalarray: %s: %w: %s for %s; allowed are as many", op, ErrArgument, count(len(indices), "index", "indices"), count(n, "element", "elements"))
 	}
 	for at, index := range indices {
 		if uint(index) >= uint(a.length) {

@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// ErrArgument reports an impossible array.
+// ErrArgument reports an impossible array, a nil context or a nil World.
 var ErrArgument = errors.New("grid: invalid argument")
 
 // A Sync is a way to synchronize neighbors.
@@ -107,6 +107,12 @@ type Field struct {
 // New makes an array of rows by columns zeros, with a border of width lines around each rank's block. It is
 // collective. Each block must have at least width rows and columns.
 func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync) (*Field, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("%w: New with a nil context", ErrArgument)
+	}
+	if w == nil {
+		return nil, fmt.Errorf("%w: New with a nil World", ErrArgument)
+	}
 	high, wide := Arrange(w.Size())
 	if err := Check(w.Size(), rows, columns, width); err != nil {
 		return nil, err
@@ -162,7 +168,7 @@ func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync)
 func Check(ranks, rows, columns, width int) error {
 	high, wide := Arrange(ranks)
 	if width < 1 || rows/high < width || columns/wide < width {
-		return fmt.Errorf("%w: %d x %d elements on %d x %d ranks with borders of %d; each rank needs at least as many lines and columns as the border has, and that 1", ErrArgument, rows, columns, high, wide, width)
+		return fmt.Errorf("%w: %d x %d elements on ranks arranged %d x %d, with borders of %d; each rank needs at least as many lines and columns as the border has, and that 1", ErrArgument, rows, columns, high, wide, width)
 	}
 	return nil
 }
@@ -220,6 +226,9 @@ func (f *Field) Lines(first, last int) (lines []float64, stride int) {
 // Exchange puts the edges of this block into the borders of its neighbors. It is collective. When it returns, the
 // neighbors' edges are here, and the block may be changed.
 func (f *Field) Exchange(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("%w: Exchange with a nil context", ErrArgument)
+	}
 	err := [...]func(context.Context) error{f.byFence, f.byGroups, f.byNotification}[f.by](ctx)
 	if err != nil {
 		return fmt.Errorf("grid: Exchange: %w", err)

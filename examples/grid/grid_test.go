@@ -110,6 +110,42 @@ func TestWrong(t *testing.T) {
 	require.ErrorContains(t, err, "allowed are [fence pscw notify]")
 }
 
+// An Exchange without a context is refused before it puts anything, also where there is no neighbor, and the next one is as usual.
+func TestNilContext(t *testing.T) {
+	var none context.Context
+	for by := range names {
+		for _, ranks := range []int{1, 2} {
+			require.NoError(t, world.Run(t.Context(), ranks, func(ctx context.Context, w *world.World) error {
+				_, errNoContext := grid.New(none, w, 6, 6, 1, by)
+				_, errNoWorld := grid.New(ctx, nil, 6, 6, 1, by)
+				f, err := grid.New(ctx, w, 6, 6, 1, by)
+				if err != nil {
+					return err
+				}
+				for step := range 3 {
+					for i := range f.Rows {
+						for j := range f.Columns {
+							f.Row(i)[f.Width+j] = at(f.Top+i, f.Left+j, step)
+						}
+					}
+					for _, err := range []error{errNoContext, errNoWorld, f.Exchange(none)} {
+						if !errors.Is(err, grid.ErrArgument) {
+							return fmt.Errorf("the error is %w", err)
+						}
+					}
+					if err := f.Exchange(ctx); err != nil {
+						return err
+					}
+					if err := look(f, 6, 6, step); err != nil {
+						return err
+					}
+				}
+				return f.Close()
+			}), "%v, %d ranks", by, ranks)
+		}
+	}
+}
+
 func Example() {
 	err := world.Run(context.Background(), 2, func(ctx context.Context, w *world.World) error {
 		f, err := grid.New(ctx, w, 4, 3, 1, grid.PSCW)

@@ -34,12 +34,15 @@ func TestKindSays(t *testing.T) {
 	})
 }
 
-// A call without a context returns an error with its name, and changes nothing.
+// A call without a context, and a New without a World, return an error with the name of the call and change nothing.
 func TestNilContext(t *testing.T) {
 	var none context.Context
 	alone(t, func(s *script) {
 		_, err := New(none, s.World, Config{Slots: 8, RecordBytes: 800})
 		s.Fails(err, window.ErrArgument)
+		_, err = New(s.Ctx, nil, Config{Slots: 8, RecordBytes: 800})
+		s.Fails(err, window.ErrArgument)
+		s.Check(err.Error() == "hashtable: New: invalid argument: nil World", "the error is %v", err)
 		table := s.table(Config{Slots: 8, RecordBytes: 800, Clients: 1})
 		_, _, get := table.Get(none, "k")
 		_, _, count := table.Count(none, "k")

@@ -93,6 +93,9 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	if err := checkContext(ctx); err != nil {
 		return nil, fmt.Errorf("hashtable: New: %w", err)
 	}
+	if w == nil {
+		return nil, fmt.Errorf("hashtable: New: %w: nil World", window.ErrArgument)
+	}
 	if err := agree(ctx, w, config); err != nil {
 		return nil, err
 	}
