@@ -160,9 +160,14 @@ func FuzzMailTaken(f *testing.F) {
 	f.Add(uint64(100), uint64(101))
 	f.Add(uint64(0), uint64(1<<63))
 	f.Fuzz(func(t *testing.T, first, second uint64) {
-		o := &office{boxes: map[int]*mailbox{1: {sent: 100}}}
+		o, l := &office{boxes: map[int]*mailbox{1: {sent: 100}}}, &Link{rank: 1}
+		allocs.AtMost(t, 2<<10, func() {
+			o.boxes[1].taken = 0
+			_, _ = o.mailTaken(l, first), o.mailTaken(l, second)
+		})
+		o.boxes[1].taken = 0
 		for _, taken := range []uint64{first, second} {
-			if err := o.mailTaken(&Link{rank: 1}, taken); err != nil {
+			if err := o.mailTaken(l, taken); err != nil {
 				require.ErrorIs(t, err, ErrMessage)
 				break
 			}

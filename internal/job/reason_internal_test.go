@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
@@ -276,6 +277,7 @@ func FuzzReason(f *testing.F) {
 		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		allocs.AtMost(t, 1<<10+8*len(text), func() { _ = cleanReason(text) })
 		shown := cleanReason(text)
 		require.NotEmpty(t, shown)
 		require.LessOrEqual(t, len(shown), maxReason)

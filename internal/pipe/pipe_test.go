@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/pipe"
 	"github.com/onesided/rma/internal/spin"
 	"github.com/onesided/rma/internal/testsize"
@@ -227,9 +228,23 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, garbage []byte, shape uint8) {
 		c := pipe.Config{Lines: 4 + int(shape%8), MaxMessage: 100}
 		m := memory(c)
-		copy(m[64:], garbage)
-		r, err := pipe.NewReader(c, m)
-		require.NoError(t, err)
+		fresh := func() *pipe.Reader {
+			clear(m)
+			copy(m[64:], garbage)
+			r, err := pipe.NewReader(c, m)
+			require.NoError(t, err)
+			return r
+		}
+		allocs.AtMost(t, 4<<10, func() {
+			r := fresh()
+			for range 100 {
+				if got, err := r.Next(); err != nil || got == nil {
+					return
+				}
+				r.Free()
+			}
+		})
+		r := fresh()
 		for range 100 {
 			got, err := r.Next()
 			if err != nil {

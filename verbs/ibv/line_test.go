@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
@@ -96,6 +97,12 @@ func FuzzLine(f *testing.F) {
 	f.Add(message(kindHello, hello[:len(hello)-8]))
 	f.Add(message(kindReject, []byte("the house is full\x00")))
 	f.Fuzz(func(t *testing.T, bytes []byte) {
+		allocs.AtMost(t, 16<<10+512*len(bytes), func() {
+			l := newLine(heard{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+			for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
+				_ = (&connectionRequest{line: l}).parse(k, payload)
+			}
+		})
 		l := newLine(heard{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
 		for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
 			require.LessOrEqual(t, len(payload), maxPayload)

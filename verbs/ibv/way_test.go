@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/allocs"
 )
 
 func someEndpoint() endpoint {
@@ -42,6 +44,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add(e.append(nil))
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		var e, again endpoint
+		allocs.AtMost(t, 2<<10, func() { _ = again.parse(bytes) })
 		if e.parse(bytes) == nil {
 			require.NoError(t, again.parse(e.append(nil)))
 			require.Equal(t, e, again)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/completion"
 	"github.com/onesided/rma/verbs"
@@ -233,6 +234,9 @@ func TestPeerThatNeverForgets(t *testing.T) {
 	require.Zero(t, q.device.onOthers.Load())
 }
 
+// mostAllocated is what may be allocated for each step of FuzzPeer, and for 16 more by other goroutines of the process.
+const mostAllocated = 16 << 10
+
 // FuzzPeer has a peer say anything, in any order with what this side does.
 func FuzzPeer(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3}, encoded(message{kind: request, key: 1, address: 1 << 20, length: 8}))
@@ -243,7 +247,7 @@ func FuzzPeer(f *testing.F) {
 		q, w := between(t)
 		memory := make([]byte, 4096)
 		var regions []verbs.MemoryRegion
-		for _, do := range does {
+		step := func(do byte) {
 			switch do % 6 {
 			case 0:
 				n := min(len(says), messageBytes, 8+int(do)/6)
@@ -275,6 +279,12 @@ func FuzzPeer(f *testing.F) {
 				require.True(t, !k.responded || k.length > 0 && bounds.Contains(k.address, k.length, k.address, k.length))
 			}
 		}
+		allocated := allocs.Of(func() {
+			for _, do := range does {
+				step(do)
+			}
+		})
+		require.LessOrEqual(t, allocated, (16+len(does))*mostAllocated)
 		leave(q, w)
 		require.NoError(t, q.Close())
 		require.Empty(t, q.device.regions.old)
@@ -289,7 +299,11 @@ func FuzzMessage(f *testing.F) {
 	f.Add(encoded(message{kind: forget, key: 9}), 2)
 	f.Fuzz(func(t *testing.T, b []byte, rails int) {
 		var m message
-		if rails < 2 || rails > maxRails || m.decode(b, rails) != nil {
+		if rails < 2 || rails > maxRails {
+			return
+		}
+		allocs.AtMost(t, 2<<10, func() { _ = m.decode(b, rails) })
+		if m.decode(b, rails) != nil {
 			return
 		}
 		require.Equal(t, b, encoded(m))
@@ -304,6 +318,7 @@ func FuzzHello(f *testing.F) {
 		if rail < 0 || rail >= 3 {
 			return
 		}
+		allocs.AtMost(t, 2<<10, func() { _, _, _ = parseHello(b, rail, 3) })
 		tied, part, err := parseHello(b, rail, 3)
 		if err != nil {
 			require.ErrorIs(t, err, ErrProtocol)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/allocs"
 	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/verbs"
 )
@@ -266,6 +267,10 @@ func FuzzRegions(f *testing.F) {
 		entry.offset.Store(offset)
 		entry.access.Store(access)
 		entry.key.Store(key)
+		allocs.AtMost(t, 2<<10, func() {
+			_, _ = n.Map(verbs.RemoteRegion{Address: at, Length: size, RKey: key})
+			_, _, _ = n.reach(at, int(size%maxMessage), key, verbs.RemoteRead)
+		})
 		memory, err := n.Map(verbs.RemoteRegion{Address: at, Length: size, RKey: key})
 		if err == nil {
 			require.Len(t, memory, int(size))
