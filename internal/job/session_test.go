@@ -3,15 +3,20 @@ package job_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/proof"
 	"github.com/onesided/rma/internal/tlstest"
@@ -182,6 +187,82 @@ func TestSessionRefused(t *testing.T) {
 	require.ErrorContains(t, err, "WithoutKey")
 	_, err = world.Listen(t.Context(), "127.0.0.1:0", world.WithKey(key), world.WithTLS(new(tls.Config)))
 	require.ErrorContains(t, err, "certificate")
+}
+
+// Sessions take the key of RMA_SERVE_KEY_FILE, if that is set, and not the key of the job. A server or client that takes the key of the
+// job logs a warning.
+func TestKeyOfTheServer(t *testing.T) {
+	ofJob, own := proof.NewKey(), proof.NewKey()
+	ownFile := fileOf(t, hex.EncodeToString(own))
+	t.Setenv("RMA_KEY_FILE", fileOf(t, hex.EncodeToString(ofJob)))
+	for name, c := range map[string]struct {
+		file       string
+		key, other []byte
+		warnings   int
+	}{
+		"the job's": {"", ofJob, own, 1},
+		"its own":   {ownFile, own, ofJob, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("RMA_SERVE_KEY_FILE", c.file)
+			var told lines
+			logger := world.WithLogger(slog.New(slog.NewTextHandler(&told, nil)))
+			warnings := func() int { return strings.Count(strings.Join(told.all(), "\n"), "RMA_KEY_FILE, the key of the job") }
+			l, ends := listening(t, logger)
+			require.Equal(t, c.warnings, warnings())
+			_, err := world.Dial(t.Context(), l.Addr().String(), world.WithKey(c.other))
+			require.ErrorIs(t, err, proof.ErrKey)
+			for _, option := range []world.Option{world.WithKey(c.key), logger} {
+				w, err := world.Dial(t.Context(), l.Addr().String(), option)
+				require.NoError(t, err)
+				require.NoError(t, w.Close())
+				require.NoError(t, <-ends)
+			}
+			require.Equal(t, 2*c.warnings, warnings(), "warnings of the server, and of the client without WithKey")
+		})
+	}
+}
+
+// The proof of a session is for one TLS connection. A process without the key, whose certificate both sides accept, cannot relay the
+// proof from one connection to another.
+func TestProofRelayedBetweenSessions(t *testing.T) {
+	config, key := tlstest.Config(t, "127.0.0.1"), proof.NewKey()
+	var relaying sync.WaitGroup
+	t.Cleanup(relaying.Wait)
+	var told lines
+	l, ends := listening(t, world.WithKey(key), world.WithTLS(config), world.WithLogger(slog.New(slog.NewTextHandler(&told, nil))))
+	relay, err := tls.Listen("tcp", "127.0.0.1:0", config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = relay.Close() })
+	relaying.Go(func() {
+		called, err := relay.Accept()
+		if err != nil {
+			return
+		}
+		defer called.Close()
+		calls, err := tls.Dial("tcp", l.Addr().String(), config)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer calls.Close()
+		relaying.Go(func() {
+			_, _ = io.Copy(called, calls)
+			_ = called.Close()
+		})
+		_, _ = io.Copy(calls, called)
+	})
+	w, err := world.Dial(t.Context(), relay.Addr().String(), world.WithKey(key), world.WithTLS(config))
+	if err == nil {
+		_ = w.Close()
+	}
+	require.ErrorIs(t, err, proof.ErrKey)
+	await.True(t, "the server to refuse the proof, too", func() bool { return strings.Contains(strings.Join(told.all(), "\n"), "relays TLS") })
+	require.Empty(t, ends)
+	w, err = world.Dial(t.Context(), l.Addr().String(), world.WithKey(key), world.WithTLS(config))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, <-ends)
 }
 
 // Who is hung up on is told of that, although what then comes of calling again is another error.
