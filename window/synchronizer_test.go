@@ -13,12 +13,14 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// A window is passed by pointer: go vet finds a copy.
+// A window, a World and a Listener are passed by pointer: go vet finds a copy.
 func TestVetFindsACopiedWindow(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "vet", "-copylocks", "./testdata/copied").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), "assignment copies lock value to other: github.com/onesided/rma/window.Window[int64]")
+	for variable, copied := range map[string]string{"other": "window.Window[int64]", "team": "world.World", "another": "world.Listener"} {
+		require.Contains(t, string(out), "assignment copies lock value to "+variable+": github.com/onesided/rma/"+copied)
+	}
 }
 
 // ExampleSynchronizer synchronizes windows of two types by one function.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -189,6 +190,14 @@ func TestRefusals(t *testing.T) {
 		}
 		return a.Close()
 	}))
+}
+
+// An array is passed by pointer: go vet finds a copy.
+func TestVetFindsACopiedArray(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "vet", "-copylocks", "./testdata/copied").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "assignment copies lock value to other: github.com/onesided/rma/examples/globalarray.Array[int]")
 }
 
 func TestMismatch(t *testing.T) {

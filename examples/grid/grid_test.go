@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -144,6 +145,14 @@ func TestNilContext(t *testing.T) {
 			}), "%v, %d ranks", by, ranks)
 		}
 	}
+}
+
+// A field is passed by pointer: go vet finds a copy.
+func TestVetFindsACopiedField(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "vet", "-copylocks", "./testdata/copied").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "assignment copies lock value to other: github.com/onesided/rma/examples/grid.Field")
 }
 
 func Example() {
