@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/verbs"
 )
 
 // ended is a context that has ended.
@@ -95,6 +97,46 @@ func TestCloseBesideAStranger(t *testing.T) {
 				}
 				return nil
 			})
+		})
+	}
+}
+
+// A logger that blocks delays neither the goroutine that logs, which may hold the mutex of progress, nor Close.
+func TestLoggerHoldsUpNoClose(t *testing.T) {
+	for name, logs := range map[string]func(w *World){
+		"a report of a stall": func(w *World) {
+			wait := w.NewWaiter()
+			wait.call = &waitingCall{name: "world.Barrier"}
+			wait.report([]int{w.rank})
+		},
+		"no connection for now": func(w *World) { w.lack(1, verbs.ErrShortage) },
+		"a connection is not accepted": func(w *World) {
+			w.Exclude(func() { w.accept(w.cards[networkCard], &caller{hello: hello(laneLink, 1, 0)}) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			called, release := make(chan string, 1), make(chan struct{})
+			t.Cleanup(func() { close(release) })
+			s, err := newSettings(append(apart(), WithLogger(slog.New(slog.NewTextHandler(writer(func(line []byte) {
+				called <- string(line)
+				<-release
+			}), nil)))))
+			require.NoError(t, err)
+			worlds, err := localWorlds(t.Context(), 2, s)
+			require.NoError(t, err)
+			for _, w := range worlds {
+				w.stopDriver()
+			}
+			logged, departed := make(chan struct{}, 1), make(chan error, 1)
+			go func() {
+				logs(worlds[0])
+				logged <- struct{}{}
+			}()
+			require.Contains(t, await.Receive(t, "the logger to be called", called), "level=WARN")
+			await.Receive(t, "the goroutine that logs to go on", logged)
+			go func() { departed <- worlds[0].depart() }()
+			require.NoError(t, await.Receive(t, "the World to end", departed))
+			require.NoError(t, worlds[1].depart())
 		})
 	}
 }

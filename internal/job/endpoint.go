@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -36,7 +37,9 @@ type endpoint struct {
 	cards   [cardKinds]*card
 	home    *card
 	channel verbs.CompletionChannel
-	logger  *slog.Logger
+	// logger writes to logs. The program's logger may block: progress does not wait for it, and Close waits a quarter of a second at most.
+	logs   *logqueue.Queue
+	logger *slog.Logger
 	// settings and reopen are for the World that Shrink makes. reopen opens its devices, for the ranks that may be in it.
 	settings Settings
 	reopen   func(ctx context.Context, r rankCounts) ([cardKinds]verbs.Device, error)
@@ -129,11 +132,12 @@ type endpoint struct {
 // newEndpoint is that of a rank of a job of so many.
 func newEndpoint(size int, b *base, s Settings) *endpoint {
 	e := &endpoint{
-		linkLetter: linkLetter(size), logger: s.logger, settings: s,
+		linkLetter: linkLetter(size), logs: logqueue.New(s.logger), settings: s,
 		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil, channel: b.home.device.Channel(),
 		yield: runtime.Gosched, yields: mostYields,
 		doze: make(chan struct{}, 1),
 	}
+	e.logger = e.logs.Logger()
 	if b.home.attributes.Virtual {
 		e.charger, _ = b.home.device.(verbs.Charger)
 	}

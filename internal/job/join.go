@@ -197,7 +197,8 @@ func (w *World) begin(j *job) error {
 	if w.cards[networkCard] != nil {
 		w.KeepProgress()
 	}
-	w.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)
+	// Not by the queue, whose goroutine most jobs never need.
+	w.settings.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)
 	return nil
 }
 

@@ -74,6 +74,8 @@ func TestNoRoute(t *testing.T) {
 				return nil
 			}, world.WithDevice("tcp"), world.WithNetwork(network), world.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			require.NoError(t, err)
+			log.mu.Lock()
+			defer log.mu.Unlock()
 			require.NotContains(t, log.text.String(), "cannot connect")
 		})
 	}

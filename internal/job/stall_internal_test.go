@@ -140,8 +140,8 @@ func TestStallSimulated(t *testing.T) {
 	require.Empty(t, silent.lines(""))
 	told, same := run(DefaultStall)
 	require.Equal(t, took, same)
-	require.Len(t, told.lines(""), 2)
 	require.NoError(t, told.reported(t.Context(), "world.Barrier", "for=10", "0", "2"))
+	require.Len(t, told.lines(""), 2)
 	require.NoError(t, told.reported(t.Context(), "world.Barrier", "rank 1 (in no call of the library)", "2"))
 }
 

@@ -114,7 +114,11 @@ func TestRefusedIsCopied(t *testing.T) {
 					}
 					return nil
 				}, movedBy(set), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-				said := strings.Count(log.String(), "the card takes no more memory")
+				const refused = "the card takes no more memory"
+				if after == 0 {
+					await.True(t, "the warning", func() bool { return strings.Contains(log.String(), refused) })
+				}
+				said := strings.Count(log.String(), refused)
 				require.True(t, said == 1 || said == 0 && after > 0, log.String())
 			})
 		}

@@ -552,5 +552,6 @@ func (w *World) departWithin(ctx context.Context) error {
 	if w.telling != nil {
 		w.telling.Wait()
 	}
+	w.logs.Close()
 	return err
 }
