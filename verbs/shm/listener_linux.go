@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/onesided/rma/internal/descriptors"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -47,10 +48,15 @@ type listener struct {
 	process *process
 	socket  *net.UnixListener
 	serving sync.WaitGroup
+	// seats is the maximum length of unproven. freed receives a value when unproven becomes shorter.
+	seats int
+	freed chan struct{}
 
 	mu     sync.Mutex
 	closed bool
 	open   map[*net.UnixConn]struct{}
+	// unproven are the open connections that have not proved the key, the oldest first.
+	unproven []unproven
 }
 
 func socketOf(address string) (*net.UnixAddr, bool) {
@@ -66,7 +72,7 @@ func listen(p *process) (*listener, error) {
 	if err != nil {
 		return nil, unable("listen for its peers", err)
 	}
-	l := &listener{process: p, socket: socket, open: make(map[*net.UnixConn]struct{})}
+	l := &listener{process: p, socket: socket, seats: seatsWithin(descriptors.Limit()), freed: make(chan struct{}, 1), open: make(map[*net.UnixConn]struct{})}
 	l.serving.Go(l.accept)
 	return l, nil
 }
@@ -93,17 +99,9 @@ func (l *listener) accept() {
 	}
 }
 
-func (l *listener) add(conn *net.UnixConn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return false
-	}
-	l.open[conn] = struct{}{}
-	return true
-}
-
+// remove closes a connection that add has added.
 func (l *listener) remove(conn *net.UnixConn) {
+	l.proven(conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, conn)
@@ -120,6 +118,7 @@ func (l *listener) serve(conn *net.UnixConn) error {
 	if err != nil {
 		return err
 	}
+	l.proven(conn)
 	for {
 		n, err := conn.Read(packet)
 		if err != nil {
@@ -201,6 +200,7 @@ func (l *listener) close() error {
 		_ = conn.Close()
 	}
 	l.mu.Unlock()
+	l.free()
 	err := l.socket.Close()
 	l.serving.Wait()
 	return err

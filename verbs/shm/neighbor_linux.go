@@ -77,21 +77,36 @@ func (p *process) admit(n *neighbor) (*neighbor, error) {
 	return n, nil
 }
 
+// mostMeetings is how often meet connects if the connection ends before this process has sent its proof.
+const mostMeetings = 8
+
 // meet connects to the device at address.
 func (p *process) meet(address string) (*neighbor, error) {
 	name, ok := socketOf(address)
 	if !ok {
 		return nil, &verbs.CapabilityError{Device: p.name, Capability: "reach " + address, Reason: "the address is not of a process on this machine"}
 	}
-	conn, err := net.DialUnix("unixpacket", nil, name)
-	if err != nil {
-		return nil, p.unreached(address, err)
+	return p.meetBy(address, func() (*net.UnixConn, error) { return net.DialUnix("unixpacket", nil, name) })
+}
+
+// meetBy is meet by a way to connect. If this process is stopped between its connect and its proof, the listener may
+// have given its seat to another connection: that is not the end of the peer, so meetBy connects again. A peer that has
+// ended accepts no connection.
+func (p *process) meetBy(address string, dial func() (*net.UnixConn, error)) (*neighbor, error) {
+	for meeting := 1; ; meeting++ {
+		conn, err := dial()
+		if err != nil {
+			return nil, p.unreached(address, err)
+		}
+		n := &neighbor{process: p, address: address, conn: conn, watchers: make(map[*watch]struct{})}
+		if err = n.identify(); err == nil {
+			return n, nil
+		}
+		err = errors.Join(err, conn.Close())
+		if meeting == mostMeetings || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
+			return nil, err
+		}
 	}
-	n := &neighbor{process: p, address: address, conn: conn, watchers: make(map[*watch]struct{})}
-	if err := n.identify(); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return n, nil
 }
 
 // identify checks the process at the other end of a new connection, proves the key to it and opens its pidfd.
