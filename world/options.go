@@ -73,6 +73,10 @@ func WithStall(d time.Duration) Option { return job.WithStall(d) }
 
 // WithLogger sets the logger of the job. Without this option warnings and errors go to [slog.Default], and nothing
 // else is logged. Nil disables logging.
+//
+// A logger that blocks delays neither progress nor Close for long. Up to 64 lines of a World wait for it. Further lines
+// are dropped, and their number is logged. Close waits for at most half a second if the logger blocks, and for two
+// seconds if it is slow.
 func WithLogger(logger *slog.Logger) Option { return job.WithLogger(logger) }
 
 // WithStats has windows also count operations on mapped memory, for window.Stats. Such an operation takes longer then.

@@ -10,8 +10,10 @@ import (
 const (
 	// Most is the maximum number of records that wait for the logger.
 	Most = 64
-	// parting is how long Close waits for the logger.
-	parting = 250 * time.Millisecond
+	// parting is the time between two looks of Close at the logger, at most partings. A logger that has not been called
+	// again in this time blocks.
+	parting  = 250 * time.Millisecond
+	partings = 8
 )
 
 // A Queue passes records to a logger that may block.
@@ -22,7 +24,9 @@ type Queue struct {
 	mu      sync.Mutex
 	waiting []entry
 	dropped int
-	closed  bool
+	// begun counts the calls of the logger.
+	begun  int
+	closed bool
 	// idle is nil while there is no goroutine. It is closed when the goroutine ends.
 	idle chan struct{}
 }
@@ -49,24 +53,41 @@ func (q *Queue) Logger() *slog.Logger {
 	return slog.New(&handler{queue: q, Handler: q.own})
 }
 
-// Close waits, for a short time, until the logger has all records. Later records are dropped.
+// Close waits until the logger has all records. It waits for at most half a second if the logger blocks, and for two
+// seconds if the logger is slow. Then it drops the records that wait. Later records are ignored.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
-	idle := q.idle
+	idle, begun := q.idle, q.begun
 	q.mu.Unlock()
 	if idle == nil {
 		return
 	}
-	timer := time.NewTimer(parting)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
+	ticker := time.NewTicker(parting)
+	defer ticker.Stop()
+	for range partings {
+		select {
+		case <-idle:
+			return
+		case <-ticker.C:
+		}
 		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.waiting, q.dropped = nil, 0
+		blocks := q.begun == begun
+		begun = q.begun
+		q.mu.Unlock()
+		if blocks {
+			break
+		}
 	}
+	q.drop()
+}
+
+// drop drops the records that wait. If the logger returns, it gets their number.
+func (q *Queue) drop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dropped += len(q.waiting)
+	q.waiting = nil
 }
 
 func (q *Queue) add(e entry) {
@@ -107,7 +128,7 @@ func (q *Queue) next() (e entry, ok bool) {
 		e, q.waiting[0] = q.waiting[0], entry{}
 		q.waiting = q.waiting[1:]
 	case q.dropped > 0:
-		e = entry{context.Background(), q.own, slog.NewRecord(time.Now(), slog.LevelWarn, "the logger is too slow, and was not told all", 0)}
+		e = entry{context.Background(), q.own, slog.NewRecord(time.Now(), slog.LevelWarn, "records were dropped, because the logger is too slow", 0)}
 		e.record.AddAttrs(slog.Int("dropped", q.dropped))
 		q.dropped = 0
 	default:
@@ -116,6 +137,7 @@ func (q *Queue) next() (e entry, ok bool) {
 		q.idle = nil
 		return entry{}, false
 	}
+	q.begun++
 	return e, true
 }
 

@@ -80,14 +80,15 @@ func TestLoggerThatBlocks(t *testing.T) {
 		lines := g.lines()
 		require.Len(t, lines, 1+logqueue.Most+1)
 		require.Contains(t, lines[logqueue.Most], fmt.Sprintf("msg=more number=%d", logqueue.Most-1))
-		require.Contains(t, lines[logqueue.Most+1], `msg="the logger is too slow, and was not told all" dropped=7`)
+		require.Contains(t, lines[logqueue.Most+1], `msg="records were dropped, because the logger is too slow" dropped=7`)
 		q.Logger().Info("again")
 		q.Close()
 		require.Contains(t, g.text.String(), "again")
 	})
 }
 
-// Close waits for the logger for a limited time. Nothing remains of the queue when the logger returns.
+// Close waits for a logger that blocks for a limited time. If the logger returns, it gets the number of dropped records,
+// and nothing remains of the queue.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -97,14 +98,58 @@ func TestClose(t *testing.T) {
 		for range 10 {
 			q.Logger().Info("told")
 		}
+		synctest.Wait()
 		began := time.Now()
 		q.Close()
 		require.Equal(t, 250*time.Millisecond, time.Since(began))
 		q.Logger().Info("after the end")
 		close(g.opened)
 		synctest.Wait()
-		require.Len(t, g.lines(), 1)
+		require.Len(t, g.lines(), 2)
+		require.Contains(t, g.lines()[1], "dropped=9")
 	})
+}
+
+// A slowWriter takes a time for each line.
+type slowWriter struct {
+	each  time.Duration
+	lines []string
+}
+
+func (w *slowWriter) Write(line []byte) (int, error) {
+	time.Sleep(w.each) // a slow disk
+	w.lines = append(w.lines, string(line))
+	return len(line), nil
+}
+
+// Close waits longer for a logger that is slow, but not for ever: what a program logs before it ends is not lost.
+func TestCloseOfASlowLogger(t *testing.T) {
+	for _, c := range []struct {
+		each, waits time.Duration
+		lines       int
+	}{
+		{190 * time.Millisecond, 1900 * time.Millisecond, 10},
+		// The ninth line is being written after two seconds. It is followed by the number of those that are not.
+		{249 * time.Millisecond, 2 * time.Second, 10},
+		{251 * time.Millisecond, 250 * time.Millisecond, 2},
+	} {
+		t.Run(c.each.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &slowWriter{each: c.each}
+				q := logqueue.New(slog.New(slog.NewTextHandler(w, nil)))
+				for range 10 {
+					q.Logger().Info("told")
+				}
+				synctest.Wait()
+				began := time.Now()
+				q.Close()
+				require.Equal(t, c.waits, time.Since(began))
+				time.Sleep(time.Minute) // ends
+				synctest.Wait()
+				require.Len(t, w.lines, c.lines)
+			})
+		})
+	}
 }
 
 // A logger that fails is called again for later records.
