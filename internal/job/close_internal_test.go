@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
@@ -139,6 +141,28 @@ func TestLoggerHoldsUpNoClose(t *testing.T) {
 			require.NoError(t, worlds[1].depart())
 		})
 	}
+}
+
+// What a World logs has reached the logger when its Close returns: a program may end then.
+func TestCloseHandsOverToLogger(t *testing.T) {
+	var worlds []*World
+	var text strings.Builder
+	logger := slog.New(slog.NewTextHandler(writer(func(line []byte) {
+		// depart has nothing else to do then.
+		assert.NoError(t, await.Until(t.Context(), "the World to depart", worlds[0].departing.Load))
+		text.Write(line)
+	}), nil))
+	s, err := newSettings(append(apart(), WithLogger(logger)))
+	require.NoError(t, err)
+	worlds, err = localWorlds(t.Context(), 2, s)
+	require.NoError(t, err)
+	for rank := range 3 {
+		worlds[0].lack(rank, verbs.ErrShortage)
+	}
+	for _, w := range worlds {
+		require.NoError(t, w.depart())
+	}
+	require.Equal(t, 3, strings.Count(text.String(), "cannot connect"), text.String())
 }
 
 // A report whose questions are not answered holds up no Close: that does not wait for it before it leaves, and ends it with the World.

@@ -37,7 +37,7 @@ type endpoint struct {
 	cards   [cardKinds]*card
 	home    *card
 	channel verbs.CompletionChannel
-	// logger writes to logs. The program's logger may block: progress does not wait for it, and Close waits a quarter of a second at most.
+	// logger writes to logs. The program's logger may block: progress does not wait for it, and Close does for a limited time only.
 	logs   *logqueue.Queue
 	logger *slog.Logger
 	// settings and reopen are for the World that Shrink makes. reopen opens its devices, for the ranks that may be in it.
