@@ -1,6 +1,10 @@
 package job
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/onesided/rma/internal/errtext"
+)
 
 // Ranks that come to one number of a Meeting by different calls are told so by what tells them that the others have come:
 // beside the number goes which calls those have made that it speaks for. Where these differ the meeting goes on, so that

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/onesided/rma/internal/errtext"
 )
 
 // A tally is what ranks tell each other in a Meeting of those that they have sent something

@@ -95,7 +95,7 @@ func openLinked(t testing.TB, options tcp.Options) (verbs.Device, verbs.Completi
 }
 
 // await spins until n completions came, all of them successes.
-func (l *linked) pollUntil(t testing.TB, n int) {
+func (l *linked) await(t testing.TB, n int) {
 	for n > 0 {
 		got := l.nearCQ.Poll(l.completion[:])
 		for _, c := range l.completion[:got] {
