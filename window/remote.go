@@ -54,7 +54,8 @@ func (c *core) blame(call string, rank int, err error) error {
 		return nil
 	}
 	var failed *job.PeerError
-	if errors.As(err, &failed) {
+	// The cause of a context may be the failure of another rank, for which the program has cancelled it.
+	if errors.As(err, &failed) && !ours(err, context.Canceled) && !ours(err, context.DeadlineExceeded) {
 		return &job.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
 	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))

@@ -112,6 +112,14 @@ func TestRequestsCutShort(t *testing.T) {
 			if err := window.WaitAll(over, get); !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("WaitAll: %w", err)
 			}
+			// A context that was cancelled for the failure of a rank says nothing of others.
+			lost, cancel := context.WithCancelCause(ctx)
+			cancel(&world.PeerError{Rank: 0, Cause: errors.New("gone")})
+			for name, err := range map[string]error{"WaitAll": window.WaitAll(lost, get), "Wait": get.Wait(lost), "Flush": win.Flush(lost, 1)} {
+				if !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
 			if i, err := window.WaitAny(over, get); i != -1 || !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("WaitAny: %d, %w", i, err)
 			}
