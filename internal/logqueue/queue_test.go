@@ -117,7 +117,7 @@ type slowWriter struct {
 }
 
 func (w *slowWriter) Write(line []byte) (int, error) {
-	time.Sleep(w.each) // a slow disk
+	time.Sleep(w.each) // computes, in virtual time: a slow disk
 	w.lines = append(w.lines, string(line))
 	return len(line), nil
 }
@@ -144,7 +144,7 @@ func TestCloseOfASlowLogger(t *testing.T) {
 				began := time.Now()
 				q.Close()
 				require.Equal(t, c.waits, time.Since(began))
-				time.Sleep(time.Minute) // ends
+				time.Sleep(time.Minute) // computes, in virtual time: the logger ends
 				synctest.Wait()
 				require.Len(t, w.lines, c.lines)
 			})
