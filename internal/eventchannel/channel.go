@@ -9,14 +9,14 @@ import (
 // A Channel is an event channel for goroutines of this process. A sleeper parks its goroutine and blocks no thread. It
 // implements verbs.CompletionChannel.
 type Channel struct {
-	// sequence counts the rings. It changes under mu, so that no ring falls between a sleeper's check of sequence in
+	// sequence counts the wakes. It changes under mu, so that no wake falls between a sleeper's check of sequence in
 	// Sleep and its wait on woken.
 	sequence atomic.Uint32
 	mu       sync.Mutex
 	woken    sync.Cond
 	// sleepers counts the announced sleepers.
 	sleepers atomic.Int32
-	// timer rings at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is not set. One
+	// timer wakes at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is not set. One
 	// timer serves all sleepers, so that Sleep allocates nothing.
 	timer *time.Timer
 	due   time.Time
@@ -29,8 +29,8 @@ func New() *Channel {
 	return c
 }
 
-// Prepare announces a sleeper. The announcement precedes the caller's loads, and WakeSleepers reads it after the
-// ringer's stores. So the sleeper sees the stores, or the ringer sees the sleeper.
+// Prepare announces a sleeper. The announcement precedes the caller's loads, and WakeIfSleeping reads it after the
+// waker's stores. So the sleeper sees the stores, or the waker sees the sleeper.
 func (c *Channel) Prepare() uint32 {
 	c.sleepers.Add(1)
 	return c.sequence.Load()
@@ -39,7 +39,7 @@ func (c *Channel) Prepare() uint32 {
 // Finish takes the announcement back.
 func (c *Channel) Finish() { c.sleepers.Add(-1) }
 
-// Sleep waits for a ring, at most for limit, or without end if limit is negative.
+// Sleep waits for a wake, at most for limit, or without end if limit is negative.
 func (c *Channel) Sleep(ticket uint32, limit time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Channel) Sleep(ticket uint32, limit time.Duration) {
 		}
 		return
 	}
-	// The timer's ring also ends the waits of other sleepers, which check again.
+	// The timer's wake also ends the waits of other sleepers, which check again.
 	if due := time.Now().Add(limit); c.due.IsZero() || due.Before(c.due) {
 		c.due = due
 		if c.timer == nil {
@@ -64,7 +64,7 @@ func (c *Channel) Sleep(ticket uint32, limit time.Duration) {
 	c.woken.Wait()
 }
 
-// expire rings for sleepers whose limit is over.
+// expire wakes the sleepers whose limit is over.
 func (c *Channel) expire() {
 	c.mu.Lock()
 	c.due = time.Time{}
@@ -81,8 +81,8 @@ func (c *Channel) Ring() {
 	c.woken.Broadcast()
 }
 
-// WakeSleepers is Ring if there is a sleeper, and otherwise only a load.
-func (c *Channel) WakeSleepers() {
+// WakeIfSleeping wakes all sleepers if there are any. Otherwise it is only a load.
+func (c *Channel) WakeIfSleeping() {
 	if c.sleepers.Load() != 0 {
 		c.Ring()
 	}

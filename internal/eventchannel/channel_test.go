@@ -32,29 +32,30 @@ func TestLimits(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), 70*time.Millisecond)
 }
 
-// A ring between Prepare and Sleep is not lost. Sleep with a limit of 0 returns at once.
-func TestRingsWakeSleepers(t *testing.T) {
+// A wake between Prepare and Sleep is not lost. Sleep with a limit of 0 returns at once.
+func TestWakeIfSleeping(t *testing.T) {
 	c := eventchannel.New()
 	ticket := c.Prepare()
-	c.WakeSleepers()
+	c.WakeIfSleeping()
 	c.Sleep(ticket, -1)
 	c.Sleep(c.Prepare(), 0)
 	c.Finish()
 	c.Finish()
 
-	// One goroutine rings for each of many things, and another sleeps until all are there.
+	// One goroutine wakes the sleeper for each of many things, and another sleeps until all are there. A lost wake would
+	// leave it asleep.
 	const things = 10000
 	var there atomic.Int32
 	go func() {
 		for range things {
 			there.Add(1)
-			c.WakeSleepers()
+			c.WakeIfSleeping()
 		}
 	}()
 	for there.Load() < things {
 		ticket := c.Prepare()
 		if there.Load() < things {
-			c.Sleep(ticket, 10*time.Second)
+			c.Sleep(ticket, -1)
 		}
 		c.Finish()
 	}

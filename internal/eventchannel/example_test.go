@@ -9,19 +9,19 @@ import (
 
 func Example() {
 	c := eventchannel.New()
-	var come atomic.Bool
+	var arrived atomic.Bool
 	go func() {
-		come.Store(true)
-		c.WakeSleepers()
+		arrived.Store(true)
+		c.WakeIfSleeping()
 	}()
-	for !come.Load() {
+	for !arrived.Load() {
 		ticket := c.Prepare()
-		// From here on a change is followed by a ring.
-		if !come.Load() {
+		// From here on a change is followed by a wake.
+		if !arrived.Load() {
 			c.Sleep(ticket, -1)
 		}
 		c.Finish()
 	}
-	fmt.Println("it has come")
-	// Output: it has come
+	fmt.Println("it has arrived")
+	// Output: it has arrived
 }

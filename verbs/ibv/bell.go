@@ -25,4 +25,4 @@ func (b *armedBell) Prepare() uint32 {
 
 // Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
 // ringer's stores; so one sees the other.
-func (b *armedBell) Ring() { b.WakeSleepers() }
+func (b *armedBell) Ring() { b.WakeIfSleeping() }

@@ -90,10 +90,10 @@ type form interface {
 	close() error
 }
 
-// A ringer is a CompletionChannel whose ring is a load if there is no sleeper.
+// A ringer is a CompletionChannel that can wake by a load alone if there is no sleeper.
 type ringer interface {
 	verbs.CompletionChannel
-	WakeSleepers()
+	WakeIfSleeping()
 }
 
 // deviceName is the name of a device of a process, and the prefix of errors.

@@ -45,8 +45,8 @@ func (b *futexBell) Ring() {
 	wake(&b.sequence)
 }
 
-// WakeSleepers is Ring if there is a sleeper, and otherwise only a load.
-func (b *bellWords) WakeSleepers() {
+// WakeIfSleeping wakes all sleepers if there are any. Otherwise it is only a load.
+func (b *bellWords) WakeIfSleeping() {
 	if b.sleepers.Load() != 0 {
 		b.sequence.Add(1)
 		wake(&b.sequence)

@@ -291,7 +291,7 @@ func (n *neighbor) release() error {
 }
 
 // Ring wakes the neighbor if it sleeps.
-func (n *neighbor) Ring() { n.head.bell.WakeSleepers() }
+func (n *neighbor) Ring() { n.head.bell.WakeIfSleeping() }
 
 func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	if locator%64 != 0 || !bounds.Contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {

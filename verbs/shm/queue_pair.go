@@ -193,7 +193,7 @@ func (q *queuePair) progress() {
 func (q *queuePair) unlock() {
 	q.mu.Unlock()
 	if q.missed.Load() && q.missed.Swap(false) {
-		q.device.bell.WakeSleepers()
+		q.device.bell.WakeIfSleeping()
 	}
 }
 
