@@ -116,7 +116,7 @@ func (l *Learner) end(p Pattern, clock func() time.Duration) {
 
 // beginBlock begins a block.
 func (l *Learner) beginBlock(now time.Duration) {
-	l.current = l.trialsIndex()
+	l.current = l.selectTrials()
 	at := &l.trials[l.current]
 	if l.spare >= 0 {
 		at.try(l.base)
@@ -130,8 +130,9 @@ func (l *Learner) beginBlock(now time.Duration) {
 	l.since = l.left
 }
 
-// trialsIndex returns the index of the trials for the next epochs, which are assumed to be like the last ones.
-func (l *Learner) trialsIndex() uint8 {
+// selectTrials returns the index of the trials for the next epochs, which are assumed to be like the last ones. For a
+// new pattern it replaces the trials with the least weight.
+func (l *Learner) selectTrials() uint8 {
 	if l.mismatched && l.alike < steady {
 		return mixed
 	}

@@ -112,8 +112,8 @@ func (w *packing) share(bytes int) float64 {
 }
 
 // limits returns the limits for the operations of a plan.
-func (w *packing) limits(operations []Operation, follows Follows) limits {
-	return limits{w.limit(operations, follows), w.unregistered}
+func (w *packing) limits(operations []Operation, following Following) limits {
+	return limits{w.limit(operations, following), w.unregistered}
 }
 
 // goes reports whether an operation goes in a message whatever the others do.
@@ -125,12 +125,12 @@ func (w *packing) goes(o *Operation) bool {
 func (w *packing) apart(o *Operation) bool { return w.atomics && o.combines() }
 
 // limit returns the length below which puts and gets of registered memory are packed.
-func (w *packing) limit(operations []Operation, follows Follows) int {
+func (w *packing) limit(operations []Operation, following Following) int {
 	message, settled, longest := w.message, 0.0, -1
-	if follows == Message || follows == End {
+	if following == Message || following == End {
 		message = 0
 	}
-	if follows == End || follows == Local {
+	if following == End || following == Local {
 		settled = w.settled
 	}
 	for i := range operations {
@@ -141,7 +141,7 @@ func (w *packing) limit(operations []Operation, follows Follows) int {
 		case !w.apart(o):
 			longest = max(longest, o.Bytes)
 		}
-		if w.apart(o) || follows == Local && o.Reads() {
+		if w.apart(o) || following == Local && o.Reads() {
 			// The direct operation or the read is waited for in any case.
 			settled = 0
 		}

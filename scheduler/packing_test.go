@@ -33,7 +33,7 @@ func TestAloneSavesTheNews(t *testing.T) {
 		{"p3000 g100", true, "[1 0]"},          // 2*1700 + 1500 - 1550 - 100
 	} {
 		var plan scheduler.Plan
-		p.Plan(queued(t, one.script).Operations, follows(one.closing), &plan)
+		p.Plan(queued(t, one.script).Operations, following(one.closing), &plan)
 		require.Equal(t, one.plan, written(&plan), "%s, closing %v", one.script, one.closing)
 	}
 }
@@ -44,9 +44,9 @@ func TestLocalSavesTheNews(t *testing.T) {
 	c.Gap, c.Latency, c.Serve = 100*time.Nanosecond, 1500*time.Nanosecond, 500*time.Nanosecond
 	p := scheduler.NewPlanner(scheduler.Conditions{Costs: c, Scheme: scheduler.All, Direct: true, Packet: packet})
 	for _, one := range []struct {
-		script  string
-		follows scheduler.Follows
-		plan    string
+		script    string
+		following scheduler.Following
+		plan      string
 	}{
 		{"p8", scheduler.Local, "[0]"},
 		{"p8", scheduler.Nothing, "0"},
@@ -59,8 +59,8 @@ func TestLocalSavesTheNews(t *testing.T) {
 		{"p8 a8", scheduler.Local, "[1 0]"},
 	} {
 		var plan scheduler.Plan
-		p.Plan(queued(t, one.script).Operations, one.follows, &plan)
-		require.Equal(t, one.plan, written(&plan), "%s, followed by %v", one.script, one.follows)
+		p.Plan(queued(t, one.script).Operations, one.following, &plan)
+		require.Equal(t, one.plan, written(&plan), "%s, followed by %v", one.script, one.following)
 	}
 }
 

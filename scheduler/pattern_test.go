@@ -104,8 +104,8 @@ func changes(like *planned, way scheduler.Scheme) (changed bool, pattern schedul
 		q.EndRun()
 	}
 	var with, without scheduler.Plan
-	p.Plan(q.Operations, like.follows, &with)
-	less.Plan(q.Operations, like.follows, &without)
+	p.Plan(q.Operations, like.following, &with)
+	less.Plan(q.Operations, like.following, &without)
 	q.Drop(len(q.Operations))
 	return changed || !slices.Equal(with.Steps, without.Steps), p.Ended(&q)
 }

@@ -119,12 +119,12 @@ func (p *Planner) Room(q *Queue) int {
 // 1.
 func (p *Planner) Share(bytes int) float64 { return p.packing.share(bytes) }
 
-// Follows is what follows the operations of a plan.
-type Follows uint8
+// Following is what follows the operations of a plan.
+type Following uint8
 
 const (
 	// Nothing: nothing follows, or something whose cost does not depend on the plan.
-	Nothing Follows = iota
+	Nothing Following = iota
 	// Message: a message to the target follows in any case.
 	Message
 	// End: a message follows, and only direct operations are waited for.
@@ -135,14 +135,14 @@ const (
 
 // Plan arranges the operations and stores the steps in into. Accumulates, fetches and swaps keep their order among each
 // other. Each notification comes after every operation before it.
-func (p *Planner) Plan(operations []Operation, follows Follows, into *Plan) {
+func (p *Planner) Plan(operations []Operation, following Following, into *Plan) {
 	into.Steps = into.Steps[:0]
 	var small limits
 	switch {
 	case !p.direct:
 		small = limits{math.MaxInt, math.MaxInt}
 	case p.scheme.has(Pack | Defer):
-		small = p.packing.limits(operations, follows)
+		small = p.packing.limits(operations, following)
 	case p.packs:
 		small.unregistered = p.packing.unregistered
 	}

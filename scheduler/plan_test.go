@@ -62,10 +62,10 @@ func TestPlan(t *testing.T) {
 // reason for a message.
 func TestAtomics(t *testing.T) {
 	for _, c := range []struct {
-		scheme  scheduler.Scheme
-		follows scheduler.Follows
-		script  string
-		plan    string
+		scheme    scheduler.Scheme
+		following scheduler.Following
+		script    string
+		plan      string
 	}{
 		{scheduler.All, scheduler.End, "a8 s8 f8 a8", "0 1 2 3"},
 		{scheduler.All, scheduler.End, "p8 a8 p9000 g9000 f8 g8 s8", "[5] 3 2 1 4 6 [0]"},
@@ -78,7 +78,7 @@ func TestAtomics(t *testing.T) {
 		t.Run(c.script, func(t *testing.T) {
 			var plan scheduler.Plan
 			p := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Scheme: c.scheme, Direct: true, Atomics: true, Packet: packet})
-			p.Plan(queued(t, c.script).Operations, c.follows, &plan)
+			p.Plan(queued(t, c.script).Operations, c.following, &plan)
 			require.Equal(t, c.plan, written(&plan))
 		})
 	}
@@ -110,7 +110,7 @@ func TestRoute(t *testing.T) {
 		}{{"closing", true, true, c.closing}, {"open", true, false, c.open}, {"messages, closing", false, true, c.messages}, {"messages", false, false, c.messages}} {
 			t.Run(c.script+", "+way.name, func(t *testing.T) {
 				var plan scheduler.Plan
-				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, follows(way.closing), &plan)
+				planner(scheduler.All, way.direct).Plan(queued(t, c.script).Operations, following(way.closing), &plan)
 				require.Equal(t, way.plan, written(&plan))
 			})
 		}

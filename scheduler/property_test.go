@@ -18,7 +18,7 @@ import (
 // planned is a queue under some conditions, and its plan.
 type planned struct {
 	conditions scheduler.Conditions
-	follows    scheduler.Follows
+	following  scheduler.Following
 	queue      scheduler.Queue
 	operations []scheduler.Operation
 	steps      []scheduler.Step
@@ -221,7 +221,7 @@ func random(r *rand.Rand) *planned {
 			},
 			Scheme: scheduler.Scheme(r.IntN(int(scheduler.All) + 1)), Direct: r.IntN(3) > 0, Packet: []int{64, 1001, 8191, 1 << 17}[r.IntN(4)],
 		},
-		follows: scheduler.Follows(r.IntN(int(scheduler.Local) + 1)),
+		following: scheduler.Following(r.IntN(int(scheduler.Local) + 1)),
 	}
 	p.conditions.Atomics = p.conditions.Direct && r.IntN(3) == 0
 	if r.IntN(2) > 0 {
@@ -264,17 +264,17 @@ func TestLaws(t *testing.T) {
 		p := random(rand.New(rand.NewPCG(seed, 0)))
 		before := slices.Clone(p.operations)
 		var plan scheduler.Plan
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.follows, &plan)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.following, &plan)
 		p.steps = plan.Steps
 		for _, law := range laws {
 			if !law.holds(p) {
-				t.Errorf("seed %d, %+v, followed by %v: not so that %s:\n%+v\n%s", seed, p.conditions, p.follows, law.name, p.operations, written(&plan))
+				t.Errorf("seed %d, %+v, followed by %v: not so that %s:\n%+v\n%s", seed, p.conditions, p.following, law.name, p.operations, written(&plan))
 			}
 		}
 		require.Equal(t, before, p.operations)
 
 		again := scheduler.Plan{Steps: slices.Repeat([]scheduler.Step{{First: 7, Count: 7}}, 5)}
-		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.follows, &again)
+		scheduler.NewPlanner(p.conditions).Plan(p.operations, p.following, &again)
 		require.Equal(t, len(plan.Steps), len(again.Steps))
 		require.True(t, slices.Equal(plan.Steps, again.Steps), "seed %d: %s, and then %s", seed, written(&plan), written(&again))
 	}

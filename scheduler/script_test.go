@@ -103,8 +103,8 @@ func written(plan *scheduler.Plan) string {
 
 func without(some scheduler.Scheme) scheduler.Scheme { return scheduler.All &^ some }
 
-// follows is the end of an epoch, or nothing.
-func follows(closing bool) scheduler.Follows {
+// following is the end of an epoch, or nothing.
+func following(closing bool) scheduler.Following {
 	if closing {
 		return scheduler.End
 	}

@@ -2,10 +2,10 @@ package scheduler
 
 import "time"
 
-// trials are what has been learned about a pattern: the best scheme so far, and the trials of others.
+// trials has the best scheme for a pattern so far, and the trials of other schemes.
 type trials struct {
 	pattern Pattern
-	// weight is how much is lost if this is forgotten.
+	// weight is how much is lost if the pattern is forgotten.
 	weight uint8
 	// relevant are the ways that may matter. deferring is the best scheme with Defer.
 	best, relevant, deferring Scheme

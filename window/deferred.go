@@ -235,15 +235,15 @@ func (d *deferred) addCopied(o *scheduler.Operation, operand []byte) error {
 }
 
 // begin sends what is queued. left reports whether operations remain that have to wait for a lock, a post or a Fence.
-// behind is what follows the operations.
-func (d *deferred) begin(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
+// following is what follows the operations.
+func (d *deferred) begin(ctx context.Context, following scheduler.Following) (left bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proceed(ctx, behind)
+	return d.proceed(ctx, following)
 }
 
 // proceed is begin for a caller that holds the mutex.
-func (d *deferred) proceed(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
+func (d *deferred) proceed(ctx context.Context, following scheduler.Following) (left bool, err error) {
 	if len(d.queue.Operations) == 0 {
 		return false, nil
 	}
@@ -254,13 +254,13 @@ func (d *deferred) proceed(ctx context.Context, behind scheduler.Follows) (left 
 	if d.waits() {
 		return true, nil
 	}
-	return d.send(ctx, behind)
+	return d.send(ctx, following)
 }
 
-// start sends all that is queued. behind is what follows the operations.
-func (d *deferred) start(ctx context.Context, behind scheduler.Follows) error {
+// start sends all that is queued. following is what follows the operations.
+func (d *deferred) start(ctx context.Context, following scheduler.Following) error {
 	for {
-		left, err := d.begin(ctx, behind)
+		left, err := d.begin(ctx, following)
 		if err != nil || !left {
 			return err
 		}
@@ -348,8 +348,8 @@ func (d *deferred) askFlush(ctx context.Context, late *lateFlush) error {
 
 // send sends what is queued. left reports whether operations remain that have to wait for a Fence. If its context ends,
 // the next send continues. If the rank has failed, the operations are dropped. The caller holds the mutex.
-func (d *deferred) send(ctx context.Context, behind scheduler.Follows) (left bool, err error) {
-	err = d.carryOut(ctx, behind)
+func (d *deferred) send(ctx context.Context, following scheduler.Following) (left bool, err error) {
+	err = d.carryOut(ctx, following)
 	if errors.Is(err, errBehindGate) {
 		return true, nil
 	}
@@ -457,7 +457,7 @@ func (d *deferred) depart(ctx context.Context, before uint64) (how departure, er
 // noticed returns what follows a put with a notification. Some call will wait for the buffers of such puts. It need not
 // wait if all of them are packed, which pays while the sum of their shares is less than 1. A long put goes direct, and
 // its completion is visible by itself, so that a later wait needs no request. The caller holds the mutex.
-func (d *deferred) noticed(bytes int) scheduler.Follows {
+func (d *deferred) noticed(bytes int) scheduler.Following {
 	share := d.planner.Share(bytes)
 	switch {
 	case share >= 1:
@@ -477,11 +477,11 @@ func (d *deferred) notify(slot, bytes int) error {
 		return err
 	}
 	d.queue.Add(aggregate.Notify, 0).Offset = uint64(slot)
-	behind := d.noticed(bytes)
-	left, err := d.proceed(context.Background(), behind)
+	following := d.noticed(bytes)
+	left, err := d.proceed(context.Background(), following)
 	d.mu.Unlock()
 	if left && err == nil {
-		err = d.start(context.Background(), behind)
+		err = d.start(context.Background(), following)
 	}
 	d.link.Post()
 	if ours(err, verbs.ErrShortage) {

@@ -27,8 +27,8 @@ type place struct {
 	bytes int
 }
 
-// carryOut sends what is queued. behind is what follows it. The caller holds the mutex.
-func (d *deferred) carryOut(ctx context.Context, behind scheduler.Follows) error {
+// carryOut sends what is queued. following is what follows it. The caller holds the mutex.
+func (d *deferred) carryOut(ctx context.Context, following scheduler.Following) error {
 	for {
 		if d.step == len(d.plan.Steps) {
 			if err := d.sendPacket(ctx); err != nil {
@@ -38,9 +38,9 @@ func (d *deferred) carryOut(ctx context.Context, behind scheduler.Follows) error
 			d.queue.EndRun()
 			d.step, d.planned = 0, len(d.queue.Operations)
 			d.lookUp()
-			d.planner.Plan(d.queue.Operations, behind, &d.plan)
+			d.planner.Plan(d.queue.Operations, following, &d.plan)
 			d.final = -1
-			if behind == scheduler.End {
+			if following == scheduler.End {
 				d.final = d.plan.LastDirect()
 			}
 			if d.planned == 0 {
