@@ -220,11 +220,11 @@ type Watcher interface {
 // A Server is a device whose protocol runs on the CPU. A poll of it may have served a peer although nothing has
 // completed here.
 type Server interface {
-	// Heard returns a counter of what has arrived from peers and of what polls have sent to them. Its unit is the
+	// Activity returns a counter of what has arrived from peers and of what polls have sent to them. Its unit is the
 	// device's own. While it grows, more is likely to arrive soon.
-	Heard() uint64
+	Activity() uint64
 	// Served returns how many requests peers have made of this side's memory whose end they wait for: reads, atomics,
-	// and writes whose completion is reported. When it grows, Heard grows too.
+	// and writes whose completion is reported. When it grows, Activity grows too.
 	Served() uint64
 	// Pending reports whether something of this side waits for room to leave, and continues only in a poll.
 	Pending() bool

@@ -98,7 +98,7 @@ func (w *World) pollCard(c *card) int {
 		o.tidy()
 	}
 	if c.server != nil {
-		if heard := c.server.Heard(); heard != c.heard {
+		if heard := c.server.Activity(); heard != c.heard {
 			c.heard = heard
 			n++
 			if served := c.server.Served(); served != c.served {

@@ -132,7 +132,7 @@ func (l *Listener) welcome(carrier net.Conn) error {
 		}
 		return conn, bootconn.Handshake(conn)
 	}
-	if _, err := l.port.Hear(carrier, secure, l.key, sessionPurpose); err != nil {
+	if _, err := l.port.Authenticate(carrier, secure, l.key, sessionPurpose); err != nil {
 		return err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {

@@ -18,7 +18,7 @@ func TestSpinOfDevices(t *testing.T) {
 		dwells  bool
 	}{
 		{"a device that is no server", apart(), false},
-		{"one that does not dwell", []Option{WithDevice("tcp"), Tune(func(t *tuning.Tuning) { t.NoSockets = tcp.Repoll })}, false},
+		{"one that does not dwell", []Option{WithDevice("tcp"), Tune(func(t *tuning.Tuning) { t.NoSockets = tcp.Dwell })}, false},
 		{"one that dwells", []Option{WithDevice("tcp")}, true},
 	} {
 		err := Run(t.Context(), 1, func(_ context.Context, w *World) error {

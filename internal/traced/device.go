@@ -123,12 +123,12 @@ func (d *device) Work(ticket uint32, limit time.Duration) {
 	d.trace.add(record{kind: computed, from: from, until: d.Now()})
 }
 
-// heard returns 0 if the inner device is no verbs.Server.
-func (d *device) heard() uint64 {
+// activity returns 0 if the inner device is no verbs.Server.
+func (d *device) activity() uint64 {
 	if d.server == nil {
 		return 0
 	}
-	return d.server.Heard()
+	return d.server.Activity()
 }
 
 // Channel returns the event channel of the rank.
@@ -167,9 +167,9 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 // Poll polls the inner queue.
 func (q *completionQueue) Poll(into []verbs.Completion) int {
 	d := q.device
-	from, heard := d.Now(), d.heard()
+	from, activity := d.Now(), d.activity()
 	n := q.CompletionQueue.Poll(into)
-	if n == 0 && d.heard() == heard {
+	if n == 0 && d.activity() == activity {
 		return 0
 	}
 	until := d.Now()

@@ -22,18 +22,18 @@ import (
 type script struct {
 	verbs.Device
 	now time.Duration
-	// heard grows by hears in each poll.
-	heard, hears uint64
-	takes        int
-	completions  []verbs.Completion
-	pairs        uint32
+	// activity grows by growth in each poll.
+	activity, growth uint64
+	takes            int
+	completions      []verbs.Completion
+	pairs            uint32
 }
 
 func (s *script) Attributes() verbs.Attributes {
 	return verbs.Attributes{Name: "script", Virtual: true}
 }
 func (s *script) Now() time.Duration               { return s.now }
-func (s *script) Heard() uint64                    { return s.heard }
+func (s *script) Activity() uint64                 { return s.activity }
 func (s *script) Served() uint64                   { return 0 }
 func (s *script) Pending() bool                    { return false }
 func (s *script) Dwell(bool) int                   { return 1 }
@@ -58,7 +58,7 @@ type scriptQueue struct{ script *script }
 
 func (q scriptQueue) Close() error { return nil }
 func (q scriptQueue) Poll(into []verbs.Completion) int {
-	q.script.heard += q.script.hears
+	q.script.activity += q.script.growth
 	n := copy(into, q.script.completions)
 	q.script.completions = q.script.completions[n:]
 	return n
@@ -180,9 +180,9 @@ func TestARequestLastsUntilItsCompletionIsPolled(t *testing.T) {
 	r.post(1000, request(1, write, signaled), request(2, read, signaled))
 	r.post(2000, request(3, verbs.OpSend, signaled), request(4, verbs.OpFetchAdd, signaled))
 	r.complete(3000, done(1, write, verbs.StatusSuccess))
-	r.script.hears = 1
+	r.script.growth = 1
 	r.complete(4000)
-	r.script.hears = 0
+	r.script.growth = 0
 	r.complete(4500)
 	r.complete(5000, done(2, read, verbs.StatusSuccess), done(3, verbs.OpSend, verbs.StatusSuccess), done(4, verbs.OpFetchAdd, verbs.StatusSuccess))
 	r.complete(6000, verbs.Completion{ID: 9, QueuePair: 1, Opcode: verbs.OpReceive, Bytes: 77}, done(8, verbs.OpReceive, verbs.StatusFlushed))

@@ -182,14 +182,14 @@ func (w railWatcher) Watch(address string, lost func(cause error)) (stop func(),
 // A server is the device as a verbs.Server.
 type server struct{ d *device }
 
-// Heard returns the sum over the rails.
-func (s server) Heard() (heard uint64) {
+// Activity returns the sum over the rails.
+func (s server) Activity() (activity uint64) {
 	for _, rail := range s.d.servers {
 		if rail != nil {
-			heard += rail.Heard()
+			activity += rail.Activity()
 		}
 	}
-	return heard
+	return activity
 }
 
 // Served returns the sum over the rails.

@@ -12,19 +12,19 @@ type connectionRequest struct {
 	hello []byte
 }
 
-// maxRequests bounds the connections that wait for PollConnections.
-const maxRequests = 4096
+// maxConnectionRequests bounds the connections that wait for PollConnections.
+const maxConnectionRequests = 4096
 
-// queueRequest queues a connection request of a peer.
-func (d *device) queueRequest(c *connection, hello []byte) {
+// queueConnectionRequest queues a connection request of a peer.
+func (d *device) queueConnectionRequest(c *connection, hello []byte) {
 	d.mu.Lock()
-	if d.closed.Load() || len(d.requests) == maxRequests {
+	if d.closed.Load() || len(d.connectionRequests) == maxConnectionRequests {
 		d.mu.Unlock()
-		(&connectionRequest{conn: c}).Reject(fmt.Sprintf("%d connections wait to be accepted already, or the device was closed", maxRequests))
+		(&connectionRequest{conn: c}).Reject(fmt.Sprintf("%d connections wait to be accepted already, or the device was closed", maxConnectionRequests))
 		return
 	}
-	d.requests = append(d.requests, &connectionRequest{c, hello})
-	d.waiting.Store(int32(len(d.requests)))
+	d.connectionRequests = append(d.connectionRequests, &connectionRequest{c, hello})
+	d.waiting.Store(int32(len(d.connectionRequests)))
 	d.mu.Unlock()
 	d.channel.Ring()
 }
@@ -39,13 +39,13 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := min(len(into), len(d.requests))
+	n := min(len(into), len(d.connectionRequests))
 	for i := range n {
-		into[i] = d.requests[i]
+		into[i] = d.connectionRequests[i]
 	}
-	rest := copy(d.requests, d.requests[n:])
-	clear(d.requests[rest:])
-	d.requests = d.requests[:rest]
+	rest := copy(d.connectionRequests, d.connectionRequests[n:])
+	clear(d.connectionRequests[rest:])
+	d.connectionRequests = d.connectionRequests[:rest]
 	d.waiting.Store(int32(rest))
 	return n
 }

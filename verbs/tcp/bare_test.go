@@ -15,8 +15,8 @@ func bareDevice() *device {
 	d := &device{opened: time.Now(), silence: time.Hour, pairs: make(map[uint32]*queuePair)}
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
-	d.overdue = time.AfterFunc(time.Hour, d.deliverAll) // computes
-	d.awaited.Store(true)                               // and never done: nothing moves but by the test
+	d.overdue = time.AfterFunc(time.Hour, d.flushAcknowledgements) // computes
+	d.awaited.Store(true)                                          // and never done: nothing moves but by the test
 	d.channel.device = d
 	return d
 }

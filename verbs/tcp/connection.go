@@ -133,14 +133,15 @@ func (c *connection) wantVisit() {
 }
 
 // delayAcknowledgement lets the next frame carry the pending acknowledgement. Without a frame it leaves after the next
-// poll, or after maxDelay. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves now.
+// poll, or after maxAckDelay. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves
+// now.
 // The store of delayed precedes the load of sleepers here, and a sleeper's announcement precedes its load of delayed;
 // so one sees the other.
 func (c *connection) delayAcknowledgement() {
 	if !c.delayed.Swap(true) {
 		c.device.delayed.Add(1)
 		if !c.device.awaited.Swap(true) {
-			c.device.overdue.Reset(maxDelay)
+			c.device.overdue.Reset(maxAckDelay)
 		}
 	}
 	if c.device.channel.sleepers.Load() > 0 {
@@ -170,9 +171,9 @@ func (c *connection) flushAcknowledgement() {
 type shutdown uint8
 
 const (
-	// partAtOnce closes the socket.
+	// shutdownNow closes the socket.
 	shutdownNow shutdown = iota
-	// partInOrder sends pending output, and a bye.
+	// shutdownInOrder sends pending output, and a bye.
 	shutdownInOrder
 )
 
@@ -222,7 +223,7 @@ func (c *connection) abandon() {
 		c.transmit()
 	}
 	// Closing a socket with unread bytes discards what it sent.
-	if c.phase == phaseShutdown && c.out.ended && !c.out.refused {
+	if c.phase == phaseShutdown && c.out.ended && !c.out.requestRejected {
 		c.receive()
 		c.shut()
 	}

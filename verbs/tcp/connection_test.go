@@ -162,15 +162,15 @@ func TestViolations(t *testing.T) {
 		{"more receives than can be", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindAcknowledge, granted: maxDepth + 1}, "")}
 		}, "1048577 receives granted"},
-		{"a refusal of nothing", func(*stage) [][]byte {
-			return [][]byte{message(frame{kind: kindRefusal, request: 9, operand: uint64(verbs.StatusRemoteAccess)}, "")}
-		}, "request 9 refused"},
-		{"a refusal that is a success", func(*stage) [][]byte {
-			return [][]byte{message(frame{kind: kindRefusal, request: 1}, "")}
-		}, "refused with 0"},
-		{"a refusal with a status that is none", func(*stage) [][]byte {
-			return [][]byte{message(frame{kind: kindRefusal, request: 1, operand: 1<<32 + 4}, "")}
-		}, "refused with 4294967300"},
+		{"a rejection of nothing", func(*stage) [][]byte {
+			return [][]byte{message(frame{kind: kindRequestRejection, request: 9, operand: uint64(verbs.StatusRemoteAccess)}, "")}
+		}, "request 9 rejected"},
+		{"a rejection that is a success", func(*stage) [][]byte {
+			return [][]byte{message(frame{kind: kindRequestRejection, request: 1}, "")}
+		}, "rejected with 0"},
+		{"a rejection with a status that is none", func(*stage) [][]byte {
+			return [][]byte{message(frame{kind: kindRequestRejection, request: 1, operand: 1<<32 + 4}, "")}
+		}, "rejected with 4294967300"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
@@ -195,8 +195,8 @@ func TestTooManyRequests(t *testing.T) {
 	require.ErrorContains(t, s.pair.Err(), "64 reads and atomics are unanswered")
 }
 
-// A request that is not allowed is refused behind the answers to those before it.
-func TestRefusals(t *testing.T) {
+// A request that is not allowed is rejected after the responses to those before it.
+func TestRequestRejections(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		f      frame
@@ -233,8 +233,8 @@ func TestRefusals(t *testing.T) {
 			said := s.said(t)
 			require.Len(t, said, 2)
 			require.Equal(t, kindReadResponse, said[0].kind)
-			refusal := frame{kind: kindRefusal, request: 3, acked: 2, granted: 4, operand: uint64(c.status)}
-			require.Equal(t, refusal, said[1])
+			rejection := frame{kind: kindRequestRejection, request: 3, acked: 2, granted: 4, operand: uint64(c.status)}
+			require.Equal(t, rejection, said[1])
 			require.Equal(t, verbs.StateError, s.pair.State())
 			require.ErrorIs(t, s.pair.Err(), c.status)
 			require.Equal(t, byte('y'), s.area[from+64])
@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 			for i := range s.area {
 				require.Equal(t, byte(i), s.area[i], "byte %d", i)
 			}
-			// It then waits for the peer to hang up, so that the refusal is not lost.
+			// It then waits for the peer to hang up, so that the rejection is not lost.
 			require.False(t, s.closed)
 			s.ended = true
 			s.hear(s.script)
@@ -264,7 +264,7 @@ func TestDeregisterInTheMiddleOfAWrite(t *testing.T) {
 	require.Equal(t, before, s.area)
 	require.ErrorIs(t, s.pair.Err(), verbs.StatusRemoteAccess)
 	said := s.said(t)
-	require.Equal(t, kindRefusal, said[len(said)-1].kind)
+	require.Equal(t, kindRequestRejection, said[len(said)-1].kind)
 }
 
 // After Deregister nothing of a read that is being answered leaves any more.
@@ -389,7 +389,7 @@ func TestCompletionsInOrder(t *testing.T) {
 // program's again, and what is owed follows it.
 func TestLastOutputIsACopy(t *testing.T) {
 	for name, end := range map[string]func(s *bare){
-		"a refusal": func(s *bare) {
+		"a rejection": func(s *bare) {
 			s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
 		},
 		"a queue that overflows": func(s *bare) {
@@ -423,8 +423,8 @@ func TestLastOutputIsACopy(t *testing.T) {
 			said := s.said(t)
 			require.Len(t, said, 3)
 			require.Equal(t, []kind{kindWrite, kindWrite}, []kind{said[0].kind, said[1].kind})
-			if name == "a refusal" {
-				require.Equal(t, kindRefusal, said[2].kind)
+			if name == "a rejection" {
+				require.Equal(t, kindRequestRejection, said[2].kind)
 			} else {
 				require.Equal(t, kindBye, said[2].kind)
 			}
@@ -432,7 +432,7 @@ func TestLastOutputIsACopy(t *testing.T) {
 	}
 }
 
-// A read whose region ends before its turn is refused, behind the answer before it.
+// A read whose region ends before its response is begun is rejected, after the response before it.
 func TestDeregisterBeforeARead(t *testing.T) {
 	s := newStage(t)
 	large := s.region(make([]byte, 2*maxPayload), 0x2001, rights)
@@ -446,7 +446,7 @@ func TestDeregisterBeforeARead(t *testing.T) {
 	said := s.said(t)
 	require.Len(t, said, 3)
 	require.Equal(t, []uint32{1, 1, 2}, []uint32{said[0].request, said[1].request, said[2].request})
-	require.Equal(t, kindRefusal, said[2].kind)
+	require.Equal(t, kindRequestRejection, said[2].kind)
 	require.EqualValues(t, verbs.StatusRemoteAccess, said[2].operand)
 }
 

@@ -76,7 +76,7 @@ func TestOneAcknowledgement(t *testing.T) {
 
 // The acknowledgement of a message goes with an answer that comes before the next poll, or else in that. That
 // of a write, which gets no response, goes at once, also where only the message after it requests one.
-func TestRiding(t *testing.T) {
+func TestDelayedAcknowledgements(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		kinds         []kind
@@ -87,9 +87,9 @@ func TestRiding(t *testing.T) {
 	}{
 		{"a message without an answer", []kind{kindSend}, false, 0, false, nil, []kind{kindAcknowledge}},
 		{"a message with an answer", []kind{kindSend}, true, 0, false, nil, []kind{kindWrite}},
-		{"a message, piggyback left out", []kind{kindSend}, true, Piggyback, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message, without delayed acknowledgements", []kind{kindSend}, true, DelayedAcknowledgements, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a write", []kind{kindWrite}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
-		{"a message behind a write", []kind{kindWrite, kindSend}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message after a write", []kind{kindWrite, kindSend}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a message while somebody sleeps", []kind{kindSend}, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestRiding(t *testing.T) {
 }
 
 // A write that has been acknowledged does not keep the acknowledgement of a message after it from being piggybacked.
-func TestRidingBehindAcknowledged(t *testing.T) {
+func TestDelayAfterAcknowledgedWrite(t *testing.T) {
 	s := newStage(t)
 	s.device.aloneUntil = s.device.Now() + time.Minute
 	s.device.drive()
@@ -145,7 +145,7 @@ func TestRidingBehindAcknowledged(t *testing.T) {
 }
 
 // Who has received a message and then polls no more, because it waits for something else, still acknowledges it.
-func TestRideEnds(t *testing.T) {
+func TestDelayEnds(t *testing.T) {
 	near, far := openWith(t, Options{}), openWith(t, Options{})
 	p, q := join(t, far, near)
 	memory := make([]byte, 8)

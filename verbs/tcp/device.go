@@ -18,7 +18,7 @@ const deviceName = "tcp"
 
 // device is the rank's end of all its connections.
 type device struct {
-	acceptor
+	connectionManager
 	opened  time.Time
 	silence time.Duration
 	regions regionTable
@@ -66,9 +66,9 @@ type device struct {
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
 	lastNumber uint32
-	// requests are the connection requests not yet polled.
-	requests []*connectionRequest
-	// waiting mirrors the length of requests.
+	// connectionRequests are the connection requests not yet polled.
+	connectionRequests []*connectionRequest
+	// waiting mirrors the length of connectionRequests.
 	waiting atomic.Int32
 }
 
@@ -152,8 +152,8 @@ func (d *device) RegisterMemory(memory []byte, access verbs.Access) (verbs.Memor
 // Frames returns the number of frames that have left for peers, without pure acknowledgements.
 func (d *device) Frames() uint64 { return d.frames.Load() }
 
-// Heard returns the number of reads that got something and of visits that sent something.
-func (d *device) Heard() uint64 { return d.activity.Load() }
+// Activity returns the number of reads that got something and of visits that sent something.
+func (d *device) Activity() uint64 { return d.activity.Load() }
 
 // Served returns how many requests peers have made of this side's memory whose end they wait for.
 func (d *device) Served() uint64 { return d.served.Load() }
@@ -169,7 +169,7 @@ const dwellLooks = 4
 // many times.
 func (d *device) Dwell(on bool) (looks int) {
 	looks = 1
-	if on && d.options.has(Repoll) {
+	if on && d.options.has(Dwell) {
 		looks = dwellLooks
 	}
 	d.looks.Store(int32(looks))
@@ -208,13 +208,13 @@ func (d *device) drive() {
 	d.driving.Unlock()
 }
 
-// maxDelay bounds how long an acknowledgement waits if the device is not polled: the program may be waiting for what
-// the peer sends only after it. A shorter time costs throughput, because the timer fires at this interval while messages
-// arrive: 4 ms made a ping-pong 7 % slower.
-const maxDelay = 50 * time.Millisecond
+// maxAckDelay bounds how long an acknowledgement waits if the device is not polled: the program may be waiting for
+// what the peer sends only after it. A shorter time costs throughput, because the timer fires at this interval while
+// messages arrive: 4 ms made a ping-pong 7 % slower.
+const maxAckDelay = 50 * time.Millisecond
 
-// deliverAll sends the acknowledgements that wait to be piggybacked.
-func (d *device) deliverAll() {
+// flushAcknowledgements sends the acknowledgements that wait to be piggybacked.
+func (d *device) flushAcknowledgements() {
 	d.awaited.Store(false)
 	for _, c := range *d.table.Load() {
 		if c != nil {
@@ -247,7 +247,7 @@ func (d *device) lookAtAll(table []*connection, now time.Duration) {
 			others = others || d.lastActive != before
 		}
 	}
-	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others || !d.options.has(LastFirst) {
+	if d.alone = min(max(2*d.alone, shortestAlone), longestAlone); others || !d.options.has(PollRecent) {
 		d.alone = 0
 	}
 	d.aloneUntil = now + d.alone
@@ -387,11 +387,11 @@ func (d *device) Close() error {
 	for _, q := range d.pairs {
 		pairs = append(pairs, q)
 	}
-	d.requests = nil
+	d.connectionRequests = nil
 	d.waiting.Store(0)
 	d.mu.Unlock()
 	d.overdue.Stop()
-	err := d.acceptor.shut()
+	err := d.connectionManager.shut()
 	for _, q := range pairs {
 		_ = q.Close()
 	}
@@ -400,7 +400,7 @@ func (d *device) Close() error {
 			c.end()
 		}
 	}
-	d.acceptor.wait()
+	d.connectionManager.wait()
 	d.regions.close()
 	// Sleepers are woken before the descriptor that they sleep on is closed.
 	d.channel.close()

@@ -35,13 +35,13 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if len(hello) > verbs.MaxHello {
 		return nil, argumentError("Connect: hello of %d bytes, at most %d are allowed", len(hello), verbs.MaxHello)
 	}
-	d.acceptor.mu.Lock()
-	defer d.acceptor.mu.Unlock()
-	if d.acceptor.closed {
+	d.connectionManager.mu.Lock()
+	defer d.connectionManager.mu.Unlock()
+	if d.connectionManager.closed {
 		return nil, d.closedError("Connect")
 	}
 	c := newConnection(d, "peer "+printable([]byte(address[:min(len(address), 256)])), phaseDialing)
-	ctx, cancel := context.WithTimeout(context.Background(), d.acceptor.limit)
+	ctx, cancel := context.WithTimeout(context.Background(), d.connectionManager.limit)
 	c.cancel = cancel
 	q, err := d.newPair(config, c)
 	if err != nil {
@@ -50,9 +50,9 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	}
 	hello = append([]byte(nil), hello...)
 	c.pair = q
-	d.acceptor.makers.Go(func() {
+	d.connectionManager.makers.Go(func() {
 		defer cancel()
-		s, err := d.acceptor.dial(ctx, address, hello)
+		s, err := d.connectionManager.dial(ctx, address, hello)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
@@ -70,15 +70,15 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 }
 
 // dial is the handshake of the calling side.
-func (o *acceptor) dial(ctx context.Context, address string, hello []byte) (stream, error) {
+func (m *connectionManager) dial(ctx context.Context, address string, hello []byte) (stream, error) {
 	hostPort, id, shared, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) (stream, error) { return nil, o.unconnected(ctx, hostPort, err) }
+	fail := func(err error) (stream, error) { return nil, m.unconnected(ctx, hostPort, err) }
 	var ended error // of the call before
-	for calls, rest := 1, o.rest; ; calls, rest = calls+1, min(2*rest, longestRest) {
-		s, again, err := o.try(ctx, hostPort, id, shared, hello)
+	for calls, rest := 1, m.rest; ; calls, rest = calls+1, min(2*rest, longestRest) {
+		s, again, err := m.try(ctx, hostPort, id, shared, hello)
 		switch {
 		case err == nil:
 			return s, nil
@@ -98,20 +98,20 @@ func (o *acceptor) dial(ctx context.Context, address string, hello []byte) (stre
 }
 
 // unconnected returns the error of a dial that has ended with err.
-func (o *acceptor) unconnected(ctx context.Context, hostPort string, err error) error {
+func (m *connectionManager) unconnected(ctx context.Context, hostPort string, err error) error {
 	class := netcall.Class(err)
 	if errors.Is(err, proof.ErrKey) || errors.Is(err, proof.ErrVersion) || errors.Is(err, proof.ErrProtocol) {
 		class = verbs.ErrRejected
 	}
 	if class == verbs.ErrPeerGone && ctx.Err() == context.DeadlineExceeded {
-		err = fmt.Errorf("the peer did not respond within %v: %w", o.limit, err)
+		err = fmt.Errorf("the peer did not respond within %v: %w", m.limit, err)
 	}
 	return refused("connecting to "+hostPort, fmt.Errorf("%w: %w", class, err))
 }
 
 // try calls once. again reports whether the peer has ended the connection without having learned anything from it, so
 // that another call makes sense.
-func (o *acceptor) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
+func (m *connectionManager) try(ctx context.Context, hostPort string, id identity, shared bool, hello []byte) (s stream, again bool, err error) {
 	conn, err := call(ctx, hostPort)
 	if err != nil {
 		// A reset may arrive before the call returns.
@@ -126,12 +126,12 @@ func (o *acceptor) try(ctx context.Context, hostPort string, id identity, shared
 	}
 	var w io.ReadWriter
 	if err == nil {
-		w, err = o.prove(called, hostPort)
+		w, err = m.prove(called, hostPort)
 	}
 	if err != nil {
 		again = proof.Ended(err)
 	} else {
-		s, err = o.greet(conn, w, id, hello)
+		s, err = m.greet(conn, w, id, hello)
 	}
 	if !stop() && err == nil {
 		s.close()
@@ -175,13 +175,13 @@ func refused(call string, err error) error {
 }
 
 // prove makes both sides prove the key.
-func (o *acceptor) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
-	w, err := o.wrap(conn, hostPort)
+func (m *connectionManager) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+	w, err := m.wrap(conn, hostPort)
 	if err != nil {
 		return nil, err
 	}
-	if err := proof.Dial(w, o.key, purpose); err != nil {
-		if o.options.TLS == nil && proof.Ended(err) {
+	if err := proof.Dial(w, m.key, purpose); err != nil {
+		if m.options.TLS == nil && proof.Ended(err) {
 			return nil, fmt.Errorf("%w: it may demand TLS, which this side does not have", err)
 		}
 		return nil, err
@@ -190,7 +190,7 @@ func (o *acceptor) prove(conn net.Conn, hostPort string) (io.ReadWriter, error) 
 }
 
 // greet sends the hello.
-func (o *acceptor) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
+func (m *connectionManager) greet(conn net.Conn, w io.ReadWriter, id identity, hello []byte) (stream, error) {
 	// Before the hello: after it the peer has a connection that can break.
 	s, err := takeSocket(conn)
 	if err != nil {
@@ -204,5 +204,5 @@ func (o *acceptor) greet(conn net.Conn, w io.ReadWriter, id identity, hello []by
 		s.close()
 		return nil, err
 	}
-	return o.take(s, conn, w), nil
+	return m.take(s, conn, w), nil
 }

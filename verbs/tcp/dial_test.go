@@ -160,7 +160,7 @@ func TestWhyADialFails(t *testing.T) {
 
 // The error of a call that lacks descriptors names their limit.
 func TestShortDialNamesTheLimit(t *testing.T) {
-	err := new(acceptor).unconnected(t.Context(), "10.0.0.1:7", os.NewSyscallError("socket", syscall.EMFILE))
+	err := new(connectionManager).unconnected(t.Context(), "10.0.0.1:7", os.NewSyscallError("socket", syscall.EMFILE))
 	require.ErrorIs(t, err, verbs.ErrShortage)
 	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n) is ")
 }

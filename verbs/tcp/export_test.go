@@ -7,4 +7,4 @@ import (
 )
 
 // CallsAgainSoon has a device call peers again that end the connection, with short pauses.
-func CallsAgainSoon(d verbs.Device) { d.(*device).acceptor.rest = time.Millisecond }
+func CallsAgainSoon(d verbs.Device) { d.(*device).connectionManager.rest = time.Millisecond }

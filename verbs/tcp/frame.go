@@ -27,7 +27,7 @@ var ErrProtocol = errors.New("tcp: protocol violation")
 //   - the old value of its response;
 //   - the length of a read;
 //   - the total length of a send or write in the low half, with the immediate data in the high half;
-//   - the status of a refusal;
+//   - the status of a request's rejection;
 //   - the reason of a bye.
 //
 // Numbers and counts wrap around.
@@ -73,8 +73,8 @@ const (
 	kindAtomicResponse
 	// kindAcknowledge only carries acked and granted, which all frames have.
 	kindAcknowledge
-	// kindRefusal is the last response: to the request that was not executed.
-	kindRefusal
+	// kindRequestRejection is the last response: to the request that was not executed.
+	kindRequestRejection
 	kindPing
 	// kindPong responds to a ping, and so acknowledges all requests before it.
 	kindPong
@@ -104,22 +104,22 @@ var rules = [kinds]struct {
 	flags     byte
 	maxLength uint32
 }{
-	kindHello:          {"hello", 0, maxHelloPayload},
-	kindAccept:         {"accept", 0, 0},
-	kindReject:         {"reject", 0, maxReason},
-	kindSend:           {"send", flagSignalled | flagImmediate, maxPayload},
-	kindWrite:          {"write", flagSignalled, maxPayload},
-	kindWriteImmediate: {"write with immediate", flagSignalled, maxPayload},
-	kindRead:           {"read", 0, 0},
-	kindFetchAdd:       {"fetch and add", 0, 0},
-	kindCompareSwap:    {"compare and swap", 0, 0},
-	kindReadResponse:   {"read response", 0, maxPayload},
-	kindAtomicResponse: {"atomic response", 0, 0},
-	kindAcknowledge:    {"acknowledgement", 0, 0},
-	kindRefusal:        {"refusal", 0, 0},
-	kindPing:           {"ping", 0, 0},
-	kindPong:           {"pong", 0, 0},
-	kindBye:            {"bye", 0, 0},
+	kindHello:            {"hello", 0, maxHelloPayload},
+	kindAccept:           {"accept", 0, 0},
+	kindReject:           {"reject", 0, maxReason},
+	kindSend:             {"send", flagSignalled | flagImmediate, maxPayload},
+	kindWrite:            {"write", flagSignalled, maxPayload},
+	kindWriteImmediate:   {"write with immediate", flagSignalled, maxPayload},
+	kindRead:             {"read", 0, 0},
+	kindFetchAdd:         {"fetch and add", 0, 0},
+	kindCompareSwap:      {"compare and swap", 0, 0},
+	kindReadResponse:     {"read response", 0, maxPayload},
+	kindAtomicResponse:   {"atomic response", 0, 0},
+	kindAcknowledge:      {"acknowledgement", 0, 0},
+	kindRequestRejection: {"request rejection", 0, 0},
+	kindPing:             {"ping", 0, 0},
+	kindPong:             {"pong", 0, 0},
+	kindBye:              {"bye", 0, 0},
 }
 
 func (k kind) String() string {

@@ -52,7 +52,7 @@ func FuzzConnection(f *testing.F) {
 	for _, seed := range [][]byte{
 		join(message(write, text(40)), message(write, text(60)), message(immediate, "abc"), message(send, text(64)), message(read, ""), message(add, ""), message(swap, "")),
 		join(message(frame{kind: kindReadResponse, request: 2, acked: 1}, text(99)), message(frame{kind: kindReadResponse, request: 2}, "x"), message(frame{kind: kindAtomicResponse, request: 3, operand: 4}, ""), message(frame{kind: kindAcknowledge, acked: 4, granted: 3}, "")),
-		join(message(frame{kind: kindPing}, ""), message(frame{kind: kindPong, acked: 4}, ""), message(frame{kind: kindRefusal, acked: 1, request: 2, operand: 4}, "")),
+		join(message(frame{kind: kindPing}, ""), message(frame{kind: kindPong, acked: 4}, ""), message(frame{kind: kindRequestRejection, acked: 1, request: 2, operand: 4}, "")),
 		join(message(frame{kind: kindAcknowledge, acked: 1}, ""), message(frame{kind: kindBye, operand: byeClosed}, "")),
 		message(frame{kind: kindWrite, request: 1, rkey: openKey, address: 1000, operand: messageOperand(100, 0)}, text(100)),
 		message(frame{kind: kindWrite, request: 1, rkey: shutKey, operand: messageOperand(100, 0)}, text(100)),

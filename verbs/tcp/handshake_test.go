@@ -79,9 +79,9 @@ func failure(t testing.TB, q *queuePair, beside ...*device) error {
 
 // expectAnswersWithin changes how long a device lets a connection be made.
 func (d *device) expectAnswersWithin(limit time.Duration) {
-	d.acceptor.mu.Lock()
-	defer d.acceptor.mu.Unlock()
-	d.acceptor.limit = limit
+	d.connectionManager.mu.Lock()
+	defer d.connectionManager.mu.Unlock()
+	d.connectionManager.limit = limit
 }
 
 // join connects two devices.
@@ -179,7 +179,7 @@ func TestKeys(t *testing.T) {
 			err := failure(t, connect(t, near, far.Address()), far)
 			require.ErrorIs(t, err, verbs.ErrRejected)
 			require.ErrorIs(t, err, proof.ErrKey)
-			pollUntil(t, "the log", func() bool { return said.has("connection refused") && said.has("another key") }, far)
+			pollUntil(t, "the log", func() bool { return said.has("connection rejected") && said.has("another key") }, far)
 			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 			// Who has the key is served as before.
 			join(t, openWith(t, Options{Key: c.accepts}), far)
@@ -243,9 +243,9 @@ func TestManyStrangers(t *testing.T) {
 		defer conn.Close()
 	}
 	join(t, openWith(t, Options{}), far)
-	far.acceptor.mu.Lock()
-	defer far.acceptor.mu.Unlock()
-	require.LessOrEqual(t, len(far.acceptor.accepting), maxUnproven)
+	far.connectionManager.mu.Lock()
+	defer far.connectionManager.mu.Unlock()
+	require.LessOrEqual(t, len(far.connectionManager.accepting), maxUnproven)
 }
 
 // More peers at once than may be unproven all come through.

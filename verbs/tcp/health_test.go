@@ -168,7 +168,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	require.ErrorContains(t, s.pair.Err(), "the peer has read nothing for 1h")
 }
 
-// One who has been refused and does not hang up is hung up on.
+// A connection whose request was rejected is closed if its peer does not close it.
 func TestShutdownEnds(t *testing.T) {
 	s := newStage(t)
 	s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))

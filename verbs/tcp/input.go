@@ -123,14 +123,14 @@ func (in *input) word() bool {
 }
 
 // borrow appends to vectors the destinations of the next n bytes of the payload. It holds the memory of a region until
-// giveBack. If the region has ended, borrow refuses the request and ok is false.
+// giveBack. If the region has ended, borrow rejects the request and ok is false.
 func (c *connection) borrow(vectors [][]byte, n int) ([][]byte, bool) {
 	in := &c.in
 	switch in.place {
 	case placeRegion:
 		memory, ok := in.region.hold(in.message.address+uint64(in.offset), n)
 		if !ok {
-			c.refuse(in.message.request, verbs.StatusRemoteAccess)
+			c.rejectRequest(in.message.request, verbs.StatusRemoteAccess)
 			return vectors, false
 		}
 		vectors = append(vectors, memory)
@@ -237,11 +237,11 @@ func (c *connection) takeReady(f *frame) {
 	case kindSend, kindWrite, kindWriteImmediate:
 		c.takeMessage(f)
 	case kindRead, kindFetchAdd, kindCompareSwap:
-		c.takeRead(f)
+		c.takeReadOrAtomic(f)
 	case kindReadResponse, kindAtomicResponse:
 		c.takeResponse(f)
-	case kindRefusal:
-		c.takeRefusal(f)
+	case kindRequestRejection:
+		c.takeRequestRejection(f)
 	default:
 		c.violation("%v frame on a connection that is made", f.kind)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who is woken by a peer that was not the last to be heard reads what it sent at once,
-// though it is not yet time to look at others than that.
+// A sleeper that is woken by another peer than the one that was received from last reads what that peer sent at once,
+// though it is not yet time to poll other connections.
 func TestWokenOnce(t *testing.T) {
 	near := openWith(t, Options{})
 	var fars, nears [2]*queuePair
@@ -22,14 +22,14 @@ func TestWokenOnce(t *testing.T) {
 		}
 		near.lastActive = nears[1-round%2].conn.slot
 		near.aloneUntil = near.Now() + time.Hour
-		before := near.Heard()
+		before := near.Activity()
 		p.conn.mu.Lock()
 		p.conn.out.ping = true
 		p.conn.transmit()
 		p.conn.mu.Unlock()
 		// A sleep may end for no reason, or because of what came before.
 		wakes := 0
-		for ; near.Heard() == before && wakes < 5; wakes++ {
+		for ; near.Activity() == before && wakes < 5; wakes++ {
 			ticket := near.channel.Prepare()
 			near.channel.Sleep(ticket, patience)
 			near.drive()
@@ -40,8 +40,7 @@ func TestWokenOnce(t *testing.T) {
 	}
 }
 
-// Who dwells on the peer that was heard last looks at it several times in a poll, until
-// something has come.
+// A device that dwells polls the connection that received last several times in a poll, until something has arrived.
 func TestDwell(t *testing.T) {
 	for _, c := range []struct {
 		dwell   bool
@@ -51,7 +50,7 @@ func TestDwell(t *testing.T) {
 	}{
 		{false, 0, "", 1},
 		{true, 0, "", dwellLooks},
-		{true, Repoll, "", 1},
+		{true, Dwell, "", 1},
 		{true, 0, "a ping", 1},
 	} {
 		s := newBare(t)

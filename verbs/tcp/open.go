@@ -81,30 +81,30 @@ func Open(options Options) (verbs.Device, error) {
 		return nil, argumentError("Open: Without is %#x, known are %#x", options.Without, allOptimizations)
 	}
 	d := &device{opened: time.Now(), silence: options.Silence, pairs: make(map[uint32]*queuePair)}
-	d.acceptor = acceptor{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, accepting: make(map[net.Conn]struct{}),
+	d.connectionManager = connectionManager{device: d, options: options, limit: options.HandshakeLimit, rest: firstRest, accepting: make(map[net.Conn]struct{}),
 		unproven: proof.NewRoom(maxUnproven)}
-	d.overdue = time.AfterFunc(time.Hour, d.deliverAll)
+	d.overdue = time.AfterFunc(time.Hour, d.flushAcknowledgements)
 	d.overdue.Stop()
 	d.channel.device = d
 	d.regions.byKey = make(map[uint32]*region)
 	d.table.Store(new([]*connection))
-	if err := d.acceptor.prepare(); err != nil {
+	if err := d.connectionManager.prepare(); err != nil {
 		return nil, err
 	}
 	if err := d.poller.open(options.has(FewSockets)); err != nil {
-		_ = d.acceptor.shut()
-		d.acceptor.wait()
+		_ = d.connectionManager.shut()
+		d.connectionManager.wait()
 		return nil, err
 	}
 	memory, err := shm.NewFabric().Open()
 	if err != nil {
-		_ = d.acceptor.shut()
-		d.acceptor.wait()
+		_ = d.connectionManager.shut()
+		d.connectionManager.wait()
 		d.poller.close()
 		return nil, fmt.Errorf("tcp: %w", err)
 	}
 	d.memory = memory
-	d.acceptor.open()
+	d.connectionManager.open()
 	return d, nil
 }
 
@@ -141,53 +141,53 @@ func Through(hostPort, address string) string {
 }
 
 // prepare listens, and sets the device's address.
-func (o *acceptor) prepare() error {
-	options := &o.options
+func (m *connectionManager) prepare() error {
+	options := &m.options
 	if options.TLS != nil {
-		if err := o.prepareTLS(); err != nil {
+		if err := m.prepareTLS(); err != nil {
 			return err
 		}
 	}
-	o.key = options.Key
-	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
+	m.key = options.Key
+	if n := len(m.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
 		return argumentError("Open: Key has %d bytes, allowed are %d to %d, or none", n, proof.MinKey, proof.MaxKey)
 	}
-	_, _ = rand.Read(o.id[:]) // it never fails
+	_, _ = rand.Read(m.id[:]) // it never fails
 	var err error
 	if options.Port != nil {
-		o.listener, err = options.Port.enter(o.id)
+		m.listener, err = options.Port.enter(m.id)
 	} else {
-		o.listener, err = netcall.Listen(options.Listen)
+		m.listener, err = netcall.Listen(options.Listen)
 	}
 	if err != nil {
 		return refused("Open", err)
 	}
-	if err := o.name(); err != nil {
-		_ = o.listener.Close()
+	if err := m.name(); err != nil {
+		_ = m.listener.Close()
 		return err
 	}
-	if err := o.spare.refill(); err != nil && netcall.IsShortage(err) {
-		_ = o.listener.Close()
+	if err := m.spare.refill(); err != nil && netcall.IsShortage(err) {
+		_ = m.listener.Close()
 		return refused("Open", err)
 	}
 	return nil
 }
 
 // name sets the address that peers use.
-func (o *acceptor) name() error {
-	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
+func (m *connectionManager) name() error {
+	bound, err := netip.ParseAddrPort(m.listener.Addr().String())
 	if err != nil {
 		return refused("Open", err)
 	}
-	if len(o.key) == 0 {
+	if len(m.key) == 0 {
 		if !bound.Addr().IsLoopback() {
 			return argumentError("Open: Listen is %s, where other machines connect, and Key is empty; set Key, or listen on a loopback address", bound)
 		}
-		o.key = make([]byte, anonymousKeySize)
+		m.key = make([]byte, anonymousKeySize)
 	}
 	host, port := bound.Addr().String(), fmt.Sprint(bound.Port())
-	switch advertised := o.options.Advertise; {
-	case advertised == "" && bound.Addr().IsUnspecified() && o.options.Port == nil:
+	switch advertised := m.options.Advertise; {
+	case advertised == "" && bound.Addr().IsUnspecified() && m.options.Port == nil:
 		return argumentError("Open: Listen is %s, which names no host that peers could connect to; set Advertise", bound)
 	case advertised != "":
 		host = advertised
@@ -197,14 +197,14 @@ func (o *acceptor) name() error {
 			host = strings.TrimSuffix(bare, "]")
 		}
 	}
-	o.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(o.id[:])
-	if o.options.Port != nil {
-		o.address += sharedMark
+	m.address = net.JoinHostPort(host, port) + "/" + hex.EncodeToString(m.id[:])
+	if m.options.Port != nil {
+		m.address += sharedMark
 	}
-	if _, _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(o.options.Advertise)))
+	if _, _, _, err := parseAddress(m.address); err != nil || strings.ContainsFunc(m.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", printable([]byte(m.options.Advertise)))
 	}
-	o.log = logqueue.NewLimited(o.options.Logger, "tcp: ", o.address)
+	m.log = logqueue.NewLimited(m.options.Logger, "tcp: ", m.address)
 	return nil
 }
 

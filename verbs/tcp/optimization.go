@@ -6,10 +6,10 @@ type Optimization uint16
 const (
 	// Batches sends several requests and responses in one system call.
 	Batches Optimization = 1 << iota
-	// LastFirst polls the connection that received last more often than the others.
-	LastFirst
-	// Repoll polls that connection several times in a poll, if Dwell is on.
-	Repoll
+	// PollRecent polls the connection that received last more often than the others.
+	PollRecent
+	// Dwell polls that connection several times in a poll that finds nothing, while the device's Dwell is on.
+	Dwell
 	// HeaderReads reads the header that follows a long payload alone, so that the next long payload is read directly to
 	// its destination.
 	HeaderReads
@@ -20,11 +20,11 @@ const (
 	// Reno makes connections within a machine use the oldest congestion control. Nothing is congested there, and other
 	// algorithms measure and pace the output. It is for Linux.
 	Reno
-	// Piggyback delays the acknowledgement of a message until the next poll, at most 50 ms, so that another frame to
-	// its sender can carry it.
-	Piggyback
+	// DelayedAcknowledgements delays the acknowledgement of a message until the next poll, at most 50 ms, so that another
+	// frame to its sender can carry it.
+	DelayedAcknowledgements
 
-	allOptimizations = Batches | LastFirst | Repoll | HeaderReads | FewSockets | Copies | Reno | Piggyback
+	allOptimizations = Batches | PollRecent | Dwell | HeaderReads | FewSockets | Copies | Reno | DelayedAcknowledgements
 )
 
 // has reports whether an optimization is on.

@@ -42,8 +42,8 @@ type output struct {
 	accept, acknowledge, ping, pong bool
 	rejected                        bool
 	reason                          string
-	refused                         bool
-	refusal                         frame
+	requestRejected                 bool
+	requestRejection                frame
 	bye                             uint64
 	// written: the unacknowledged requests include a write.
 	written bool
@@ -54,7 +54,7 @@ type output struct {
 }
 
 func (o *output) reset() {
-	*o = output{through: o.through, left: o.left, refused: o.refused}
+	*o = output{through: o.through, left: o.left, requestRejected: o.requestRejected}
 }
 
 // stuck reports whether output waits for the peer to read.
@@ -185,7 +185,7 @@ func (o *output) drop() {
 // memory is already gone.
 func (c *connection) settle() bool {
 	o := &c.out
-	if !o.refused {
+	if !o.requestRejected {
 		c.answers.clear()
 	}
 	return !c.stuck() || c.detach()
@@ -263,8 +263,8 @@ func (c *connection) fillLast() {
 		return
 	}
 	switch {
-	case o.refused:
-		c.put(&o.refusal)
+	case o.requestRejected:
+		c.put(&o.requestRejection)
 	case o.rejected:
 		c.put(&frame{kind: kindReject, length: uint32(len(o.reason))})
 		copy(o.grow(len(o.reason)), o.reason)

@@ -16,7 +16,7 @@ import (
 // returned by Accept.
 type Port struct {
 	listener net.Listener
-	// unproven has the connections that have neither named their device nor proved a key: see Hear.
+	// unproven has the connections that have neither named their device nor proved a key: see Authenticate.
 	unproven *proof.Room
 	others   chan net.Conn
 	closing  chan struct{}
@@ -50,9 +50,9 @@ func NewPort(listener net.Listener) *Port {
 // Addr returns the listener's address.
 func (p *Port) Addr() net.Addr { return p.listener.Addr() }
 
-// Accept returns the next connection that is for no device. It makes the Port a net.Listener. Until Hear has returned,
-// or the connection is closed, it counts as unproven: the number of such connections is bounded, and the Port may close
-// it for another.
+// Accept returns the next connection that is for no device. It makes the Port a net.Listener. Until Authenticate
+// has returned, or the connection is closed, it counts as unproven: the number of such connections is bounded, and the
+// Port may close it for another.
 func (p *Port) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.others:
@@ -129,9 +129,9 @@ func (p *Port) direct(conn net.Conn) bool {
 	return false
 }
 
-// Hear has the peer of a connection of Accept prove a key, and returns what over made of the connection. Both sides
-// name the same purpose. The connection does not count as unproven afterwards.
-func (p *Port) Hear(conn net.Conn, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
+// Authenticate has the peer of a connection of Accept prove a key, over the stream that over returns, and returns that
+// stream. Both sides name the same purpose. The connection does not count as unproven afterwards.
+func (p *Port) Authenticate(conn net.Conn, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	if begun, ok := conn.(*begunConn); ok {
 		conn = begun.Conn
 	}

@@ -230,17 +230,17 @@ func (q *queuePair) responded(arrived int) {
 	q.settleSends()
 }
 
-// takeRefusal ends the connection at the request that the peer did not execute.
-func (c *connection) takeRefusal(f *frame) {
+// takeRequestRejection ends the connection at the request that the peer did not execute.
+func (c *connection) takeRequestRejection(f *frame) {
 	q := c.pair
 	status := verbs.Status(f.operand)
 	c.settleAll()
 	if q.sendCount == 0 || f.request != q.firstNumber || q.built == 0 && q.offset == 0 {
-		c.violation("request %d refused while %d outstanding begin at %d", f.request, q.sendCount, q.firstNumber)
+		c.violation("request %d rejected while %d outstanding begin at %d", f.request, q.sendCount, q.firstNumber)
 		return
 	}
 	if f.operand > uint64(verbs.StatusFlushed) || status == verbs.StatusSuccess {
-		c.violation("request %d refused with %d", f.request, f.operand)
+		c.violation("request %d rejected with %d", f.request, f.operand)
 		return
 	}
 	err := fmt.Errorf("tcp: %s: request %d: %w", c.peer, q.sends[q.sendFirst].ID, status)

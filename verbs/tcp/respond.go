@@ -99,7 +99,7 @@ func (c *connection) beginMessage(f *frame) bool {
 	} else if f.total() > 0 {
 		in.region = c.device.regions.reach(f.rkey, f.address, f.total(), verbs.RemoteWrite)
 		if in.region == nil {
-			c.refuse(f.request, verbs.StatusRemoteAccess)
+			c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 			return false
 		}
 	}
@@ -113,10 +113,10 @@ func (c *connection) receivable(f *frame) bool {
 	switch {
 	case !c.device.regions.covers(r.segments, verbs.LocalWrite):
 		c.pair.received(verbs.StatusLocalProtection, verbs.OpReceive, 0, 0)
-		c.refuse(f.request, verbs.StatusRemoteOperation)
+		c.rejectRequest(f.request, verbs.StatusRemoteOperation)
 	case f.total() > r.length:
 		c.pair.received(verbs.StatusLocalLength, verbs.OpReceive, 0, 0)
-		c.refuse(f.request, verbs.StatusRemoteInvalid)
+		c.rejectRequest(f.request, verbs.StatusRemoteInvalid)
 	default:
 		return true
 	}
@@ -141,7 +141,7 @@ func (c *connection) messagePlaced() {
 		}
 		// A message is likely to be answered. A write is not, and a peer that waits for it may have signalled only the
 		// message after it.
-		if !c.out.written && c.device.options.has(Piggyback) {
+		if !c.out.written && c.device.options.has(DelayedAcknowledgements) {
 			c.delayAcknowledgement()
 		} else {
 			c.endDelay()
@@ -156,8 +156,8 @@ func (c *connection) messagePlaced() {
 	}
 }
 
-// takeRead takes a read or an atomic.
-func (c *connection) takeRead(f *frame) {
+// takeReadOrAtomic takes a read or an atomic.
+func (c *connection) takeReadOrAtomic(f *frame) {
 	if !c.inTurn(f) {
 		return
 	}
@@ -176,10 +176,10 @@ func (c *connection) takeRead(f *frame) {
 	}
 	switch {
 	case total > 0 && c.device.regions.reach(f.rkey, f.address, total, right) == nil:
-		c.refuse(f.request, verbs.StatusRemoteAccess)
+		c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 		return
 	case f.kind != kindRead && f.address%8 != 0:
-		c.refuse(f.request, verbs.StatusRemoteInvalid)
+		c.rejectRequest(f.request, verbs.StatusRemoteInvalid)
 		return
 	}
 	if f.kind != kindRead && c.out.loan != nil && !c.detach() {
@@ -191,7 +191,7 @@ func (c *connection) takeRead(f *frame) {
 	if f.kind != kindRead {
 		var ok bool
 		if next.old, ok = c.execute(f); !ok {
-			c.refuse(f.request, verbs.StatusRemoteAccess)
+			c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 			return
 		}
 		a.atomics++
@@ -285,20 +285,20 @@ func (c *connection) fillAnswer() bool {
 	return true
 }
 
-// refuse tells the peer that a request was not executed, after the responses to earlier requests, and ends the
+// rejectRequest tells the peer that a request was not executed, after the responses to earlier requests, and ends the
 // connection.
-func (c *connection) refuse(request uint32, status verbs.Status) {
-	c.out.refused, c.out.refusal = true, frame{kind: kindRefusal, request: request, operand: uint64(status)}
-	c.fail(fmt.Errorf("tcp: %s: its request %d was refused: %w", c.peer, request, status), shutdownInOrder)
+func (c *connection) rejectRequest(request uint32, status verbs.Status) {
+	c.out.requestRejected, c.out.requestRejection = true, frame{kind: kindRequestRejection, request: request, operand: uint64(status)}
+	c.fail(fmt.Errorf("tcp: %s: its request %d was rejected: %w", c.peer, request, status), shutdownInOrder)
 }
 
-// withdraw refuses a request that is the next to be answered.
+// withdraw rejects a request that is the next to be answered.
 func (c *connection) withdraw(request uint32) {
 	c.answers.clear()
-	if c.out.refused {
-		// A later request was refused before; this one replaces it.
-		c.out.refusal.request, c.out.refusal.operand = request, uint64(verbs.StatusRemoteAccess)
+	if c.out.requestRejected {
+		// A later request was rejected before; this one replaces it.
+		c.out.requestRejection.request, c.out.requestRejection.operand = request, uint64(verbs.StatusRemoteAccess)
 		return
 	}
-	c.refuse(request, verbs.StatusRemoteAccess)
+	c.rejectRequest(request, verbs.StatusRemoteAccess)
 }

@@ -57,9 +57,9 @@ func TestShortAfterTheHello(t *testing.T) {
 	called, err := listener.Accept()
 	require.NoError(t, err)
 	taken := make(chan error, 1)
-	var o acceptor // without a spare
+	var m connectionManager // without a spare
 	take := func(until time.Time) {
-		s, err := o.takeAccepted(called, until)
+		s, err := m.takeAccepted(called, until)
 		if err == nil {
 			s.close()
 		}
@@ -68,7 +68,7 @@ func TestShortAfterTheHello(t *testing.T) {
 	forever := time.Now().Add(time.Hour)
 	end := shortage.Begin(t, 0)
 	go take(forever)
-	await.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
+	await.Parked(t, "tcp.(*connectionManager).takeAccepted", 1)
 	end()
 	require.NoError(t, await.Receive(t, "the connection", taken))
 
@@ -76,14 +76,14 @@ func TestShortAfterTheHello(t *testing.T) {
 	take(time.Time{})
 	require.ErrorIs(t, <-taken, syscall.EMFILE)
 	go take(forever)
-	await.Parked(t, "tcp.(*acceptor).takeAccepted", 1)
+	await.Parked(t, "tcp.(*connectionManager).takeAccepted", 1)
 	require.NoError(t, called.Close())
 	require.ErrorIs(t, await.Receive(t, "the end of the connection", taken), net.ErrClosed)
 	end()
 }
 
-// An acceptor takes connections by its spare descriptor while the process has no other. Each is closed for that, and
-// leaves a spare for the next.
+// A connection manager takes connections by its spare descriptor while the process has no other. Each is closed for
+// that, and leaves a spare for the next.
 func TestTakenBySpare(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -95,14 +95,14 @@ func TestTakenBySpare(t *testing.T) {
 		called[i], err = listener.Accept()
 		require.NoError(t, err)
 	}
-	var o acceptor
-	require.NoError(t, o.spare.refill())
+	var m connectionManager
+	require.NoError(t, m.spare.refill())
 	before := shortage.OpenDescriptors(t)
 	end := shortage.Begin(t, 0)
 	var sockets []*socket
 	// One after the other: a descriptor that take frees for a moment could go to another.
 	for _, conn := range called {
-		one, err := o.takeAccepted(conn, time.Now().Add(time.Hour))
+		one, err := m.takeAccepted(conn, time.Now().Add(time.Hour))
 		require.NoError(t, err)
 		sockets = append(sockets, one)
 	}
@@ -130,13 +130,13 @@ func TestTakenBySpare(t *testing.T) {
 		require.ErrorIs(t, conn.Close(), net.ErrClosed)
 		require.NoError(t, callers[i].Close())
 	}
-	require.NoError(t, o.spare.refill())
+	require.NoError(t, m.spare.refill())
 	// Earlier tests may have left descriptors that are closed meanwhile.
 	require.LessOrEqual(t, shortage.OpenDescriptors(t), before-2*len(called))
-	o.spare.close()
-	o.spare.close()
+	m.spare.close()
+	m.spare.close()
 	require.LessOrEqual(t, shortage.OpenDescriptors(t), before-2*len(called)-1)
-	require.Nil(t, o.spare.take(nil), "what is closed is not taken")
+	require.Nil(t, m.spare.take(nil), "what is closed is not taken")
 }
 
 // A device that has lost its spare, and has no descriptor for another, makes one of that of the next caller, who calls again.

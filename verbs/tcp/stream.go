@@ -64,8 +64,8 @@ func takeAs(conn net.Conn, duplicate func(first int) (second int, err error)) (*
 	return &socket{fd: second}, nil
 }
 
-// A spare is a descriptor that an acceptor keeps open for a socket that it takes while the process has no other. The
-// zero spare is closed.
+// A spare is a descriptor that a connection manager keeps open for a socket that it takes while the process has no
+// other. The zero spare is closed.
 type spare struct {
 	mu   sync.Mutex
 	fd   int

@@ -21,8 +21,8 @@ const (
 )
 
 // prepareTLS checks the configuration and completes it.
-func (o *acceptor) prepareTLS() error {
-	config := o.options.TLS.Clone()
+func (m *connectionManager) prepareTLS() error {
+	config := m.options.TLS.Clone()
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		return argumentError("Open: TLS has no certificate; a device accepts connections and needs one")
 	}
@@ -33,22 +33,22 @@ func (o *acceptor) prepareTLS() error {
 	config.DynamicRecordSizingDisabled = true
 	// Connections live long, so resumption gains nothing.
 	config.SessionTicketsDisabled = true
-	o.options.TLS = config
+	m.options.TLS = config
 	return nil
 }
 
 // wrap puts TLS over a connection if Options.TLS is set. hostPort is the peer that this side calls, empty at the called
 // side.
-func (o *acceptor) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
-	if o.options.TLS == nil {
+func (m *connectionManager) wrap(conn net.Conn, hostPort string) (io.ReadWriter, error) {
+	if m.options.TLS == nil {
 		return conn, nil
 	}
 	carrier := &carrier{Conn: conn}
 	secure := &secured{carrier: carrier}
 	if hostPort == "" {
-		secure.tls = tls.Server(carrier, o.options.TLS)
+		secure.tls = tls.Server(carrier, m.options.TLS)
 	} else {
-		config := o.options.TLS
+		config := m.options.TLS
 		if config.ServerName == "" {
 			config = config.Clone()
 			config.ServerName, _, _ = net.SplitHostPort(hostPort)

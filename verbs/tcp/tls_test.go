@@ -24,9 +24,9 @@ func TestTLSConformance(t *testing.T) {
 	}})
 }
 
-// A peer with another certificate, or without TLS, is refused; so is a key that is wrong
+// A peer with another certificate, or without TLS, is rejected; so is a key that is wrong
 // inside of TLS.
-func TestTLSRefuses(t *testing.T) {
+func TestTLSRejects(t *testing.T) {
 	ours, theirs := tlstest.Config(t, "127.0.0.1"), tlstest.Config(t, "127.0.0.1")
 	key := proof.NewKey()
 	for _, c := range []struct {

@@ -30,7 +30,7 @@ func TestFloodOfStrangers(t *testing.T) {
 		require.NoError(t, conn.Close())
 	}
 	require.NoError(t, far.Close())
-	require.True(t, said.has("tcp: connection refused"))
+	require.True(t, said.has("tcp: connection rejected"))
 	require.True(t, said.has(fmt.Sprintf("times=%d", flood-1)), said.text.String())
 	require.Equal(t, 2, strings.Count(said.text.String(), "\n"), said.text.String())
 }

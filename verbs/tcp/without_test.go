@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-const everything = tcp.Batches | tcp.LastFirst | tcp.Repoll | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno | tcp.Piggyback
+const everything = tcp.Batches | tcp.PollRecent | tcp.Dwell | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno | tcp.DelayedAcknowledgements
 
 // Without its optimizations the device does the same.
 func TestConformanceWithout(t *testing.T) {
@@ -36,8 +36,8 @@ func BenchmarkWithout(b *testing.B) {
 		beside, count, bytes int
 	}{
 		{"batches", tcp.Batches, 1, 32, 8},
-		{"lastfirst", tcp.LastFirst, 7, 1, 8},
-		{"repoll", tcp.Repoll, 1, 1, 8},
+		{"poll recent", tcp.PollRecent, 7, 1, 8},
+		{"dwell", tcp.Dwell, 1, 1, 8},
 		{"header reads", tcp.HeaderReads, 1, 16, 64 << 10},
 		{"few sockets", tcp.FewSockets, 1, 1, 8},
 		{"copies", tcp.Copies, 1, 16, 256},

@@ -98,8 +98,8 @@ func (p *cardPair) carryOut(r verbs.SendRequest) (status verbs.Status, wait bool
 		return verbs.StatusLocalProtection, false
 	}
 	there := p.peer.card
-	if !there.broken("what comes is not heard") {
-		there.heard++
+	if !there.broken("what arrives is no activity") {
+		there.activity++
 	}
 	if (r.Opcode >= verbs.OpRDMAWrite || there.broken("what is sent is counted as served")) && !there.broken("what is served is not counted") {
 		there.served++

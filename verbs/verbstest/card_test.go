@@ -69,14 +69,14 @@ type card struct {
 	watches   []*watch
 	neighbors map[string]*cardNeighbor
 	clock     time.Duration
-	// heard counts requests of peers, served those that are of memory.
-	heard, served uint64
+	// activity counts requests of peers, served those that are of memory.
+	activity, served uint64
 }
 
-func (c *card) Heard() uint64 {
+func (c *card) Activity() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard
+	return c.activity
 }
 
 func (c *card) Served() uint64 {

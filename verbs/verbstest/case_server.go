@@ -4,17 +4,17 @@ import "github.com/onesided/rma/verbs"
 
 // A Server reports what it has done for its peers, and serves them whether it dwells or not.
 var serverCases = []testCase{
-	{"what is served is heard", func(b *bench) {
+	{"what is served counts as activity", func(b *bench) {
 		near, far := b.pair(sizes{})
 		server := able[verbs.Server](near.rank)
 		theirs, mine := near.allocate(64, all), far.allocate(64, all)
 		for id := range uint64(20) {
-			before := server.Heard()
+			before := server.Activity()
 			w := theirs.write(id, 0, mine.every())
 			far.post(w)
 			far.expectSent(done(w))
-			if server.Heard() == before {
-				b.Fatalf("write %d of the peer was carried out, and Heard is %d as before", id, before)
+			if server.Activity() == before {
+				b.Fatalf("write %d of the peer was applied, and Activity is %d as before", id, before)
 			}
 		}
 	}},

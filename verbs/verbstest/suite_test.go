@@ -103,7 +103,7 @@ func pipe(n *network) *link {
 // Each defect of a card is caught by the case that is there for it, and by
 // others that are not named here.
 var defects = []struct{ defect, by string }{
-	{"what comes is not heard", "Serving/what is served is heard"},
+	{"what arrives is no activity", "Serving/what is served counts as activity"},
 	{"what is served is not counted", "Serving/what peers wait for is counted"},
 	{"what is sent is counted as served", "Serving/what peers wait for is counted"},
 	{"a poll is said not to look", "Serving/a poll looks at least once"},

@@ -140,7 +140,7 @@ func overLinks() []Toggle {
 	pipes := leaving("pipes", "messages between ranks that map each other's memory go by pipes there: those of collectives, and short ones of msg_lat and msg_bw (with -device shm)", func(s *Settings) {
 		s.Tuning.NoPipes = true
 	})
-	inlineMessages := leaving("inlinemessages", "messages of collectives of up to 48 bytes between ranks that map each other's memory go inline: a cache line holds flag and data", func(s *Settings) {
+	cells := leaving("cells", "messages of collectives of up to 48 bytes between ranks that map each other's memory go in cells: a cache line holds flag and data", func(s *Settings) {
 		s.Tuning.NoCells = true
 	})
 	huge := leaving("hugepages", "shared memory of 2 MiB and more is in pages of 2 MiB, if the system has some left (with -device shm)", func(s *Settings) {
@@ -159,7 +159,7 @@ func overLinks() []Toggle {
 		s.Unregistered, s.NeedsLinks = true, registeredName+"=off"
 	})
 	return []Toggle{
-		registered, transfers, rings, huge, pipes, inlineMessages, staging, algorithms,
+		registered, transfers, rings, huge, pipes, cells, staging, algorithms,
 		arranging("defer", "operations wait for a synchronization, or until enough of them wait; off, the next six are off too", scheduler.Defer),
 		arranging("getsfirst", "reads are sent before writes; off, the next is off too", scheduler.GetsFirst),
 		arranging("interleave", "direct reads and writes alternate", scheduler.Interleave),
@@ -172,12 +172,12 @@ func overLinks() []Toggle {
 		ofLinks("standback", "the background progress of a rank pauses while the rank's own calls are frequent and no rank waits", func(t *tuning.Tuning) { t.NoStandBack = true }),
 		ofLinks("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", func(t *tuning.Tuning) { t.NoStriping = true }),
 		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
-		without("lastfirst", "the connection that received last is polled more often than others", tcp.LastFirst),
-		without("repoll", "a poll reads the connection that received last several times before it finds nothing", tcp.Repoll),
+		without("pollrecent", "the connection that received last is polled more often than others", tcp.PollRecent),
+		without("dwell", "a poll reads the connection that received last several times before it finds nothing", tcp.Dwell),
 		without("headerreads", "the header after a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "a wait for few sockets does not use epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied after their headers", tcp.Copies),
 		without("reno", "connections within a machine use the Reno congestion control, which does not pace", tcp.Reno),
-		without("piggyback", "the acknowledgement of a message is piggybacked on a frame to its sender, until the next poll", tcp.Piggyback),
+		without("delayedacks", "the acknowledgement of a message is delayed until the next poll, so that a frame to its sender can carry it", tcp.DelayedAcknowledgements),
 	}
 }

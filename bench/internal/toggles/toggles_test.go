@@ -19,7 +19,7 @@ import (
 // A job has the switches that its flags set.
 func TestSwitchesReachTheJob(t *testing.T) {
 	var s Settings
-	for _, text := range []string{"transfer=register", "rings=on", "hugepages=off", "pipes=off", "inlinemessages=off", "staging=off", "algorithm=long", "pack=off", "merge=off", "collect=off", "inline=off", "standback=off", "striping=off", "batches=off", "reno=off"} {
+	for _, text := range []string{"transfer=register", "rings=on", "hugepages=off", "pipes=off", "cells=off", "staging=off", "algorithm=long", "pack=off", "merge=off", "collect=off", "inline=off", "standback=off", "striping=off", "batches=off", "reno=off"} {
 		before := s.Tuning
 		require.NoError(t, s.Add(text))
 		require.NotEqual(t, before, s.Tuning, text)

@@ -40,7 +40,7 @@ func switchCases() []switchCase {
 		of("rings=on", device.SimulatedCard, "fop_lat"),
 		of("hugepages=off", device.Shm, "hashtable_insert_rate", "update_rate"),
 		of("pipes=off", device.Shm, "msg_lat:8,1024"),
-		of("inlinemessages=off", device.Shm, "allreduce_lat:8", "bcast_lat:8"),
+		of("cells=off", device.Shm, "allreduce_lat:8", "bcast_lat:8"),
 		of("staging=off", device.Shm, "allreduce_lat:1048576"),
 		of("algorithm=plain", device.Shm, "allreduce_lat:65536"),
 		of("defer=off", device.TCP, "scatter_rate", "fence_rate"),
@@ -55,13 +55,13 @@ func switchCases() []switchCase {
 		of("standback=off", device.TCP, "halo_lat:16384"),
 		striped,
 		of("batches=off", device.TCP, "pattern16_bw:1024"),
-		of("lastfirst=off", device.TCP, "put_flush_lat:8"),
-		of("repoll=off", device.TCP, "put_flush_lat:8"),
+		of("pollrecent=off", device.TCP, "put_flush_lat:8"),
+		of("dwell=off", device.TCP, "put_flush_lat:8"),
 		of("headerreads=off", device.TCP, "put_bw:65536"),
 		of("fewsockets=off", device.TCP, "put_flush_lat:8"),
 		of("copies=off", device.TCP, "put_flush_lat:1024"),
 		of("reno=off", device.TCP, "put_bw:65536"),
-		of("piggyback=off", device.TCP, "msg_lat:8"),
+		of("delayedacks=off", device.TCP, "msg_lat:8"),
 	}
 }
 

@@ -24,9 +24,9 @@ const (
 	maxHelloPayload = identitySize + verbs.MaxHello
 )
 
-// acceptor makes connections, each in a goroutine with blocking calls and a deadline. It passes finished connections to
-// the device.
-type acceptor struct {
+// connectionManager dials and accepts connections, each in a goroutine with blocking calls and a deadline. It passes
+// finished connections to the device.
+type connectionManager struct {
 	device  *device
 	options Options
 	limit   time.Duration
@@ -49,35 +49,35 @@ type acceptor struct {
 }
 
 // Address returns the address of the device.
-func (o *acceptor) Address() string { return o.address }
+func (m *connectionManager) Address() string { return m.address }
 
 // acceptPause is between attempts to take what this process has no descriptor for.
 const acceptPause = 10 * time.Millisecond
 
 // open begins to accept.
-func (o *acceptor) open() {
-	o.makers.Go(func() {
+func (m *connectionManager) open() {
+	m.makers.Go(func() {
 		for {
-			conn, err := o.listener.Accept()
+			conn, err := m.listener.Accept()
 			if err == nil {
-				err = o.keepSpare(conn)
+				err = m.keepSpare(conn)
 			}
 			switch {
 			case errors.Is(err, net.ErrClosed):
 				return
 			case err != nil:
 				// Out of descriptors, most likely: some may come back.
-				o.log.Warn("accepting", "accepting", "", netcall.Limited(err))
-				o.unproven.MakeRoom()
+				m.log.Warn("accepting", "accepting", "", netcall.Limited(err))
+				m.unproven.MakeRoom()
 				time.Sleep(acceptPause)
-			case !o.unproven.Admit(conn):
-				if !o.device.closed.Load() {
-					o.log.Warn("connection refused", proof.ErrFull.Error(), conn.RemoteAddr().String(), proof.ErrFull)
+			case !m.unproven.Admit(conn):
+				if !m.device.closed.Load() {
+					m.log.Warn("connection rejected", proof.ErrFull.Error(), conn.RemoteAddr().String(), proof.ErrFull)
 				}
-			case o.keep(conn):
-				o.makers.Go(func() { o.receive(conn) })
+			case m.keep(conn):
+				m.makers.Go(func() { m.receive(conn) })
 			default:
-				_ = o.unproven.Leave(conn)
+				_ = m.unproven.Leave(conn)
 			}
 		}
 	})
@@ -85,93 +85,93 @@ func (o *acceptor) open() {
 
 // keepSpare refills the spare before a connection may need it. If the process has no descriptor for that, keepSpare closes the connection,
 // whose peer has proved nothing yet and calls again, and refills the spare by the descriptor that becomes free.
-func (o *acceptor) keepSpare(conn net.Conn) error {
-	err := o.spare.refill()
+func (m *connectionManager) keepSpare(conn net.Conn) error {
+	err := m.spare.refill()
 	if err == nil || !netcall.IsShortage(err) {
 		return nil
 	}
 	_ = conn.Close()
-	_ = o.spare.refill() // the next connection tries again
+	_ = m.spare.refill() // the next connection tries again
 	return err
 }
 
 // keep records a connection, so that shut can end it. If the device is closed, keep closes the connection and returns
 // false.
-func (o *acceptor) keep(conn net.Conn) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
+func (m *connectionManager) keep(conn net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
 		_ = conn.Close()
 		return false
 	}
-	o.accepting[conn] = struct{}{}
+	m.accepting[conn] = struct{}{}
 	return true
 }
 
 // release removes a connection that keep recorded. It returns false if shut has ended the connection.
-func (o *acceptor) release(conn net.Conn) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.accepting, conn)
-	return !o.closed
+func (m *connectionManager) release(conn net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.accepting, conn)
+	return !m.closed
 }
 
 // shut ends the connections that are being made.
-func (o *acceptor) shut() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.closed = true
-	o.unproven.Close()
-	for conn := range o.accepting {
+func (m *connectionManager) shut() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	m.unproven.Close()
+	for conn := range m.accepting {
 		_ = conn.Close()
 	}
-	if err := o.listener.Close(); err != nil {
+	if err := m.listener.Close(); err != nil {
 		return fmt.Errorf("tcp: %w", err)
 	}
 	return nil
 }
 
-// wait returns when no goroutine of the acceptor runs any more, except for a Logger that blocks.
-func (o *acceptor) wait() {
-	o.makers.Wait()
-	o.spare.close()
-	o.log.Close()
+// wait returns when no goroutine of the connection manager runs any more, except for a Logger that blocks.
+func (m *connectionManager) wait() {
+	m.makers.Wait()
+	m.spare.close()
+	m.log.Close()
 }
 
 // receive accepts a connection that a peer has begun.
-func (o *acceptor) receive(conn net.Conn) {
+func (m *connectionManager) receive(conn net.Conn) {
 	peer := conn.RemoteAddr().String()
-	s, id, hello, err := o.handshake(conn)
-	open := o.release(conn)
+	s, id, hello, err := m.handshake(conn)
+	open := m.release(conn)
 	if err != nil {
 		_ = conn.Close()
 		if open {
-			o.log.Warn("connection refused", proof.Class(err, ErrProtocol), peer, err)
+			m.log.Warn("connection rejected", proof.Class(err, ErrProtocol), peer, err)
 		}
 		return
 	}
-	c := newConnection(o.device, peer, phaseDialing)
+	c := newConnection(m.device, peer, phaseDialing)
 	c.mu.Lock()
 	c.start(s, phaseRequested)
-	if id != o.id {
+	if id != m.id {
 		c.reject("another device is at this address now")
 	}
 	requested := c.phase == phaseRequested
 	c.mu.Unlock()
 	if requested {
-		o.device.queueRequest(c, hello)
+		m.device.queueConnectionRequest(c, hello)
 	}
 }
 
 // handshake is the handshake of the called side.
-func (o *acceptor) handshake(conn net.Conn) (s stream, id identity, hello []byte, err error) {
+func (m *connectionManager) handshake(conn net.Conn) (s stream, id identity, hello []byte, err error) {
 	begun := time.Now()
-	w, err := o.unproven.Accept(conn, func() (io.ReadWriter, error) {
-		if err := conn.SetDeadline(time.Now().Add(o.limit)); err != nil {
+	w, err := m.unproven.Accept(conn, func() (io.ReadWriter, error) {
+		if err := conn.SetDeadline(time.Now().Add(m.limit)); err != nil {
 			return nil, err
 		}
-		return o.wrap(conn, "")
-	}, o.key, purpose)
+		return m.wrap(conn, "")
+	}, m.key, purpose)
 	if err != nil {
 		return nil, id, nil, fmt.Errorf("tcp: %w", err)
 	}
@@ -179,22 +179,22 @@ func (o *acceptor) handshake(conn net.Conn) (s stream, id identity, hello []byte
 	if err != nil {
 		return nil, id, nil, err
 	}
-	second, err := o.takeAccepted(conn, begun.Add(o.limit))
+	second, err := m.takeAccepted(conn, begun.Add(m.limit))
 	if err != nil {
 		return nil, id, nil, err
 	}
-	return o.take(second, conn, w), identity(payload), payload[len(id):], nil
+	return m.take(second, conn, w), identity(payload), payload[len(id):], nil
 }
 
 // takeAccepted is takeSocket, by the spare while this process is short of descriptors, and called again until a time if
 // that is in use. A peer that has sent its hello takes the end of the connection for the end of this process.
-func (o *acceptor) takeAccepted(conn net.Conn, until time.Time) (*socket, error) {
+func (m *connectionManager) takeAccepted(conn net.Conn, until time.Time) (*socket, error) {
 	for {
 		s, err := takeSocket(conn)
 		if err == nil || !netcall.IsShortage(err) {
 			return s, err
 		}
-		if s := o.spare.take(conn); s != nil {
+		if s := m.spare.take(conn); s != nil {
 			return s, nil
 		}
 		if time.Now().After(until) {
@@ -247,9 +247,9 @@ func decline(conn net.Conn, w io.Writer, reason string) {
 
 // take passes a finished connection to the engine. s is the socket of conn, which is closed here if takeAccepted has
 // not.
-func (o *acceptor) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
+func (m *connectionManager) take(s *socket, conn net.Conn, w io.ReadWriter) stream {
 	_ = conn.Close()
-	tune(s.fd, o.options.Silence, o.options.has(Reno))
+	tune(s.fd, m.options.Silence, m.options.has(Reno))
 	if secure, ok := w.(*secured); ok {
 		return secure.engage(s)
 	}
