@@ -12,17 +12,17 @@ type admission struct {
 	missed atomic.Bool
 }
 
-func (g *admission) enter() bool {
-	if g.inside.TryLock() {
+func (a *admission) enter() bool {
+	if a.inside.TryLock() {
 		return true
 	}
 	// The admitted caller either sees missed when it leaves, or has left now.
-	g.missed.Store(true)
-	return g.inside.TryLock()
+	a.missed.Store(true)
+	return a.inside.TryLock()
 }
 
 // leave reports whether a caller was not admitted.
-func (g *admission) leave() (missed bool) {
-	g.inside.Unlock()
-	return g.missed.Load() && g.missed.Swap(false)
+func (a *admission) leave() (missed bool) {
+	a.inside.Unlock()
+	return a.missed.Load() && a.missed.Swap(false)
 }

@@ -122,7 +122,7 @@ const lookEvery = 32
 
 // pollOthers takes completions on the rails after the first.
 func (d *device) pollOthers() {
-	all := d.onOthers.Load() > 0 || d.turns.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
+	all := d.onOthers.Load() > 0 || d.idlePolls.Add(1)%lookEvery == 0 || d.soon.Load() && d.soon.Swap(false)
 	for _, q := range d.others {
 		if all || d.servers[q.rail] != nil {
 			q.look(q.settleOther)

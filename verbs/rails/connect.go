@@ -111,7 +111,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	if d.closed.Load() {
 		return 0
 	}
-	d.hear()
+	d.pollRails()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := min(len(into), len(d.callers.whole))
@@ -122,8 +122,8 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// hear takes connection requests from the rails.
-func (d *device) hear() {
+// pollRails takes connection requests from the rails.
+func (d *device) pollRails() {
 	c := &d.callers
 	if !c.admission.enter() {
 		return

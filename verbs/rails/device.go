@@ -43,11 +43,11 @@ type device struct {
 
 	// others are the queues of the rails after the first.
 	others []*railQueue
-	// onOthers counts the outstanding requests on the other rails. soon makes the next poll check all of them. turns
-	// counts the polls while none is outstanding.
-	onOthers atomic.Int64
-	soon     atomic.Bool
-	turns    atomic.Uint32
+	// onOthers counts the outstanding requests on the other rails. soon makes the next poll check all of them.
+	// idlePolls counts the polls while none is outstanding.
+	onOthers  atomic.Int64
+	soon      atomic.Bool
+	idlePolls atomic.Uint32
 
 	// pairs are the open queue pairs, by index, with holes. The slice is replaced, never changed.
 	pairs atomic.Pointer[[]*queuePair]

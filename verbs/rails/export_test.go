@@ -10,8 +10,8 @@ func StripeFrom(d verbs.Device, least int) {
 // OnOthers is how much is outstanding on other rails than the first.
 func OnOthers(d verbs.Device) int64 { return inner(d).onOthers.Load() }
 
-// Known is how many regions of the peer's a queue pair can stripe to, Told of how many of this
-// side's the peer knows, Old how many keys peers remember of regions that have ended.
+// Known is how many regions of the peer a queue pair can stripe to, Advertised how many of this side's the peer knows,
+// Old how many keys peers remember of regions that have ended.
 func Known(q verbs.QueuePair) (n int) {
 	for _, k := range q.(*queuePair).keys.known {
 		if k.responded {
@@ -21,7 +21,7 @@ func Known(q verbs.QueuePair) (n int) {
 	return n
 }
 
-func Told(q verbs.QueuePair) int { return len(q.(*queuePair).keys.advertised) }
+func Advertised(q verbs.QueuePair) int { return len(q.(*queuePair).keys.advertised) }
 
 func Old(d verbs.Device) int { return len(inner(d).regions.old) }
 

@@ -18,7 +18,8 @@ const (
 	keyReceives = 4 * keyWindow
 	// keySends are a response to each of them, and the requests of this side.
 	keySends = keyReceives + 2*keyWindow
-	// maxKnown bounds the known regions of the peer, maxTold the regions that the peer knows and has not forgotten.
+	// maxKnown bounds the known regions of the peer, maxAdvertised the regions that the peer knows and has not
+	// forgotten.
 	maxKnown      = 4096
 	maxAdvertised = 4096
 )
@@ -34,9 +35,10 @@ type keys struct {
 	requests [2 * keyWindow]keyRequest
 	later    []uint32
 	known    map[uint32]*known
-	// advertised are the regions that the peer knows, by their key. peerGone: there are none any more.
+	// advertised are the regions that the peer knows, by their key. ended: the queue pair has ended, so the peer knows
+	// none.
 	advertised map[uint32]*region
-	peerGone   bool
+	ended      bool
 	// busy counts the open requests and the responses that have not left.
 	busy int
 
@@ -144,7 +146,7 @@ func (k *keys) find(q *queuePair, r *verbs.SendRequest, length int) *known {
 
 func (k *keys) requestKeys(q *queuePair, r *verbs.SendRequest, length int) {
 	i := k.vacant(0)
-	if i < 0 || k.peerGone {
+	if i < 0 || k.ended {
 		return
 	}
 	if len(k.known) >= maxKnown {
@@ -183,11 +185,11 @@ func (k *keys) sent(q *queuePair, slot int) error {
 	}
 	i := slot - keyReceives
 	k.requests[i].leaving = false
-	return k.ended(q, i)
+	return k.requestDone(q, i)
 }
 
-// ended checks whether the i-th request is over.
-func (k *keys) ended(q *queuePair, i int) error {
+// requestDone frees the i-th request if it is over.
+func (k *keys) requestDone(q *queuePair, i int) error {
 	if r := &k.requests[i]; r.leaving || r.open {
 		return nil
 	}
@@ -201,7 +203,7 @@ func (k *keys) received(q *queuePair, rail int, c *verbs.Completion) error {
 	if rail != keyRail {
 		return protocolError("a message of %s over rail %d, where none is sent", errtext.Count(c.Bytes, "byte"), rail)
 	}
-	if k.peerGone {
+	if k.ended {
 		return nil
 	}
 	m := &k.message
@@ -252,11 +254,11 @@ func (k *keys) takeResponse(q *queuePair) error {
 		// The key may be given to another region.
 		delete(k.known, m.key)
 	} else if !bounds.Contains(m.address, m.length, r.address, r.length) {
-		return protocolError("a response about %s at %#x; requested were %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
+		return protocolError("a response about %s at %#x; the request was for %d at %#x", errtext.Count(m.length, "byte"), m.address, r.length, r.address)
 	} else if at := k.known[m.key]; at != nil {
 		*at = known{responded: true, address: m.address, length: m.length, places: m.places}
 	}
-	return k.ended(q, i)
+	return k.requestDone(q, i)
 }
 
 // respond makes the response to a key request, and records that the peer knows the region then.
@@ -288,7 +290,7 @@ func (k *keys) respond(q *queuePair) {
 // retract makes the peer forget a key of a region that has ended.
 func (q *queuePair) retract(key uint32) {
 	q.mu.Lock()
-	if k := &q.keys; k.peerGone {
+	if k := &q.keys; k.ended {
 		q.device.forgotten(key)
 	} else {
 		delete(k.advertised, key)
@@ -323,7 +325,7 @@ func (k *keys) confirmed(q *queuePair) error {
 		return err
 	}
 	q.device.forgotten(k.message.key)
-	return k.ended(q, i)
+	return k.requestDone(q, i)
 }
 
 // forgotten records that a peer does not remember a key any more.
@@ -333,14 +335,14 @@ func (d *device) forgotten(key uint32) {
 	d.regions.release(key)
 }
 
-// forgetPeer records that the peer knows nothing any more, because the queue pair has ended.
-func (k *keys) forgetPeer(q *queuePair) {
+// end records that the queue pair has ended, so the peer knows nothing any more.
+func (k *keys) end(q *queuePair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if k.peerGone {
+	if k.ended {
 		return
 	}
-	k.peerGone = true
+	k.ended = true
 	d := q.device
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,7 +29,7 @@ func TestForget(t *testing.T) {
 	s.Go("far", func() {
 		far.accept()
 		wait(far, 1)
-		require.Equal(t, 1, rails.Told(far.pair))
+		require.Equal(t, 1, rails.Advertised(far.pair))
 		require.NoError(t, far.region.Deregister())
 		require.Equal(t, 1, rails.Old(far.Device))
 		far.until(func() bool { far.queue.Poll(nil); return rails.Old(far.Device) == 0 })
@@ -39,7 +39,7 @@ func TestForget(t *testing.T) {
 		far.region = region
 		next()
 		wait(far, 3)
-		require.Equal(t, 1, rails.Told(far.pair))
+		require.Equal(t, 1, rails.Advertised(far.pair))
 		require.NoError(t, far.pair.Close())
 		require.NoError(t, far.region.Deregister())
 		require.Zero(t, rails.Old(far.Device), "the peers that requested are gone")

@@ -167,7 +167,7 @@ func TestResponseAboutAnother(t *testing.T) {
 	requestKeys(q, 7, 1000, 500)
 	require.True(t, say(q, w, encoded(message{kind: response, key: 7, address: 1100, length: 4000, count: 2})))
 	require.ErrorIs(t, q.Err(), ErrProtocol)
-	require.ErrorContains(t, q.Err(), "requested were 500 at 0x3e8")
+	require.ErrorContains(t, q.Err(), "the request was for 500 at 0x3e8")
 }
 
 func requestKeys(q *queuePair, key uint32, address uint64, length int) {

@@ -313,7 +313,7 @@ func (q *queuePair) sever() {
 	for _, pair := range q.pairs {
 		pair.(verbs.Severer).Sever()
 	}
-	q.keys.forgetPeer(q)
+	q.keys.end(q)
 	q.device.channel.Ring()
 }
 
@@ -338,7 +338,7 @@ func (q *queuePair) Close() error {
 	q.onOthers = 0
 	q.mu.Unlock()
 	q.device.remove(q)
-	q.keys.forgetPeer(q)
+	q.keys.end(q)
 	err := q.abandon()
 	if q.device.closed.Load() {
 		// The rails have closed everything.
