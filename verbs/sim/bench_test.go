@@ -91,8 +91,8 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// What it costs to let another task run.
-func BenchmarkTurn(b *testing.B) {
+// The cost of letting another task run.
+func BenchmarkTaskSwitch(b *testing.B) {
 	for _, tasks := range []int{2, 1024} {
 		b.Run(fmt.Sprint("tasks=", tasks), func(b *testing.B) {
 			s := simtest.With(b, sim.Ideal(), 1)

@@ -10,8 +10,8 @@ import (
 
 // completionQueue is a queue of a device.
 type completionQueue struct {
-	device *Device
-	held   *completion.Queue
+	device      *Device
+	completions *completion.Queue
 	// exhausted: a fault leaves no room.
 	exhausted bool
 }
@@ -23,11 +23,11 @@ func (d *Device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	if d.unusable() {
 		return nil, d.closedError("CreateCompletionQueue")
 	}
-	held, err := completion.New(capacity)
+	completions, err := completion.New(capacity)
 	if err != nil {
 		return nil, argumentError("CreateCompletionQueue: %v", err)
 	}
-	q := &completionQueue{device: d, held: held}
+	q := &completionQueue{device: d, completions: completions}
 	d.queues = append(d.queues, q)
 	return q, nil
 }
@@ -40,7 +40,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 	if !s.look() || q.device.dead {
 		return 0
 	}
-	n := q.held.Take(into)
+	n := q.completions.Take(into)
 	q.device.charge(Polled, s.profile.Poll+time.Duration(n)*s.profile.Complete, 0)
 	return n
 }
@@ -48,14 +48,14 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 // push adds a completion of a queue pair, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(of *queuePair, c *verbs.Completion) (room bool) {
 	if room = !q.exhausted; room {
-		room = q.held.Push(c)
+		room = q.completions.Push(c)
 	} else if !of.silent {
 		of.silent = true
 		last := *c
 		if last.Status == verbs.StatusSuccess {
 			last.Status = verbs.StatusFlushed
 		}
-		q.held.Push(&last)
+		q.completions.Push(&last)
 	}
 	q.device.channel.wake()
 	return room
@@ -69,7 +69,7 @@ func (q *completionQueue) Close() error {
 	if s.dying() {
 		return q.device.closedError("Close of a completion queue")
 	}
-	if _, err := q.held.Close(); err != nil {
+	if _, err := q.completions.Close(); err != nil {
 		return argumentError("%v", err)
 	}
 	q.device.queues = slices.DeleteFunc(q.device.queues, func(other *completionQueue) bool { return other == q })

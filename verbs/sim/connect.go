@@ -11,11 +11,11 @@ import (
 
 // A connectionRequest is a queue pair that needs a peer.
 type connectionRequest struct {
-	from     *queuePair
-	address  string
-	to       *Device
-	hello    []byte
-	answered bool
+	from      *queuePair
+	address   string
+	to        *Device
+	hello     []byte
+	responded bool
 }
 
 // Connect starts a connection.
@@ -33,9 +33,9 @@ func (d *Device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	if err != nil {
 		return nil, err
 	}
-	q.requested = *s.local()
-	if arrives := d.leaves(q.requested + s.profile.Connect); arrives < forever {
-		s.schedule(arrives, q.lane, evKnock).what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
+	q.requestedAt = *s.local()
+	if arrives := d.leaves(q.requestedAt + s.profile.Connect); arrives < forever {
+		s.schedule(arrives, q.lane, evConnect).what = &connectionRequest{from: q, address: address, hello: slices.Clone(hello)}
 	} else {
 		q.ignore()
 	}
@@ -64,7 +64,7 @@ func (r *connectionRequest) arrive(e *event) {
 			r.from.ignore()
 			return
 		}
-		r.refuse(r.from.device.sim.now, fmt.Errorf("sim: no device at %q: %w", r.address, verbs.ErrPeerGone))
+		r.reject(r.from.device.sim.now, fmt.Errorf("sim: no device at %q: %w", r.address, verbs.ErrPeerGone))
 		return
 	}
 	if r.to.hold(e) {
@@ -74,9 +74,9 @@ func (r *connectionRequest) arrive(e *event) {
 	r.to.channel.wake()
 }
 
-// refuse fails the queue pair that asked, with a response that leaves at a time.
-func (r *connectionRequest) refuse(at time.Duration, cause error) {
-	r.answered = true
+// reject fails the queue pair that requested the connection, with a response that leaves at a time.
+func (r *connectionRequest) reject(at time.Duration, cause error) {
+	r.responded = true
 	s := r.from.device.sim
 	arrives := at + s.profile.Wire
 	if r.to != nil {
@@ -86,7 +86,7 @@ func (r *connectionRequest) refuse(at time.Duration, cause error) {
 		r.from.ignore()
 		return
 	}
-	e := s.schedule(arrives+s.profile.Acknowledge, r.from.lane, evRefused)
+	e := s.schedule(arrives+s.profile.Acknowledge, r.from.lane, evRejected)
 	e.pair, e.what = r.from, cause
 }
 
@@ -98,8 +98,8 @@ func (r *connectionRequest) Reject(reason string) {
 	s := r.from.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !r.answered && !r.to.unusable() {
-		r.refuse(*s.local(), fmt.Errorf("sim: %s: %w: %s", r.address, verbs.ErrRejected, reason))
+	if !r.responded && !r.to.unusable() {
+		r.reject(*s.local(), fmt.Errorf("sim: %s: %w: %s", r.address, verbs.ErrRejected, reason))
 	}
 }
 
@@ -108,7 +108,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	s := r.from.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.answered {
+	if r.responded {
 		return nil, fmt.Errorf("sim: Accept of a connection request that was answered: %w", verbs.ErrClosed)
 	}
 	if r.from.state != verbs.StateConnecting {
@@ -118,7 +118,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	if err != nil {
 		return nil, err
 	}
-	r.answered = true
+	r.responded = true
 	q.peer, q.state = r.from, verbs.StateReady
 	q.open = *s.local() + s.profile.Connect
 	arrives := q.device.leaves(q.open)
@@ -132,7 +132,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	return q, nil
 }
 
-// accepted connects the end that asked. If that has ended, the other end ends too.
+// accepted connects the end that requested the connection. If that has ended, the other end ends too.
 func (q *queuePair) accepted(by *queuePair) {
 	q.peer = by
 	if q.state != verbs.StateConnecting {

@@ -77,7 +77,7 @@ func unanswered(what string, limit time.Duration) error {
 // not try for ever.
 func (q *queuePair) exhaust(number uint64) {
 	q.device.exhausting--
-	q.refused = true
+	q.rejected = true
 	s := q.device.sim
 	q.peer.report(Event{Kind: Starved, At: s.now, Until: s.now, Opcode: q.peer.request(number).Opcode, Request: q.peer.request(number).ID})
 	e := s.schedule(s.now+starvedTries*s.profile.starved(), q.lane, evExhausted)

@@ -257,7 +257,7 @@ func (d *Device) shut() {
 		q.destroy()
 	}
 	for _, r := range d.requests {
-		r.(*connectionRequest).refuse(d.sim.now, d.gone())
+		r.(*connectionRequest).reject(d.sim.now, d.gone())
 	}
 	d.requests = nil
 	for _, w := range d.watches {
@@ -330,8 +330,8 @@ func (d *Device) Watch(address string, lost func(cause error)) (func(), error) {
 	}, nil
 }
 
-// tell calls lost, unless the watch or its device has ended.
-func (w *watch) tell() {
+// notify calls lost, unless the watch or its device has ended.
+func (w *watch) notify() {
 	if w.stopped || w.by.closed {
 		return
 	}

@@ -19,16 +19,16 @@ const (
 	// evPlaced and evReturned: the last byte has been placed.
 	evPlaced
 	evReturned
-	// evAnswer: the responder has computed the response to a read or an atomic.
-	evAnswer
+	// evResponse: the responder has computed the response to a read or an atomic.
+	evResponse
 	// evAcknowledged: the requester learns how a request without data ended.
 	evAcknowledged
 	// evResume: a sender that found no receive tries again.
 	evResume
-	// evKnock, evAccepted, evRefused: a connection is requested, and answered.
-	evKnock
+	// evConnect, evAccepted, evRejected: a connection is requested, accepted, rejected.
+	evConnect
 	evAccepted
-	evRefused
+	evRejected
 	// evParted: the other end of a connection has failed or was closed.
 	evParted
 	// evDeath: a watched device is closed.

@@ -10,7 +10,7 @@ import (
 type eventChannel struct {
 	device *Device
 	rings  uint32
-	// sleeper is the task that has slept longest. The others follow it by behind.
+	// sleeper is the task that has slept longest. The others follow it by nextSleeper.
 	sleeper *task
 	// announced is the number of callers between Prepare and Finish.
 	announced int
@@ -137,16 +137,16 @@ func (b *eventChannel) wake() {
 func (b *eventChannel) remember(t *task) {
 	last := &b.sleeper
 	for *last != nil {
-		last = &(*last).behind
+		last = &(*last).nextSleeper
 	}
 	*last = t
 }
 
 // forget removes a sleeper. The others keep their order.
 func (b *eventChannel) forget(t *task) {
-	for at := &b.sleeper; *at != nil; at = &(*at).behind {
+	for at := &b.sleeper; *at != nil; at = &(*at).nextSleeper {
 		if *at == t {
-			*at, t.behind = t.behind, nil
+			*at, t.nextSleeper = t.nextSleeper, nil
 			return
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Simulator) Inject(faults ...Fault) error {
 			continue
 		}
 		if f.Kind == Slow || f.Kind == RefuseMemory {
-			s.recordFault(f, max(f.At, s.now))
+			s.addProcessorFault(f, max(f.At, s.now))
 		}
 		s.schedule(f.At, s.faultLane, evFault).what = f
 	}
@@ -69,7 +69,7 @@ func (s *Simulator) strikeCounted() {
 		f := s.counted[0]
 		s.counted = s.counted[1:]
 		if f.Kind == Slow || f.Kind == RefuseMemory {
-			s.recordFault(f, s.now)
+			s.addProcessorFault(f, s.now)
 		}
 		s.strike(f)
 	}
@@ -143,26 +143,26 @@ type period struct {
 	factor      int
 }
 
-// recordFault records from when on a rank's processor has a fault. The time is by the clocks of the rank's tasks, which
-// are ahead of the simulator's. For a fault known in advance they are as exact as for what the card does.
-func (s *Simulator) recordFault(f *Fault, from time.Duration) {
+// addProcessorFault adds a fault that a rank's processor has from a time on. The time is by the clocks of the rank's
+// tasks, which are ahead of the simulator's. For a fault known in advance they are as exact as for what the card does.
+func (s *Simulator) addProcessorFault(f *Fault, from time.Duration) {
 	a := processorFault{fault: f, period: period{from: from, until: forever, factor: max(f.Factor, 1)}}
 	if f.For > 0 {
 		a.until = from + f.For
 	}
 	s.processorFaults = append(s.processorFaults, a)
 	if f.Rank < len(s.devices) {
-		s.devices[f.Rank].addFault(&a)
+		s.devices[f.Rank].addProcessorFault(&a)
 	}
 }
 
-// A processorFault is the period of the rank of a fault.
+// A processorFault is a fault of a rank's processor, and its period.
 type processorFault struct {
 	fault *Fault
 	period
 }
 
-func (d *Device) addFault(a *processorFault) {
+func (d *Device) addProcessorFault(a *processorFault) {
 	if a.fault.Kind == Slow {
 		d.slow = append(d.slow, a.period)
 	} else {
@@ -174,7 +174,7 @@ func (d *Device) addFault(a *processorFault) {
 func (d *Device) inheritFaults() {
 	for i := range d.sim.processorFaults {
 		if a := &d.sim.processorFaults[i]; a.fault.Rank == d.rank {
-			d.addFault(a)
+			d.addProcessorFault(a)
 		}
 	}
 }

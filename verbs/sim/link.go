@@ -16,8 +16,8 @@ type input struct{ free, bus time.Duration }
 
 // A flow is what a queue pair sends: requests, or responses with data to its peer's requests.
 type flow struct {
-	pair    *queuePair
-	answers bool
+	pair     *queuePair
+	response bool
 }
 
 // offer makes a flow wait for its turn.
@@ -33,8 +33,8 @@ func (d *Device) offer(f flow) {
 }
 
 func (f *flow) send() {
-	if f.answers {
-		f.pair.sendAnswer()
+	if f.response {
+		f.pair.sendResponse()
 	} else {
 		f.pair.sendPiece()
 	}

@@ -113,9 +113,9 @@ func (d *Device) release() {
 // lose makes the queue pairs concerned detect in time that an event is lost on the wire.
 func (e *event) lose() {
 	switch e.kind {
-	case evKnock:
+	case evConnect:
 		e.what.(*connectionRequest).from.ignore()
-	case evAccepted, evRefused:
+	case evAccepted, evRejected:
 		e.pair.ignore()
 	default:
 		e.pair.guard()
@@ -170,7 +170,7 @@ func (q *queuePair) nextTry(at time.Duration) time.Duration {
 func (q *queuePair) waiting() (since time.Duration, oldest *request) {
 	switch {
 	case q.state == verbs.StateConnecting && q.ignored:
-		return q.requested, nil
+		return q.requestedAt, nil
 	case q.state != verbs.StateReady:
 		return forever, nil
 	}

@@ -23,7 +23,7 @@ type queuePair struct {
 	epoch uint32
 	// sends are the requests that no completion covers. They are numbered from first on. The first cleared of them have
 	// ended well. next is the first that has not left, offset how much of it has. Those before known have been
-	// answered, or precede one that was.
+	// responded to, or precede one that was.
 	sends ring[request]
 	first uint64
 	next  uint64
@@ -37,10 +37,10 @@ type queuePair struct {
 	armed, queued bool
 	// stopped: nothing leaves after a request that cannot be executed.
 	stopped bool
-	// refused: a request of the peer could not be executed, and no later one will be.
-	refused bool
-	// answerArmed and answerQueued are armed and queued for the responses.
-	answerArmed, answerQueued bool
+	// rejected: a request of the peer could not be executed, and no later one will be.
+	rejected bool
+	// responseArmed and responseQueued are armed and queued for the responses.
+	responseArmed, responseQueued bool
 	// ignored: the response to the connection request is lost. guarded: an event will check whether the oldest request
 	// was answered in time. progress is when the requester last learned of a request. retried: a sender that waits for
 	// a receive counts from its next try.
@@ -61,15 +61,15 @@ type queuePair struct {
 	maxSends int
 
 	receives ring[receive]
-	// answers are the pending responses to reads and atomics. answered is how much of the first has left.
-	answers     ring[answer]
-	answered    int
+	// responses are the pending responses to reads and atomics. responded is how much of the first has left.
+	responses   ring[response]
+	responded   int
 	maxReceives int
 	number      uint32
 	parkedAt    time.Duration
-	// requested is when the connection was requested.
-	requested time.Duration
-	err       error
+	// requestedAt is when the connection was requested.
+	requestedAt time.Duration
+	err         error
 	// fault is why this side fails for a message of the peer.
 	fault error
 }
@@ -102,8 +102,8 @@ type receive struct {
 	ready    time.Duration
 }
 
-// An answer is the response to a read or an atomic.
-type answer struct {
+// A response is the pending response to a read or an atomic.
+type response struct {
 	number uint64
 	ready  time.Duration
 }
@@ -126,7 +126,7 @@ func (d *Device) newPair(config verbs.QueuePairConfig) (*queuePair, error) {
 			return nil, argumentError("queue pair: depth %d, allowed are 1 to %d, or 0 for %d", *n, maxDepth, depth)
 		}
 	}
-	if !completion.Attach(sendCQ.held, recvCQ.held) {
+	if !completion.Attach(sendCQ.completions, recvCQ.completions) {
 		return nil, fmt.Errorf("sim: queue pair: its completion queue: %w", verbs.ErrClosed)
 	}
 	d.lastNumber++
@@ -185,7 +185,7 @@ func (q *queuePair) destroy() {
 	}
 	q.fail(fmt.Errorf("sim: queue pair: %w", verbs.ErrClosed))
 	q.closed = true
-	completion.Detach(q.sendCQ.held, q.recvCQ.held, q.number)
+	completion.Detach(q.sendCQ.completions, q.recvCQ.completions, q.number)
 	d := q.device
 	d.pairs = slices.DeleteFunc(d.pairs, func(other *queuePair) bool { return other == q })
 }
@@ -247,7 +247,7 @@ func (q *queuePair) flush() {
 	for q.receives.count > 0 {
 		q.received(verbs.StatusFlushed, verbs.OpReceive, 0, 0)
 	}
-	q.answers.drop(q.answers.count)
+	q.responses.drop(q.responses.count)
 }
 
 // complete reports the end of a request.

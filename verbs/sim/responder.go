@@ -34,7 +34,7 @@ func (q *queuePair) arrive(e *event) {
 func (q *queuePair) placed(e *event) {
 	to := q.peer
 	r := q.sought(e)
-	if r == nil || to.state != verbs.StateReady || to.refused {
+	if r == nil || to.state != verbs.StateReady || to.rejected {
 		return
 	}
 	d := to.device
@@ -59,7 +59,7 @@ func (q *queuePair) placed(e *event) {
 	case !found:
 		q.starve(e.number)
 	case status != verbs.StatusSuccess:
-		to.refused = true
+		to.rejected = true
 		q.inform(e.number, status)
 		if to.fault != nil {
 			to.fail(to.fault)
@@ -166,9 +166,9 @@ func (q *queuePair) reject(here, there verbs.Status) verbs.Status {
 	return there
 }
 
-// owe takes a read or an atomic of the peer, to be answered in order.
+// owe takes a read or an atomic of the peer, to be responded to in order.
 func (q *queuePair) owe(r *request, number uint64) verbs.Status {
-	if _, status := q.asked(r); status != verbs.StatusSuccess {
+	if _, status := q.remoteMemory(r); status != verbs.StatusSuccess {
 		return status
 	}
 	p := &q.device.sim.profile
@@ -176,13 +176,13 @@ func (q *queuePair) owe(r *request, number uint64) verbs.Status {
 	if r.Opcode != verbs.OpRDMARead {
 		turn = p.TurnAtomic
 	}
-	*q.answers.extend() = answer{number: number, ready: q.device.sim.now + turn}
-	q.armAnswers()
+	*q.responses.extend() = response{number: number, ready: q.device.sim.now + turn}
+	q.armResponses()
 	return verbs.StatusSuccess
 }
 
-// asked returns the memory for a read or an atomic of the peer.
-func (q *queuePair) asked(r *request) ([]byte, verbs.Status) {
+// remoteMemory returns the memory for a read or an atomic of the peer.
+func (q *queuePair) remoteMemory(r *request) ([]byte, verbs.Status) {
 	right := verbs.RemoteAtomic
 	if r.Opcode == verbs.OpRDMARead {
 		if right = verbs.RemoteRead; r.length == 0 {
@@ -199,54 +199,54 @@ func (q *queuePair) asked(r *request) ([]byte, verbs.Status) {
 	return memory, verbs.StatusSuccess
 }
 
-// armAnswers makes the first response leave as soon as it can.
-func (q *queuePair) armAnswers() {
-	if q.answers.count == 0 || q.answerQueued {
+// armResponses makes the first response leave as soon as it can.
+func (q *queuePair) armResponses() {
+	if q.responses.count == 0 || q.responseQueued {
 		return
 	}
 	s := q.device.sim
-	if ready := q.answers.at(0).ready; ready <= s.now {
-		q.answerQueued = true
-		q.device.offer(flow{pair: q, answers: true})
-	} else if !q.answerArmed {
-		q.answerArmed = true
-		s.schedule(ready, q.lane, evAnswer).pair = q
+	if ready := q.responses.at(0).ready; ready <= s.now {
+		q.responseQueued = true
+		q.device.offer(flow{pair: q, response: true})
+	} else if !q.responseArmed {
+		q.responseArmed = true
+		s.schedule(ready, q.lane, evResponse).pair = q
 	}
 }
 
-// sendAnswer puts a burst of the first response on the wire. The bytes are taken from this side's memory now. The
+// sendResponse puts a burst of the first response on the wire. The bytes are taken from this side's memory now. The
 // requester's segments belong to the device until the response has arrived, so they may be filled at once.
-func (q *queuePair) sendAnswer() {
-	q.answerQueued = false
-	if q.state != verbs.StateReady || q.peer.state != verbs.StateReady || q.answers.count == 0 {
+func (q *queuePair) sendResponse() {
+	q.responseQueued = false
+	if q.state != verbs.StateReady || q.peer.state != verbs.StateReady || q.responses.count == 0 {
 		return
 	}
 	s := q.device.sim
 	p := &s.profile
-	number := q.answers.at(0).number
+	number := q.responses.at(0).number
 	r := q.peer.request(number)
-	memory, status := q.asked(r)
+	memory, status := q.remoteMemory(r)
 	if status != verbs.StatusSuccess {
-		q.refused = true
-		q.answers.drop(q.answers.count)
+		q.rejected = true
+		q.responses.drop(q.responses.count)
 		q.peer.inform(number, status)
 		return
 	}
 	n := r.length
 	if r.Opcode == verbs.OpRDMARead {
-		n = min(p.Burst, r.length-q.answered)
-		scatter(r.Segments, q.answered, memory[q.answered:q.answered+n])
+		n = min(p.Burst, r.length-q.responded)
+		scatter(r.Segments, q.responded, memory[q.responded:q.responded+n])
 	} else {
 		binary.NativeEndian.PutUint64(r.Segments[0].Memory, swap(memory, r))
 	}
-	offset := q.answered
+	offset := q.responded
 	last := offset+n == r.length
 	var gap time.Duration
-	if q.answered += n; last {
+	if q.responded += n; last {
 		gap = p.Gap
 		q.device.out.frames++
-		q.answered = 0
-		q.answers.drop(1)
+		q.responded = 0
+		q.responses.drop(1)
 	}
 	from, until := q.device.transmit(n, gap)
 	if s.trace != nil {
@@ -256,7 +256,7 @@ func (q *queuePair) sendAnswer() {
 		e := s.schedule(arrives, q.lane, evReturn)
 		e.pair, e.number, e.offset, e.bytes, e.last, e.until = q.peer, number, offset, n, last, arrives+until-from
 	}
-	q.armAnswers()
+	q.armResponses()
 }
 
 // wordBytes is the length that is placed at once if it is aligned.

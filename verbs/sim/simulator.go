@@ -192,27 +192,27 @@ func (s *Simulator) happen(e *event) {
 		e.pair.placed(e)
 	case evReturned:
 		e.pair.returned(e)
-	case evAnswer:
-		e.pair.answerArmed = false
-		e.pair.armAnswers()
+	case evResponse:
+		e.pair.responseArmed = false
+		e.pair.armResponses()
 	case evAcknowledged:
 		if !e.pair.device.hold(e) {
 			e.pair.acknowledged(e)
 		}
 	case evResume:
 		e.pair.resume(e.epoch)
-	case evKnock:
+	case evConnect:
 		e.what.(*connectionRequest).arrive(e)
 	case evAccepted:
 		if !e.pair.device.hold(e) {
 			e.pair.accepted(e.what.(*queuePair))
 		}
-	case evRefused, evParted:
+	case evRejected, evParted:
 		if !e.pair.device.hold(e) {
 			e.pair.fail(e.what.(error))
 		}
 	case evDeath:
-		e.what.(*watch).tell()
+		e.what.(*watch).notify()
 	case evRing:
 		e.what.(*Device).channel.wake()
 	case evFault:

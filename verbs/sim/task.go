@@ -22,11 +22,11 @@ type task struct {
 	yield func(struct{}) bool
 	local time.Duration
 	// channel is what the task sleeps on, or slept on last, nil if it only let time pass. deadline ends the wait.
-	// behind is the next sleeper on the same channel.
-	channel  *eventChannel
-	deadline time.Duration
-	behind   *task
-	lane     uint32
+	// nextSleeper is the next sleeper on the same channel.
+	channel     *eventChannel
+	deadline    time.Duration
+	nextSleeper *task
+	lane        uint32
 	// killed: the task's rank was killed, and it ends at its next turn.
 	killed bool
 	// queued: it is runnable, and has not had its turn.

@@ -15,8 +15,8 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// Tasks have their turns in the order of their clocks.
-func TestTurnsFollowTheClocks(t *testing.T) {
+// Tasks run in the order of their clocks.
+func TestTasksRunInTheOrderOfTheirClocks(t *testing.T) {
 	s := simtest.With(t, sim.Ideal(), 1)
 	devices := []*sim.Device{s.Open(), s.Open(), s.Open()}
 	var said []string
