@@ -34,9 +34,9 @@ type Client struct {
 	conn   conn
 	lines  *bufio.Scanner
 	broken error
-	// asked counts requests, begun the jobs of this connection, and finalized those of them that this rank has
+	// requests counts the requests, begun the jobs of this connection, and finalized those of them that this rank has
 	// finalized.
-	asked, begun, finalized int
+	requests, begun, finalized int
 }
 
 type conn interface {
@@ -47,8 +47,8 @@ type conn interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// answerTime bounds the time for every answer but that of a barrier.
-const answerTime = 30 * time.Second
+// responseTime bounds the time for every response but that of a barrier.
+const responseTime = 30 * time.Second
 
 func number(name string, least int) (int, error) {
 	text := os.Getenv(name)
@@ -65,7 +65,7 @@ func fromPort(port string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := net.DialTimeout("tcp", port, answerTime)
+	c, err := net.DialTimeout("tcp", port, responseTime)
 	if err != nil {
 		return nil, fmt.Errorf("%w: PMI_PORT=%s: %w", ErrEnvironment, port, err)
 	}
@@ -78,11 +78,11 @@ func fromPort(port string) (*Client, error) {
 
 // introduce asks the manager for the size and the rank of id.
 func (c *Client) introduce(id int) error {
-	answer, err := c.request(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
+	response, err := c.request(context.Background(), fmt.Sprintf("cmd=initack pmiid=%d", id), "initack")
 	if err != nil {
 		return err
 	}
-	if !answer.ok() {
+	if !response.ok() {
 		return fmt.Errorf("%w: initack of PMI_ID %d", ErrRejected, id)
 	}
 	c.rank, c.size = -1, -1
@@ -129,18 +129,18 @@ func (c *Client) start() (err error) {
 		defer c.mu.Unlock()
 		c.broken = cmp.Or(c.broken, err)
 	}()
-	answer, err := c.request(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
+	response, err := c.request(context.Background(), "cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")
 	if err != nil {
 		return err
 	}
-	if !answer.ok() || answer["pmi_version"] != "1" {
-		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRejected, answer["pmi_version"])
+	if !response.ok() || response["pmi_version"] != "1" {
+		return fmt.Errorf("%w: version 1 is wanted, the manager has %q", ErrRejected, response["pmi_version"])
 	}
-	c.blames = answer[blameField] == blameVersion
-	if answer, err = c.request(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
+	c.blames = response[blameField] == blameVersion
+	if response, err = c.request(context.Background(), "cmd=get_my_kvsname", "my_kvsname"); err != nil {
 		return err
 	}
-	c.kvs = answer["kvsname"]
+	c.kvs = response["kvsname"]
 	if c.kvs == "" {
 		return fmt.Errorf("%w: the manager names no key-value space", ErrProtocol)
 	}
@@ -170,12 +170,12 @@ func (c *Client) Put(key, value string) error {
 		if part == 0 {
 			text = fmt.Sprintf("%d:%s", parts, text)
 		}
-		answer, err := c.request(context.Background(), fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", c.kvs, partKey(key, part), text), "put_result")
+		response, err := c.request(context.Background(), fmt.Sprintf("cmd=put kvsname=%s key=%s value=%s", c.kvs, partKey(key, part), text), "put_result")
 		if err != nil {
 			return err
 		}
-		if !answer.ok() {
-			return fmt.Errorf("%w: put of %q: %s", ErrRejected, key, answer["msg"])
+		if !response.ok() {
+			return fmt.Errorf("%w: put of %q: %s", ErrRejected, key, response["msg"])
 		}
 	}
 	return nil
@@ -212,26 +212,26 @@ func (c *Client) Get(key string) (string, error) {
 }
 
 func (c *Client) get(key string) (string, error) {
-	answer, err := c.request(context.Background(), fmt.Sprintf("cmd=get kvsname=%s key=%s", c.kvs, key), "get_result")
+	response, err := c.request(context.Background(), fmt.Sprintf("cmd=get kvsname=%s key=%s", c.kvs, key), "get_result")
 	if err != nil {
 		return "", err
 	}
-	if !answer.ok() {
+	if !response.ok() {
 		return "", fmt.Errorf("%w: %q", ErrNotFound, key)
 	}
-	return answer["value"], nil
+	return response["value"], nil
 }
 
 // Barrier returns when every rank has called it. If ctx ends first, the client cannot be used again: the protocol
 // cannot cancel a barrier.
 func (c *Client) Barrier(ctx context.Context) error {
-	answer, err := c.request(ctx, "cmd=barrier_in", "barrier_out")
+	response, err := c.request(ctx, "cmd=barrier_in", "barrier_out")
 	if err != nil {
 		return err
 	}
-	if !answer.ok() {
+	if !response.ok() {
 		why := "a rank has ended"
-		if msg := answer["msg"]; msg != "" {
+		if msg := response["msg"]; msg != "" {
 			why = strings.ReplaceAll(msg, "_", " ")
 		}
 		return fmt.Errorf("%w: barrier: %s", ErrRejected, why)
@@ -250,7 +250,7 @@ func (c *Client) Finalize() error {
 }
 
 // FinalizeContext is like Finalize, and waits for the manager only while ctx lasts. If ctx ends first, the error wraps
-// ctx's. The manager has received the request by then, and another FinalizeContext continues to wait for its answer.
+// ctx's. The manager has received the request by then, and another FinalizeContext continues to wait for its response.
 func (c *Client) FinalizeContext(ctx context.Context) error {
 	f := &finalizing{done: make(chan struct{})}
 	if c.finalizing.CompareAndSwap(nil, f) {
@@ -294,10 +294,10 @@ func (c *Client) blame(rank int, left bool, more string) error {
 	return c.send(fmt.Sprintf("cmd=%s rank=%d left=%t%s", blameCommand, rank, left, more))
 }
 
-// send writes a message that has no answer. It does not wait for a request in progress, because a barrier may last
+// send writes a message that has no response. It does not wait for a request in progress, because a barrier may last
 // forever. Each line is written whole, whatever other goroutines write.
 func (c *Client) send(line string) error {
-	err := c.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	err := c.conn.SetWriteDeadline(time.Now().Add(responseTime))
 	if err == nil {
 		_, err = io.WriteString(c.conn, line+"\n")
 	}
@@ -316,8 +316,8 @@ func (c *Client) Close() error {
 	return err
 }
 
-// request writes a request in one piece and waits for the answer named want.
-func (c *Client) request(ctx context.Context, request, want string) (message, error) {
+// request writes a request, which is a line, in one piece and waits for the response named want.
+func (c *Client) request(ctx context.Context, line, want string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken != nil {
@@ -326,8 +326,8 @@ func (c *Client) request(ctx context.Context, request, want string) (message, er
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("pmi: %s: %w", want, context.Cause(ctx))
 	}
-	c.asked++
-	deadline := time.Now().Add(answerTime)
+	c.requests++
+	deadline := time.Now().Add(responseTime)
 	if want == "barrier_out" {
 		deadline = time.Time{}
 	}
@@ -336,7 +336,7 @@ func (c *Client) request(ctx context.Context, request, want string) (message, er
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	answer, err := c.exchange(request, want)
+	response, err := c.exchange(line, want)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -347,11 +347,11 @@ func (c *Client) request(ctx context.Context, request, want string) (message, er
 	if want == "finalize_ack" {
 		c.finalized = c.begun
 	}
-	return answer, nil
+	return response, nil
 }
 
-func (c *Client) exchange(request, want string) (message, error) {
-	if _, err := c.conn.Write([]byte(request + "\n")); err != nil {
+func (c *Client) exchange(line, want string) (message, error) {
+	if _, err := c.conn.Write([]byte(line + "\n")); err != nil {
 		return nil, err
 	}
 	return c.read(want)

@@ -9,7 +9,7 @@
 //	err = client.Finalize()
 //
 // A value is visible after a barrier. Managers truncate long values silently, or lose synchronization. So the client
-// splits a value over several keys, writes each request at once, and waits for its answer before the next.
+// splits a value over several keys, writes each request at once, and waits for its response before the next.
 package pmi
 
 import _ "github.com/onesided/rma/internal/platform"

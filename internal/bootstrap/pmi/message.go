@@ -29,7 +29,7 @@ const (
 // NoRank is the rank to blame in order to take back an earlier blame.
 const NoRank = -1
 
-// A Server announces in its answer to init that it accepts blames, which are not part of PMI. The version means that a
+// A Server announces in its response to init that it accepts blames, which are not part of PMI. The version means that a
 // rank may take a blame back, and may blame itself.
 const (
 	blameCommand = "rma_blame"
@@ -50,7 +50,7 @@ var (
 	ErrNotFound = errors.New("pmi: key not found")
 	// ErrProtocol reports that the other side does not speak the protocol.
 	ErrProtocol = errors.New("pmi: protocol error")
-	// ErrRejected reports that the manager answered with a failure.
+	// ErrRejected reports that the manager responded with a failure.
 	ErrRejected = errors.New("pmi: rejected by the manager")
 	// ErrArgument reports a key or value that managers do not accept.
 	ErrArgument = errors.New("pmi: invalid argument")
@@ -67,7 +67,7 @@ func (c cause) Unwrap() error { return c.error }
 type message map[string]string
 
 // parse reads the fields of a line, in any order. The values of msg, and of value, which comes last, may have spaces
-// in some managers' answers. No field that is used has any.
+// in some managers' responses. No field that is used has any.
 func parse(line string) (message, error) {
 	m := make(message)
 	for _, field := range strings.Fields(line) {
@@ -89,7 +89,7 @@ func parse(line string) (message, error) {
 	return m, nil
 }
 
-// ok reports whether an answer is a success: rc is 0 or absent.
+// ok reports whether a response is a success: rc is 0 or absent.
 func (m message) ok() bool { return m["rc"] == "" || m["rc"] == "0" }
 
 // newReader reads lines of at most maxLine bytes.

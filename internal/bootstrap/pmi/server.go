@@ -176,7 +176,7 @@ type session struct {
 	// begun counts the jobs that the rank has begun. job is the last of them, or nil once the rank has finalized it.
 	begun int
 	job   *job
-	// aborted is set if the rank has asked for the end of the job, blames if it blames another.
+	// aborted is set if the rank has requested the end of the job, blames if it blames another.
 	aborted, blames bool
 	puts            int
 }
@@ -202,7 +202,7 @@ func (c *session) run() {
 	}
 }
 
-// serve answers one line and reports whether to continue.
+// serve responds to one line and reports whether to continue.
 func (c *session) serve(lines *bufio.Scanner) bool {
 	m, err := parse(lines.Text())
 	if err != nil {
@@ -218,15 +218,15 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 	switch s := c.server; m["cmd"] {
 	case "init":
 		c.begin()
-		return c.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 %s=%s", blameField, blameVersion)
+		return c.respond("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 %s=%s", blameField, blameVersion)
 	case "get_maxes":
-		return c.answer("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
+		return c.respond("cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d", longestKey+1, longestValue)
 	case "get_appnum":
-		return c.answer("cmd=appnum appnum=0")
+		return c.respond("cmd=appnum appnum=0")
 	case "get_my_kvsname":
-		return c.answer("cmd=my_kvsname kvsname=%s", c.job.name)
+		return c.respond("cmd=my_kvsname kvsname=%s", c.job.name)
 	case "get_universe_size":
-		return c.answer("cmd=universe_size size=%d", s.size)
+		return c.respond("cmd=universe_size size=%d", s.size)
 	case "put":
 		return c.put(m)
 	case "get":
@@ -234,14 +234,14 @@ func (c *session) serve(lines *bufio.Scanner) bool {
 		value, ok := c.job.values[m["key"]]
 		s.mu.Unlock()
 		if !ok || m["kvsname"] != c.job.name {
-			return c.answer("cmd=get_result rc=-1 msg=key_not_found value=unknown")
+			return c.respond("cmd=get_result rc=-1 msg=key_not_found value=unknown")
 		}
-		return c.answer("cmd=get_result rc=0 msg=success value=%s", value)
+		return c.respond("cmd=get_result rc=0 msg=success value=%s", value)
 	case "barrier_in":
 		return c.enter()
 	case "finalize":
 		c.finalize()
-		return c.answer("cmd=finalize_ack")
+		return c.respond("cmd=finalize_ack")
 	case "abort":
 		status, err := strconv.Atoi(m["exitcode"])
 		if err != nil {
@@ -287,8 +287,8 @@ func (c *session) begin() {
 	c.puts = 0
 }
 
-// enter puts the rank into its job's barrier, and answers if that completes it. A rank can be in the barrier once.
-// The answer precedes those to the rank's next requests.
+// enter puts the rank into its job's barrier, and responds if that completes it. A rank can be in the barrier once.
+// The response precedes those to the rank's next requests.
 func (c *session) enter() bool {
 	s, j := c.server, c.job
 	s.mu.Lock()
@@ -306,7 +306,7 @@ func (c *session) enter() bool {
 		j.inside[c.rank] = c
 	}
 	s.mu.Unlock()
-	return !twice && (how == "" || c.answer("cmd=barrier_out %s", how))
+	return !twice && (how == "" || c.respond("cmd=barrier_out %s", how))
 }
 
 // finalize removes the rank from its job.
@@ -325,12 +325,12 @@ func (c *session) put(m message) bool {
 	key, value := m["key"], m["value"]
 	c.puts++
 	if m["kvsname"] != c.job.name || key == "" || len(key) > longestKey || len(value) > longestValue || c.puts > MaxValues {
-		return c.answer("cmd=put_result rc=-1 msg=refused")
+		return c.respond("cmd=put_result rc=-1 msg=refused")
 	}
 	c.server.mu.Lock()
 	c.job.pending[key] = value
 	c.server.mu.Unlock()
-	return c.answer("cmd=put_result rc=0 msg=success")
+	return c.respond("cmd=put_result rc=0 msg=success")
 }
 
 // The callers of a job's methods hold the server's mutex.
@@ -349,17 +349,17 @@ func (j *job) end(why string) {
 	j.release("rc=-1 msg=" + j.ended)
 }
 
-// release answers the ranks in the barrier.
+// release responds to the ranks in the barrier.
 func (j *job) release(how string) {
 	for rank, c := range j.inside {
-		c.server.serving.Go(func() { c.answer("cmd=barrier_out %s", how) })
+		c.server.serving.Go(func() { c.respond("cmd=barrier_out %s", how) })
 		delete(j.inside, rank)
 	}
 }
 
-func (c *session) answer(format string, args ...any) bool {
-	// A rank that does not read its answers must not delay the others.
-	_ = c.conn.SetWriteDeadline(time.Now().Add(answerTime))
+func (c *session) respond(format string, args ...any) bool {
+	// A rank that does not read its responses must not delay the others.
+	_ = c.conn.SetWriteDeadline(time.Now().Add(responseTime))
 	_, err := io.WriteString(c.conn, fmt.Sprintf(format, args...)+"\n")
 	return err == nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // AwaitLoss returns true when the manager has closed the connection before this rank finalized its job. It returns
-// false when this rank finalizes or closes the connection, or the manager sends what no call has asked for. AwaitLoss
+// false when this rank finalizes or closes the connection, or the manager sends what no call has requested. AwaitLoss
 // reads nothing, so other calls may be made at the same time.
 func (c *Client) AwaitLoss() bool {
 	conn, ok := c.conn.(syscall.Conn)
@@ -26,10 +26,10 @@ func (c *Client) AwaitLoss() bool {
 		if err := c.conn.SetDeadline(time.Time{}); err != nil {
 			return false
 		}
-		asked := c.asked
+		requests := c.requests
 		c.mu.Unlock()
 		lost, err := awaitInput(raw)
-		// A request in progress holds the mutex until it has read its answer.
+		// A request in progress holds the mutex until it has read its response.
 		c.mu.Lock()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -37,7 +37,7 @@ func (c *Client) AwaitLoss() bool {
 			return false
 		case lost:
 			return c.finalized < job
-		case c.asked == asked:
+		case c.requests == requests:
 			return false
 		}
 	}

@@ -107,12 +107,12 @@ func TestAwaitLossOfJob(t *testing.T) {
 	require.True(t, await.Receive(t, "the loss of the manager", lost))
 }
 
-// A message that no request asked for ends AwaitLoss, because nothing would read the message.
-func TestAwaitLossOfUnaskedAnswer(t *testing.T) {
+// A response without a request ends AwaitLoss, because nothing would read the response.
+func TestAwaitLossOfResponseWithoutRequest(t *testing.T) {
 	server, _, lost := watched(t)
 	server.mu.Lock()
 	for c := range server.open {
-		require.True(t, c.answer("cmd=barrier_out"))
+		require.True(t, c.respond("cmd=barrier_out"))
 	}
 	server.mu.Unlock()
 	require.False(t, await.Receive(t, "the end of the watch", lost))

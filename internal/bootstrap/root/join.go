@@ -31,9 +31,10 @@ type Member struct {
 	job      uint64
 	key      []byte
 	patience time.Duration
-	// finalized is set when the root has accepted that this rank needs it no more. told is the result of that request.
-	finalized bool
-	told      error
+	// finalized is set when the root has accepted that this rank needs it no more. finalizeErr is the error of that
+	// request.
+	finalized   bool
+	finalizeErr error
 	// host is nil except in rank 0. logs is closed except there.
 	host *host
 	logs *logqueue.Queue
@@ -102,17 +103,17 @@ func (m *Member) FinalizeContext(ctx context.Context) error {
 		if err != nil && errors.Is(err, ctx.Err()) {
 			return err
 		}
-		m.finalized, m.told = true, err
+		m.finalized, m.finalizeErr = true, err
 	}
 	if m.host == nil {
-		return m.told
+		return m.finalizeErr
 	}
 	err := m.host.finish(ctx, m.patience)
 	if err != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
 	m.logs.Close()
-	return errors.Join(m.told, err)
+	return errors.Join(m.finalizeErr, err)
 }
 
 // Dismiss ends the connection of a rank that has failed without closing it, such as a stopped process. Finalize does

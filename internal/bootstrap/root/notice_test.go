@@ -138,7 +138,7 @@ func TestRejectionsOfStrangers(t *testing.T) {
 }
 
 // Rank 0 logs which callers it rejects, and finally returns an error that names the missing ranks.
-func TestRootTellsWhomItTurnsAway(t *testing.T) {
+func TestRootLogsRejectedCallers(t *testing.T) {
 	t.Parallel()
 	var l log
 	s := rankOf(vacant(t), 0, 4)
@@ -149,7 +149,7 @@ func TestRootTellsWhomItTurnsAway(t *testing.T) {
 	t.Cleanup(h.close)
 	_, err = Join(t.Context(), &Settings{Root: s.Root, Rank: 1, Size: 4, Key: []byte("another key of sixteen bytes")}, ample)
 	require.ErrorIs(t, err, proof.ErrKey)
-	l.says(t, "level=WARN", "who=127.", "another key")
+	l.says(t, "level=WARN", "caller=127.", "another key")
 	claimed(t, h, claim{rank: 2, size: 4})
 	await.True(t, "rank 2 is there", func() bool { return h.seated() == 1 })
 	_, err = Join(t.Context(), rankOf(s.Root, 2, 4), ample)
@@ -207,7 +207,7 @@ func (d disk) Write([]byte) (int, error) { return 0, d() }
 
 // A name that is not known is logged at once, because it is most likely wrong. The rank tries again meanwhile, and its
 // error begins with the name.
-func TestUnknownNameIsToldAtOnce(t *testing.T) {
+func TestUnknownNameIsLoggedAtOnce(t *testing.T) {
 	t.Parallel()
 	for rank, c := range []struct{ tells, says string }{
 		{"rank 0 waits for the host name of the root to be known", "root: rank 0 cannot listen on RMA_ROOT=no-such-host.invalid:7000: "},
@@ -232,7 +232,7 @@ func TestUnknownNameIsToldAtOnce(t *testing.T) {
 }
 
 // A rank that gets no answer, and a root that misses ranks, log that after some time, unless Notice is negative.
-func TestLongWaitsAreTold(t *testing.T) {
+func TestLongWaitsAreLogged(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -82,7 +82,7 @@ func TestClaimsThatAreRejected(t *testing.T) {
 	require.Equal(t, 1, h.seated())
 }
 
-func TestLateRankIsTurnedAway(t *testing.T) {
+func TestLateRankIsRejected(t *testing.T) {
 	members := joined(t, 2, ample)
 	v, err := readVerdict(claimed(t, members[0].host, claim{rank: 1, size: 2}))
 	require.NoError(t, err)

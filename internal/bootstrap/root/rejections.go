@@ -27,8 +27,8 @@ type rejections struct {
 	// kept holds the first that differ. Unproven callers differ by host and class only: they may have chosen bytes of
 	// an error's text.
 	kept []rejection
-	// full is set when a caller for which there was no room has been logged.
-	full bool
+	// fullLogged is set when a caller for which there was no room has been logged.
+	fullLogged bool
 }
 
 type rejection struct {
@@ -63,7 +63,7 @@ func (r *rejections) record(from net.Addr, err error) (first bool) {
 		}
 	}
 	if room == 0 {
-		first, r.full = !r.full, true
+		first, r.fullLogged = !r.fullLogged, true
 		return first
 	}
 	// The caller's port differs each time.

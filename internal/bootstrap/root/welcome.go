@@ -47,7 +47,7 @@ func (h *host) rejectFull(conn net.Conn) {
 	select {
 	case <-h.closing:
 	default:
-		h.note(conn, proof.ErrFull)
+		h.recordRejection(conn, proof.ErrFull)
 	}
 }
 
@@ -76,7 +76,7 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 		err = h.seat(conn, c)
 	}
 	if err != nil {
-		h.note(conn, err)
+		h.recordRejection(conn, err)
 		h.drop(conn)
 		return
 	}
@@ -84,7 +84,7 @@ func (h *host) welcome(conn net.Conn, c claim, err error) {
 	err = awaitEnd(conn)
 	switch h.leaveSeat(rank) {
 	case forming:
-		h.note(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
+		h.recordRejection(conn, rankError(fmt.Sprintf("rank %d was there and has ended", rank)))
 		h.drop(conn)
 	case disagreed, over:
 		h.sendVerdict(conn, h.finalVerdict)
@@ -213,13 +213,13 @@ func (h *host) sendVerdict(conn net.Conn, v verdict) {
 	_ = conn.SetWriteDeadline(time.Time{})
 }
 
-// note logs a caller that was rejected or has gone, but not each of many.
-func (h *host) note(conn net.Conn, err error) {
+// recordRejection records a caller that was rejected or has gone, and logs the first of its kind.
+func (h *host) recordRejection(conn net.Conn, err error) {
 	h.mu.Lock()
 	first := h.rejections.record(conn.RemoteAddr(), err)
 	h.mu.Unlock()
 	if first {
-		h.settings.log().Warn("a caller of the root was rejected, or has gone", "who", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
+		h.settings.log().Warn("a caller of the root was rejected, or has gone", "caller", conn.RemoteAddr(), "root", h.settings.Root, "why", err)
 	}
 }
 
