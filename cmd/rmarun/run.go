@@ -42,11 +42,11 @@ type job struct {
 	reporting, grace <-chan time.Time
 
 	terminal *terminal
-	// listeners maps signal listeners to their ranks. The group of typedTo has got the signal typed from the
-	// terminal, and must not get it again from rmarun.
-	listeners map[int]*rank
-	typed     syscall.Signal
-	typedTo   *rank
+	// listeners maps signal listeners to their ranks. The terminal has sent typedSignal to the group of typedTo, which
+	// must not get it again.
+	listeners   map[int]*rank
+	typedSignal syscall.Signal
+	typedTo     *rank
 }
 
 // events are the events for which watch waits.
@@ -201,7 +201,7 @@ func (j *job) change(c change) {
 		time.AfterFunc(j.options.outputTime, func() { j.overdue <- r })
 		j.conclude(r)
 	case c.status.StopSignal() == syscall.SIGTTIN || c.status.StopSignal() == syscall.SIGTTOU:
-		j.stoppedByTerminal(r, c.status.StopSignal())
+		j.handleTerminalStop(r, c.status.StopSignal())
 	}
 }
 
@@ -415,7 +415,7 @@ func (j *job) kill() {
 func (j *job) signal(s syscall.Signal) {
 	j.terminal.takeBack()
 	for _, r := range j.ranks {
-		if !r.over && (r != j.typedTo || s != j.typed) {
+		if !r.over && (r != j.typedTo || s != j.typedSignal) {
 			signalGroup(r.pid, s)
 		}
 	}

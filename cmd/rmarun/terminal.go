@@ -143,10 +143,10 @@ func orphaned() bool {
 	return pid == 0
 }
 
-// stoppedByTerminal handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
+// handleTerminalStop handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
 // background. If rmarun does not have the foreground, the whole job waits for the shell to bring it there, as any job
 // of a shell does.
-func (j *job) stoppedByTerminal(r *rank, s syscall.Signal) {
+func (j *job) handleTerminalStop(r *rank, s syscall.Signal) {
 	t := j.terminal
 	switch {
 	case t == nil || j.needsTerminal:
@@ -186,7 +186,7 @@ func (j *job) listenerEnded(r *rank, c change) {
 		t.takeBack()
 	}
 	if s := typedSignal(c.status); slices.Contains(typed, os.Signal(s)) {
-		j.typed, j.typedTo = s, r
+		j.typedSignal, j.typedTo = s, r
 		_ = syscall.Kill(0, s)
 	}
 }
