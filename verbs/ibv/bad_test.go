@@ -67,7 +67,7 @@ func connect(t *testing.T, near, far *end) (verbs.QueuePair, error) {
 	var into [1]verbs.ConnectionRequest
 	await.True(t, "a request to connect", func() bool { return far.PollConnections(into[:]) == 1 })
 	if _, err := into[0].Accept(far.config()); err != nil {
-		await.True(t, "the refusal", func() bool { return p.State() == verbs.StateError })
+		await.True(t, "the rejection", func() bool { return p.State() == verbs.StateError })
 		require.ErrorIs(t, p.Err(), verbs.ErrRejected)
 		return p, err
 	}
@@ -166,13 +166,13 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// A peer with another key is refused, and both sides go on.
+// A peer with another key is rejected, and both sides go on.
 func TestBadKey(t *testing.T) {
 	nearCard, farCard := guest(t)
 	near, far := open(t, ibv.Options{Device: nearCard, Key: []byte(strings.Repeat("a", 16))}), open(t, ibv.Options{Device: farCard, Key: []byte(strings.Repeat("b", 16))})
 	p, err := near.Connect(far.Address(), nil, near.config())
 	require.NoError(t, err)
-	await.True(t, "the refusal", func() bool { return p.State() == verbs.StateError })
+	await.True(t, "the rejection", func() bool { return p.State() == verbs.StateError })
 	require.ErrorIs(t, p.Err(), verbs.ErrRejected)
 	require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 }

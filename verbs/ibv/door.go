@@ -156,7 +156,7 @@ func (o *door) receive(conn net.Conn) {
 		return
 	}
 	if r.meant != o.id {
-		r.line.reject("the device at this address is another one now")
+		r.line.reject("another device is at this address now")
 	} else {
 		o.device.ask(r)
 	}
@@ -261,7 +261,7 @@ func (o *door) uncalled(hostPort string, err error) error {
 	case errors.Is(err, proof.ErrKey), errors.Is(err, proof.ErrVersion), errors.Is(err, proof.ErrProtocol):
 		class = verbs.ErrRejected
 	case class == verbs.ErrPeerGone && os.IsTimeout(err):
-		err = fmt.Errorf("it did not answer within %v: %w", o.limit, err)
+		err = fmt.Errorf("the peer did not respond within %v: %w", o.limit, err)
 	}
 	return fmt.Errorf("ibv: %s: connecting to %s: %w: %w", o.device.name, hostPort, class, netcall.Limited(err))
 }

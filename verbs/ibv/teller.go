@@ -45,7 +45,7 @@ func (t *teller) warn(class string, err error) {
 	if one.more > 0 {
 		logger = logger.With("more like it", one.more)
 	}
-	logger.Warn("ibv: connection refused", "error", err)
+	logger.Warn("ibv: connection rejected", "error", err)
 	one.last, one.more = time.Now(), 0
 }
 
