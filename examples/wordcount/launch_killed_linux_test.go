@@ -30,7 +30,7 @@ func TestLauncherKilled(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, command.Start())
 				ranks := awaitRanks(t, bufio.NewScanner(out))
-				// If the process is a keeper, the launcher dies with it, and nothing ends what the launcher has
+				// If the process is a supervisor, the launcher dies with it, and nothing ends what the launcher has
 				// started.
 				require.NoError(t, command.Process.Kill())
 				begun := time.Now()

@@ -19,7 +19,7 @@ var programs struct {
 	dir   string
 	paths map[string]string
 	// hold is the supervisor that removes dir when this process is gone.
-	hold *supervised
+	hold *supervisedCommand
 }
 
 // Build compiles a program of this module, such as "./examples/wordcount", once in a process, and returns its path.
@@ -106,7 +106,7 @@ func prepare() error {
 	if err != nil {
 		return err
 	}
-	hold, err := supervise(context.Background(), supervision{Remove: dir})
+	hold, err := supervise(context.Background(), supervisorConfig{Remove: dir})
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

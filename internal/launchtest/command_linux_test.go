@@ -22,17 +22,17 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
-		how     supervision
+		how     supervisorConfig
 		command []string
 		status  int
 		says    string
 	}{
-		{"success", supervision{}, []string{"sh", "-c", "echo hello"}, 0, "hello\n"},
-		{"failure", supervision{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
-		{"signal", supervision{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
-		{"no such program", supervision{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
-		{"limit", supervision{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"}, // expires
-		{"the supervision is not for the command", supervision{}, []string{"sh", "-c", "echo $" + supervisorVariable}, 0, "\n"},
+		{"success", supervisorConfig{}, []string{"sh", "-c", "echo hello"}, 0, "hello\n"},
+		{"failure", supervisorConfig{}, []string{"sh", "-c", "echo oh >&2; exit 7"}, 7, "oh\n"},
+		{"signal", supervisorConfig{}, []string{"sh", "-c", "kill -9 $$"}, 137, ""},
+		{"no such program", supervisorConfig{}, []string{"/no/such/program"}, 127, "launchtest: fork/exec /no/such/program: no such file or directory\n"},
+		{"limit", supervisorConfig{Limit: time.Millisecond}, []string{"sleep", "600"}, 124, "launchtest: sleep has not ended within 1ms: killed, with all that it started\n"}, // expires
+		{"the command does not get the configuration", supervisorConfig{}, []string{"sh", "-c", "echo $" + supervisorVariable}, 0, "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ sh leave.sh &
 
 // littering is a command that has started litter.
 type littering struct {
-	*supervised
+	*supervisedCommand
 	input  io.Closer
 	cancel context.CancelFunc
 	pids   []int
@@ -71,7 +71,7 @@ type littering struct {
 func litterWith(t *testing.T, before, after string) *littering {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &littering{supervised: newCommand(ctx, t, supervision{Limit: Limit}, "sh", "-c", before+litter+after), cancel: cancel}
+	l := &littering{supervisedCommand: newCommand(ctx, t, supervisorConfig{Limit: Limit}, "sh", "-c", before+litter+after), cancel: cancel}
 	l.Dir = t.TempDir()
 	output, err := l.StdoutPipe()
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestBeside(t *testing.T) {
 	dir, err := directory()
 	require.NoError(t, err)
 	for _, failing := range []int{-1, 0, 1} {
-		o := supervision{Remove: dir, Beside: [][]string{{"sleep", "600"}, {"sleep", "600"}}}
+		o := supervisorConfig{Remove: dir, Beside: [][]string{{"sleep", "600"}, {"sleep", "600"}}}
 		first := []string{"sleep", "600"}
 		if failing < 0 {
 			first = []string{"sh", "-c", "exit 9"}

@@ -15,7 +15,7 @@ func Hydra(t testing.TB, n int, env []string, program ...string) *exec.Cmd {
 	t.Helper()
 	mpiexec := need(t, "mpiexec.hydra")[0]
 	arguments := append([]string{mpiexec, "-n", strconv.Itoa(n)}, program...)
-	k := newCommand(t.Context(), t, supervision{Limit: Limit}, arguments...)
+	k := newCommand(t.Context(), t, supervisorConfig{Limit: Limit}, arguments...)
 	k.Env = append(k.Env, env...)
 	return k.Cmd
 }

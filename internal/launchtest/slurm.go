@@ -38,7 +38,7 @@ type Cluster struct {
 	// dir has the configuration and state. The supervisor removes it.
 	dir string
 	// daemons are the controller and the nodes, under one supervisor: all end with the first.
-	daemons *supervised
+	daemons *supervisedCommand
 	ended   chan struct{}
 	log     *log
 	// held is nil, or a file that the supervisor has open as long as the cluster exists.
@@ -142,7 +142,7 @@ func excuse(user int, find func(program string) (string, error), becomesUnprivil
 // becomesUnprivileged returns an error if this process, as root, cannot start processes of the user as which Slurm
 // runs. A container may have no such user, or root no such right.
 func becomesUnprivileged() error {
-	k, err := supervise(context.Background(), supervision{Limit: Limit, User: unprivileged}, "true")
+	k, err := supervise(context.Background(), supervisorConfig{Limit: Limit, User: unprivileged}, "true")
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (c *Cluster) start(slurmctld, slurmd string) (err error) {
 		return err
 	}
 	// A node that finds no controller registers a second later.
-	o, socket := supervision{User: slurmUser(), Remove: c.dir, Listens: fmt.Sprintf("127.0.0.1:%d", ports[0])}, ""
+	o, socket := supervisorConfig{User: slurmUser(), Remove: c.dir, Listens: fmt.Sprintf("127.0.0.1:%d", ports[0])}, ""
 	if munged, err := find("munged"); err == nil {
 		command, err := munge(munged, c.dir)
 		if err != nil {
@@ -274,7 +274,7 @@ func listens(address string) bool {
 // ask runs a command that talks to the controller, and ends all its processes. It returns the command's output. The
 // error contains its standard error.
 func (c *Cluster) ask(ctx context.Context, command ...string) (string, error) {
-	k, err := supervise(ctx, supervision{Limit: Limit, User: slurmUser()}, command...)
+	k, err := supervise(ctx, supervisorConfig{Limit: Limit, User: slurmUser()}, command...)
 	if err != nil {
 		return "", err
 	}
@@ -309,7 +309,7 @@ func (l *log) end() string {
 }
 
 // client adds the place of the controller to the environment of a command.
-func (c *Cluster) client(k *supervised) *exec.Cmd {
+func (c *Cluster) client(k *supervisedCommand) *exec.Cmd {
 	k.Env = append(k.Env, "SLURM_CONF="+confPath(c.dir))
 	k.Dir = c.dir
 	return k.Cmd
@@ -320,7 +320,7 @@ func (c *Cluster) client(k *supervised) *exec.Cmd {
 //
 // Slurm does not tell the ranks when one dies, and lets them wait. With -K (--kill-on-bad-exit) it ends them.
 func (c *Cluster) Command(ctx context.Context, arguments ...string) *exec.Cmd {
-	o := supervision{Limit: Limit, User: slurmUser()}
+	o := supervisorConfig{Limit: Limit, User: slurmUser()}
 	return c.client(newCommand(ctx, c.t, o, append([]string{c.srun}, arguments...)...))
 }
 

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// supervisorVariable makes a process of a test binary a supervisor. Its value is a supervision.
-const supervisorVariable = "RMA_LAUNCHTEST_KEEPER"
+// supervisorVariable makes a process of a test binary a supervisor. Its value is a supervisorConfig.
+const supervisorVariable = "RMA_LAUNCHTEST_SUPERVISOR"
 
 // Limit bounds a command: all of its processes are killed after it.
 const Limit = 2 * time.Minute
 
-// A supervision says how a supervisor runs its command, which is in its arguments.
-type supervision struct {
+// A supervisorConfig says how a supervisor runs its command, which is in its arguments.
+type supervisorConfig struct {
 	// Limit, if not 0, is the time limit of the command.
 	Limit time.Duration
 	// User, if not 0, is the user as which the command runs.
@@ -34,8 +34,8 @@ type supervision struct {
 	Remove string
 }
 
-// A supervised is a command under a supervisor.
-type supervised struct {
+// A supervisedCommand is a command under a supervisor.
+type supervisedCommand struct {
 	*exec.Cmd
 	// Closing life ends the command. done ends when none of its processes is left. The others are the supervisor's ends
 	// of these pipes.
@@ -45,16 +45,16 @@ type supervised struct {
 
 // supervise returns a command that runs under a supervisor, or a supervisor alone if there are no arguments. The caller
 // must call finish at the end.
-func supervise(ctx context.Context, o supervision, arguments ...string) (*supervised, error) {
+func supervise(ctx context.Context, o supervisorConfig, arguments ...string) (*supervisedCommand, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("launchtest: finding the test binary: %w", err)
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("launchtest: writing the supervision: %w", err)
+		return nil, fmt.Errorf("launchtest: writing the configuration of a supervisor: %w", err)
 	}
-	k := &supervised{Cmd: exec.CommandContext(ctx, self, arguments...)}
+	k := &supervisedCommand{Cmd: exec.CommandContext(ctx, self, arguments...)}
 	if k.itsLife, k.life, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("launchtest: %w", err)
 	}
@@ -73,7 +73,7 @@ func supervise(ctx context.Context, o supervision, arguments ...string) (*superv
 
 // finish ends the command and returns when none of its processes is left. It may be called for a command that was not
 // started.
-func (k *supervised) finish() {
+func (k *supervisedCommand) finish() {
 	_ = k.life.Close()
 	_ = k.itsLife.Close()
 	_ = k.itsDone.Close()
@@ -82,7 +82,7 @@ func (k *supervised) finish() {
 }
 
 // newCommand returns a command that is finished when the test ends.
-func newCommand(ctx context.Context, t testing.TB, o supervision, arguments ...string) *supervised {
+func newCommand(ctx context.Context, t testing.TB, o supervisorConfig, arguments ...string) *supervisedCommand {
 	t.Helper()
 	k, err := supervise(ctx, o, arguments...)
 	if err != nil {

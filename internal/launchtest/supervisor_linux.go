@@ -35,22 +35,22 @@ const (
 	statusSignal  = 128
 )
 
-// A process with a supervision is a supervisor only: neither a test nor main runs.
+// A process with a supervisorConfig is a supervisor only: neither a test nor main runs.
 func init() {
 	if text, ok := os.LookupEnv(supervisorVariable); ok {
 		os.Exit(supervisor(text, os.Args[1:]))
 	}
 }
 
-// supervisor runs a command under a supervision, and returns the exit status.
+// supervisor runs a command by a supervisorConfig, and returns the exit status.
 func supervisor(text string, arguments []string) int {
 	_ = os.Unsetenv(supervisorVariable)
 	syscall.CloseOnExec(lifeFile)
 	syscall.CloseOnExec(doneFile)
 	syscall.CloseOnExec(heldFile)
-	var o supervision
+	var o supervisorConfig
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		fmt.Fprintf(os.Stderr, "launchtest: supervision %q: %v\n", text, err)
+		fmt.Fprintf(os.Stderr, "launchtest: configuration of a supervisor %q: %v\n", text, err)
 		return statusMissing
 	}
 	gone := make(chan struct{})
@@ -74,7 +74,7 @@ func supervisor(text string, arguments []string) int {
 
 // run runs a command, and those beside it, until one ends or it must end them. It returns when none of their
 // processes is left.
-func (o supervision) run(arguments []string, gone <-chan struct{}) int {
+func (o supervisorConfig) run(arguments []string, gone <-chan struct{}) int {
 	// Processes that lose their parents become children of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintf(os.Stderr, "launchtest: adopting processes: %v\n", err)
@@ -132,7 +132,7 @@ func (o supervision) run(arguments []string, gone <-chan struct{}) int {
 }
 
 // start starts a command and reports its end.
-func (o supervision) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
+func (o supervisorConfig) start(arguments []string, ended chan<- *os.ProcessState) (*os.Process, error) {
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// If the supervisor is killed nevertheless, its command dies with it.
