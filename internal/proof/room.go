@@ -40,8 +40,7 @@ type Room struct {
 	closed  bool
 }
 
-// ErrFull reports that the connection was ended for another after its share of time, or closed at once because there
-// was no seat.
+// ErrFull reports that the room had no seat, or gave this connection's seat to another.
 var ErrFull = errors.New("proof: too many connections that have not proved the key: they are bounded for each listener, and to a quarter of the process's descriptors")
 
 type entry struct {
@@ -104,9 +103,9 @@ func (r *Room) release(at int) {
 	unproven.Add(-1)
 }
 
-// Accept is the function [Accept] for a connection that was admitted. It runs over what over makes of the connection,
-// and returns that. The connection leaves the room, proven or not. The peer learns only afterwards that it has proved
-// the key, so the room never ends a connection whose peer knows that.
+// Accept runs the package's Accept on an admitted connection, over the stream that over returns, and returns that
+// stream. The connection leaves the room, proven or not. The peer learns only afterwards that it has proved the key, so
+// the room never ends a connection whose peer knows that.
 func (r *Room) Accept(conn io.Closer, over func() (io.ReadWriter, error), key []byte, purpose string) (io.ReadWriter, error) {
 	w, err := over()
 	if err == nil {

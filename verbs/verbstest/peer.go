@@ -57,8 +57,8 @@ type reply struct {
 // after the other. It returns nil at the end of in, after it has closed the last device. Only ServePeer may write to
 // out.
 func ServePeer(in io.Reader, out io.Writer, open func() (verbs.Device, error)) error {
-	p := &peer{encoder: gob.NewEncoder(telling{out})}
-	decoder := gob.NewDecoder(hearing{in})
+	p := &peer{encoder: gob.NewEncoder(releasingWriter{out})}
+	decoder := gob.NewDecoder(acquiringReader{in})
 	for {
 		var c command
 		err := decoder.Decode(&c)
@@ -185,16 +185,16 @@ type link struct {
 
 // Messages over a link order the steps of one side after those of the other, and with them what its devices do.
 type (
-	telling struct{ io.Writer }
-	hearing struct{ io.Reader }
+	releasingWriter struct{ io.Writer }
+	acquiringReader struct{ io.Reader }
 )
 
-func (w telling) Write(p []byte) (int, error) {
+func (w releasingWriter) Write(p []byte) (int, error) {
 	raceorder.Release()
 	return w.Writer.Write(p)
 }
 
-func (r hearing) Read(p []byte) (int, error) {
+func (r acquiringReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	raceorder.Acquire()
 	return n, err
@@ -241,9 +241,9 @@ type child struct {
 func newChild(l *link, limit time.Duration) *child {
 	k := &child{
 		link: l, limit: limit, ended: make(chan struct{}),
-		encoder: gob.NewEncoder(telling{l.in}), waiting: map[uint64]chan answer{},
+		encoder: gob.NewEncoder(releasingWriter{l.in}), waiting: map[uint64]chan answer{},
 	}
-	go k.listen(gob.NewDecoder(hearing{l.out}))
+	go k.listen(gob.NewDecoder(acquiringReader{l.out}))
 	return k
 }
 
