@@ -16,7 +16,7 @@ import (
 	"github.com/onesided/rma/bench/internal/toggles"
 )
 
-// A comparison is a switchCase as it is measured: with the switch at its default and at the other value.
+// A comparison is a switchCase as it is measured: with the switch at its default and at the setting.
 type comparison struct {
 	switchCase
 	name   string
@@ -33,12 +33,13 @@ type row struct {
 	Case   string `json:"case"`
 	Size   int    `json:"size"`
 	Unit   string `json:"unit"`
-	// Default and Other are the values of the switch. WithDefault and WithOther are what was measured with them.
+	// Default and Setting are the values of the switch that are compared. WithDefault and WithSetting are what was
+	// measured with them.
 	Default     string          `json:"default"`
-	Other       string          `json:"other"`
+	Setting     string          `json:"setting"`
 	WithDefault *compare.Column `json:"with_default"`
-	WithOther   *compare.Column `json:"with_other"`
-	// Ratio is the time with the value Other to that with Default, within each round.
+	WithSetting *compare.Column `json:"with_setting"`
+	// Ratio is the time with the value Setting to that with Default, within each round.
 	Ratio stats.Series `json:"ratio"`
 
 	cell cases.Cell
@@ -46,11 +47,11 @@ type row struct {
 
 // newComparison returns the comparison of a switch's case.
 func newComparison(e switchCase, t toggles.Toggle, o *options) (*comparison, error) {
-	_, other, _ := strings.Cut(e.set, "=")
-	if allowed := t.Values[1:]; !slices.Contains(allowed, other) {
+	_, setting, _ := strings.Cut(e.set, "=")
+	if allowed := t.Values[1:]; !slices.Contains(allowed, setting) {
 		return nil, cli.Usagef("%s: %s is the default; allowed are %s=%s", e.set, t.Values[0], t.Name, strings.Join(allowed, ", "+t.Name+"="))
 	}
-	s := &comparison{switchCase: e, name: t.Name, values: [2]string{t.Values[0], other}}
+	s := &comparison{switchCase: e, name: t.Name, values: [2]string{t.Values[0], setting}}
 	var cells *plan.Selection
 	for side, value := range s.values {
 		set, requested, err := e.options(t.Name+"="+value, fmt.Sprint(o.repeat))
@@ -69,8 +70,8 @@ func newComparison(e switchCase, t toggles.Toggle, o *options) (*comparison, err
 		for _, one := range j.Cells {
 			s.rows = append(s.rows, &row{
 				Switch: s.name, Device: e.device, Case: one.Case.Name, Size: one.Size, Unit: one.Case.Unit,
-				Default: s.values[0], Other: other, cell: one,
-				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithOther: &compare.Column{Series: stats.NewSeries(o.rounds)},
+				Default: s.values[0], Setting: setting, cell: one,
+				WithDefault: &compare.Column{Series: stats.NewSeries(o.rounds)}, WithSetting: &compare.Column{Series: stats.NewSeries(o.rounds)},
 			})
 		}
 	}
@@ -87,7 +88,7 @@ func (s *comparison) take(ctx context.Context, round int, stderr io.Writer) erro
 			}
 			for _, r := range s.rows {
 				if slices.Contains(j.Cells, r.cell) {
-					[]*compare.Column{r.WithDefault, r.WithOther}[side].Enter(round, j, r.cell, results, err)
+					[]*compare.Column{r.WithDefault, r.WithSetting}[side].Enter(round, j, r.cell, results, err)
 				}
 			}
 		}
@@ -99,6 +100,6 @@ func (s *comparison) take(ctx context.Context, round int, stderr io.Writer) erro
 func (s *comparison) judge() {
 	for _, r := range s.rows {
 		c := r.cell.Case
-		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithOther.Series), stats.Cost(c.Unit, r.WithDefault.Series))
+		r.Ratio = stats.Ratios(stats.Cost(c.Unit, r.WithSetting.Series), stats.Cost(c.Unit, r.WithDefault.Series))
 	}
 }

@@ -33,7 +33,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	o := new(options)
 	flags := flag.NewFlagSet("bench switches", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch at its default and at the other value; in virtual time there is one")
+	flags.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which a case is measured with the switch at its default and at the setting; in virtual time there is one")
 	flags.IntVar(&o.repeat, "repeat", 3, "timed loops of a cell in a round, of which the best counts")
 	flags.StringVar(&o.format, "format", "text", "text, or json: one object a line")
 	flags.DurationVar(&o.timeout, "timeout", 2*time.Minute, "the longest that one job may take")
@@ -43,7 +43,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench switches [flags] [switch[=value] …]")
 		fmt.Fprintln(usage, "Measures the effect of switches of optimizations: a case of each, with the switch alternately at its default and at")
-		fmt.Fprintln(usage, "another value. No switch: all of them, in some minutes. Without a value these are compared with their defaults:")
+		fmt.Fprintln(usage, "another setting. No switch: all of them, in some minutes. Without a value these settings are compared with the defaults:")
 		for _, e := range all {
 			fmt.Fprintf(usage, "  %-20s %s\n", e.set, strings.Join(append(append([]string{"-device", e.device}, e.by...), e.cases...), " "))
 		}
@@ -136,7 +136,7 @@ func (o *options) measure(ctx context.Context, show func(string), stderr io.Writ
 			rest.Done(s.set, 1, time.Since(began))
 		}
 		for _, r := range s.rows {
-			if r.WithDefault.Failed || r.WithOther.Failed {
+			if r.WithDefault.Failed || r.WithSetting.Failed {
 				failed = append(failed, fmt.Sprintf("%s of %s", r.cell.String(), s.set))
 			}
 		}
@@ -162,18 +162,18 @@ func (o *options) write(w io.Writer, command string) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", command, machine.This())
-	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch alternately at its default and at the other value; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
-	b.WriteString("ratio: the time at the other value to that at the default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
-	lines := [][]string{{"other", "default", "device", "case", "size", "unit", "at default", "at other", "ratio", "rounds"}}
+	fmt.Fprintf(&b, "Medians of %s, each the best of %s, with the switch alternately at its default and at the setting; in virtual time (sim) of one round.\n", table.Plural(o.rounds, "round"), table.Plural(o.repeat, "loop"))
+	b.WriteString("ratio: the time at the setting to that at the default within a round, of which the median counts; rounds: the lowest and the highest.\n\n")
+	lines := [][]string{{"setting", "default", "device", "case", "size", "unit", "at default", "at setting", "ratio", "rounds"}}
 	var notes []string
 	for _, s := range o.comparisons {
 		for _, r := range s.rows {
 			lines = append(lines, []string{
-				r.Switch + "=" + r.Other, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
-				table.Value(r.WithDefault.Median), table.Value(r.WithOther.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
+				r.Switch + "=" + r.Setting, r.Default, r.Device, r.Case, fmt.Sprint(r.Size), r.Unit,
+				table.Value(r.WithDefault.Median), table.Value(r.WithSetting.Median), table.Ratio(r.Ratio.Median), table.Extremes(r.Ratio),
 			})
 			notes = compare.AddNote(notes, r.cell.String()+" at the default of "+r.Switch, r.WithDefault, o.rounds)
-			notes = compare.AddNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Other, r.WithOther, o.rounds)
+			notes = compare.AddNote(notes, r.cell.String()+" with "+r.Switch+"="+r.Setting, r.WithSetting, o.rounds)
 		}
 	}
 	table.Align(&b, lines, func(i int) bool { return i == 4 || i >= 6 && i <= 8 })
