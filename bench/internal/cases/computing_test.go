@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestTheTargetComputesEveryTurn(t *testing.T) {
+func TestTheTargetComputesEveryIteration(t *testing.T) {
 	b := &Buffers{seed: 88172645463325252}
 	for range 1000 {
 		b.spot()

@@ -32,7 +32,7 @@ func ends(t *testing.T, ctx context.Context) [2]*SocketEnd {
 	return wires
 }
 
-func TestATurnMovesEveryByte(t *testing.T) {
+func TestAnIterationMovesEveryByte(t *testing.T) {
 	for _, test := range []struct {
 		name         string
 		talk, answer SocketStep

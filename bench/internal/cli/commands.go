@@ -11,5 +11,11 @@ const (
 	GateCommand     = "gate"     // reports whether a change made cells slower
 )
 
-// Commands are the names of all commands.
-var Commands = []string{SchemesCommand, SwitchesCommand, KernelsCommand, PaperCommand, ScaleCommand, ReportCommand, GateCommand}
+// IsCommand reports whether a word is the name of a command.
+func IsCommand(name string) bool {
+	switch name {
+	case SchemesCommand, SwitchesCommand, KernelsCommand, PaperCommand, ScaleCommand, ReportCommand, GateCommand:
+		return true
+	}
+	return false
+}

@@ -92,7 +92,7 @@ func TestTheTableAsJSONHasTheSpread(t *testing.T) {
 	}
 }
 
-func TestWhoIsTooSlowGetsNoFurtherTurn(t *testing.T) {
+func TestALibraryThatIsTooSlowDoesNotRunAgain(t *testing.T) {
 	runs := 0
 	slow := Library{"mpich", func(context.Context, plan.Job) ([]plan.Result, error) { runs++; return nil, program.ErrTimeout }}
 	quick := Library{Ours, plantest.Scripted(map[string][]float64{"fop_lat:8": {1, 1, 1}}, nil)}
@@ -109,7 +109,7 @@ func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
+func TestARunThatIsCompleteWhenTheComparisonEndsIsNotMissing(t *testing.T) {
 	for values, want := range map[int][]string{
 		3: {"of round 1: cas_lat by ours", "all of round 2"},
 		1: {"of round 1: the rest of put_bw by ours, cas_lat by ours", "all of round 2"},
@@ -132,7 +132,7 @@ func TestATurnThatIsCompleteWhenTheRunEndsIsNotMissing(t *testing.T) {
 }
 
 // What a run gave before its time was over counts, and is told to be of fewer rounds than the rest.
-func TestWhatATurnThatIsCutDidNotBeginIsNotItsFailure(t *testing.T) {
+func TestCellsThatACutRunDidNotBeginAreNotFailures(t *testing.T) {
 	for _, test := range []struct {
 		err    error
 		begun  string
@@ -233,7 +233,7 @@ func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
 	assert.Equal(t, slices.Concat(forwards, backwards, forwards), order)
 }
 
-func TestPeersHaveNoTurnAtACaseOfOurOwn(t *testing.T) {
+func TestPeersDoNotRunCasesOfOurOwn(t *testing.T) {
 	refusing := Library{"mpich", func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		t.Errorf("a run at %s", j.Cells[0].String())
 		return nil, nil
@@ -255,7 +255,7 @@ func TestACancelledComparisonEnds(t *testing.T) {
 }
 
 // What came before the end of a job that is ended counts.
-func TestATurnThatIsEndedCountsAsFarAsItGot(t *testing.T) {
+func TestARunThatIsEndedCountsAsFarAsItGot(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := Library{Ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		cancel()

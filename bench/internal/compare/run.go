@@ -38,23 +38,23 @@ func Run(ctx context.Context, device string, jobs []plan.Job, all []Library, rou
 	comparisons := Prepare(device, jobs, all, rounds)
 	rest := cli.NewForecast()
 	for _, b := range comparisons {
-		for _, t := range b.Runs {
-			rest.Add(t.String(), float64(rounds))
+		for _, e := range b.Entries {
+			rest.Add(e.String(), float64(rounds))
 		}
 	}
 	done := 0
 	for round := range rounds {
 		for i, b := range comparisons {
-			for _, t := range stats.InRound(round, b.Runs) {
-				show(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), t.job.Cells[0].Case.Name, t.job.Ranks, t.Name, rest.Suffix()))
+			for _, e := range stats.InRound(round, b.Entries) {
+				show(fmt.Sprintf("round %d of %d, case %d of %d: %s (%d ranks) by %s%s", round+1, rounds, i+1, len(comparisons), e.job.Cells[0].Case.Name, e.job.Ranks, e.Name, rest.Suffix()))
 				began := time.Now()
-				if err := t.Measure(ctx, round); err != nil {
+				if err := e.Measure(ctx, round); err != nil {
 					return Judged(comparisons), &endedError{err, lacking(comparisons, rounds, done)}
 				}
-				if t.TimedOut {
-					rest.Drop(t.String())
+				if e.TimedOut {
+					rest.Drop(e.String())
 				} else {
-					rest.Done(t.String(), 1, time.Since(began))
+					rest.Done(e.String(), 1, time.Since(began))
 				}
 				done++
 			}
@@ -70,17 +70,17 @@ func lacking(comparisons []*CaseComparison, rounds, done int) []string {
 		var runs []string
 		whole := true
 		for _, b := range comparisons {
-			for _, t := range stats.InRound(round, b.Runs) {
-				missing := len(slices.DeleteFunc(slices.Clone(t.columns), func(c *Column) bool { return c.Values[round] != nil }))
+			for _, e := range stats.InRound(round, b.Entries) {
+				missing := len(slices.DeleteFunc(slices.Clone(e.columns), func(c *Column) bool { return c.Values[round] != nil }))
 				switch {
 				case done > 0:
 					done, whole = done-1, false
 				case missing == 0:
 					whole = false // the run ended when it was complete
-				case missing < len(t.columns):
-					runs, whole = append(runs, "the rest of "+t.String()), false
+				case missing < len(e.columns):
+					runs, whole = append(runs, "the rest of "+e.String()), false
 				default:
-					runs = append(runs, t.String())
+					runs = append(runs, e.String())
 				}
 			}
 		}

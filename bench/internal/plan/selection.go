@@ -51,7 +51,7 @@ func Parse(args []string) ([]Named, error) {
 		if strings.HasPrefix(arg, "-") {
 			return nil, cli.Usagef("%s: flags come before the cases", arg)
 		}
-		if slices.Contains(cli.Commands, arg) {
+		if cli.IsCommand(arg) {
 			return nil, cli.Usagef("%s comes before the flags: bench %s [flags] …", arg, arg)
 		}
 		name, list, sized := strings.Cut(arg, ":")

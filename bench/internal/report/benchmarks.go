@@ -18,7 +18,7 @@ func (r *report) benchmarks() string {
 		for _, c := range l.cells {
 			for round, v := range c.Values {
 				if v != nil {
-					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.Cell, l.device, l.by, r.Procs), c.iterations(), measuredAs(*v, c.Case.Unit, ""), c.tailsAs(round))
+					fmt.Fprintf(&b, "%s\t%d\t%s%s\n", benchmarkName(c.Cell, l.device, l.by, r.Procs), c.iterations(), measuredAs(*v, c.Case.Unit, ""), c.percentilesAs(round))
 				}
 			}
 		}
@@ -62,8 +62,8 @@ func (c *cell) iterations() int {
 	return c.Case.Iterations(c.Size)
 }
 
-// tailsAs returns the percentiles of a round, each with its own unit.
-func (c *cell) tailsAs(round int) string {
+// percentilesAs returns the percentiles of a round, each with its own unit.
+func (c *cell) percentilesAs(round int) string {
 	if c.distributions[round] == nil {
 		return ""
 	}

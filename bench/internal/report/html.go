@@ -126,7 +126,7 @@ func (r *report) failures() []string {
 		}
 	}
 	for _, k := range r.kernels {
-		for _, b := range k.bouts {
+		for _, b := range k.comparisons {
 			for _, row := range b.Rows {
 				for _, by := range k.Columns {
 					if c := row.Columns[by]; c.Failed {

@@ -16,8 +16,8 @@ import (
 // A kernelReport is the report's comparison of kernels on one device.
 type kernelReport struct {
 	*compare.Table
-	o     *kernels.Options
-	bouts []*compare.CaseComparison
+	o           *kernels.Options
+	comparisons []*compare.CaseComparison
 }
 
 // findKernels builds the kernels into dir, if they are requested. They have no switches and are no cases.
@@ -44,7 +44,7 @@ func (r *report) addKernels(o *kernels.Options, peers []*peers.Peer, missing []s
 	if o.Prk != "" {
 		args = append(args, "-prk", o.Prk)
 	}
-	k := &kernelReport{Table: o.Table(peers, missing), o: o, bouts: compare.Prepare(o.Device, o.Jobs(), all, o.Rounds)}
+	k := &kernelReport{Table: o.Table(peers, missing), o: o, comparisons: compare.Prepare(o.Device, o.Jobs(), all, o.Rounds)}
 	k.Command = cli.CommandLine(args)
 	r.kernels = append(r.kernels, k)
 }
@@ -53,12 +53,12 @@ func (r *report) addKernels(o *kernels.Options, peers []*peers.Peer, missing []s
 func (r *report) planKernels() {
 	for _, k := range r.kernels {
 		for round := range k.o.Rounds {
-			for i, b := range k.bouts {
-				for _, t := range stats.InRound(round, b.Runs) {
-					key := t.String() + ", " + k.o.Device
+			for i, b := range k.comparisons {
+				for _, e := range stats.InRound(round, b.Entries) {
+					key := e.String() + ", " + k.o.Device
 					r.steps = append(r.steps, step{
 						about: fmt.Sprintf("round %d of %d: %s", round+1, k.o.Rounds, key), key: key,
-						seconds: k.o.Kernels[i].Seconds, run: func(ctx context.Context) error { return t.Measure(ctx, round) }, late: &t.TimedOut,
+						seconds: k.o.Kernels[i].Seconds, run: func(ctx context.Context) error { return e.Measure(ctx, round) }, late: &e.TimedOut,
 					})
 				}
 			}

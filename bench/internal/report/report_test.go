@@ -185,7 +185,7 @@ func TestReportNamesWhatFailedOnce(t *testing.T) {
 }
 
 // A run that was too slow has no others, and says nothing of how long the rest takes.
-func TestReportForecastsWithoutLateTurns(t *testing.T) {
+func TestReportForecastsWithoutLateRuns(t *testing.T) {
 	r := scriptedReport(t)
 	late := true
 	at := func(context.Context) error { return nil }

@@ -88,7 +88,7 @@ func writable(dir string) error {
 // write writes all files, and their names to stdout.
 func (r *report) write(stdout io.Writer) error {
 	for _, k := range r.kernels {
-		k.Rows = compare.Judged(k.bouts)
+		k.Rows = compare.Judged(k.comparisons)
 	}
 	files := r.plots()
 	pictures := len(files)

@@ -12,7 +12,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-func TestAShortRunHasFewTurns(t *testing.T) {
+func TestAShortRunHasFewIterations(t *testing.T) {
 	one := cases.Cell{Case: cases.ByName("put_flush_lat"), Size: 8}
 	assert.Equal(t, 20000, (&Rank{}).iterations(one))
 	assert.Equal(t, 20, (&Rank{Rank: cases.Rank{Shorten: 1000}}).iterations(one))

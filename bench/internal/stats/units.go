@@ -6,13 +6,13 @@ const (
 	Nanoseconds             = "ns"
 	MegabytesPerSecond      = "MB/s"
 	MegaoperationsPerSecond = "Mop/s"
-	MegaflopsPerSecond      = "MFlop/s"
+	MegaflopPerSecond       = "MFlop/s"
 	Percent                 = "%"
 )
 
 // MoreIsBetter reports whether the unit is that of a rate or bandwidth, and not that of a time or share.
 func MoreIsBetter(unit string) bool {
-	return unit == MegabytesPerSecond || unit == MegaoperationsPerSecond || unit == MegaflopsPerSecond
+	return unit == MegabytesPerSecond || unit == MegaoperationsPerSecond || unit == MegaflopPerSecond
 }
 
 // Cost returns values of a unit as values that are proportional to time.

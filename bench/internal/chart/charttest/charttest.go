@@ -79,11 +79,12 @@ type Stroke struct {
 // An Image is the elements of a drawing and their positions.
 type Image struct {
 	Texts        []Box
-	X, Y         []Box // the texts of the axes
+	X            []Box // the texts of the horizontal axis
 	Marks        []Box // the marks of the curves' values
 	Curves, Keys []Stroke
 	Names        []string // in the legend
 
+	y           []Box // the texts of the vertical axis
 	whole, axes Box
 	lines       [][][2]float64
 	legend      []Box
@@ -197,7 +198,7 @@ func Read(t *testing.T, svg string) *Image {
 			case "x":
 				m.X = append(m.X, b)
 			case "y":
-				m.Y = append(m.Y, b)
+				m.y = append(m.y, b)
 			}
 		}
 	}
@@ -232,7 +233,7 @@ func Check(t *testing.T, name, svg string) *Image {
 			assert.True(t, p[0] >= m.axes.left && p[0] <= m.axes.right && p[1] >= m.axes.top-0.1 && p[1] <= m.axes.bottom+0.1, "%s: %v is beyond the axes", name, p)
 		}
 	}
-	for _, ticks := range [][]Box{m.X, m.Y} {
+	for _, ticks := range [][]Box{m.X, m.y} {
 		assert.Greater(t, len(ticks), 1, "%s: ticks of an axis", name)
 		for i, tick := range ticks {
 			assert.Regexp(t, tickText, tick.What, name)

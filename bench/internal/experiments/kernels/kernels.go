@@ -42,7 +42,7 @@ func UsualSizes(deviceName string) sizes {
 func named(sizes sizes, names []string) []*Kernel {
 	log, order, iterations := fmt.Sprint(sizes.log), fmt.Sprint(sizes.order), fmt.Sprint(sizes.iterations)
 	stencil := func(sync, about string) *Kernel {
-		c := &cases.Case{Name: "stencil_" + sync, Unit: stats.MegaflopsPerSecond, About: about}
+		c := &cases.Case{Name: "stencil_" + sync, Unit: stats.MegaflopPerSecond, About: about}
 		return &Kernel{"stencil", cases.Cell{Case: c, Size: sizes.order}, []string{"-n", order, "-iterations", iterations, "-sync", sync}, []string{iterations, order}, 1}
 	}
 	all := []*Kernel{

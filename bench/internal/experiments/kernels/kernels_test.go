@@ -34,14 +34,14 @@ func TestRatesArePickedOutOfWhatKernelsPrint(t *testing.T) {
 		want         float64
 	}{
 		{"rate                      0.0661 GUPS\nwrong                          0 of 1024 words\n", stats.MegaoperationsPerSecond, 66.1},
-		{"rate                     56123.4 MFlop/s\niteration                  303 us\n", stats.MegaflopsPerSecond, 56123.4},
-		{"Parallel Research Kernels version 2.17\nSolution validates\nRate (MFlops/s): 39012.500000  Avg time (s): 0.000484\n", stats.MegaflopsPerSecond, 39012.5},
+		{"rate                     56123.4 MFlop/s\niteration                  303 us\n", stats.MegaflopPerSecond, 56123.4},
+		{"Parallel Research Kernels version 2.17\nSolution validates\nRate (MFlops/s): 39012.500000  Avg time (s): 0.000484\n", stats.MegaflopPerSecond, 39012.5},
 		{"a warning\nSolution validates\nRate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.MegabytesPerSecond, 20311.2},
-		{"Rate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.MegaflopsPerSecond, 0},
+		{"Rate (MB/s): 20311.2 Avg time (s): 0.000788\n", stats.MegaflopPerSecond, 0},
 		{"rate                           0 GUPS\n", stats.MegaoperationsPerSecond, 0},
 		{"rate                        +Inf MB/s\n", stats.MegabytesPerSecond, 0},
 		{"rate                        much MB/s\n", stats.MegabytesPerSecond, 0},
-		{"ERROR: L1 norm = 1\n", stats.MegaflopsPerSecond, 0},
+		{"ERROR: L1 norm = 1\n", stats.MegaflopPerSecond, 0},
 		{"", stats.MegaoperationsPerSecond, 0},
 	} {
 		got, ok := parseRate(test.output, test.unit)

@@ -125,7 +125,7 @@ var rateLine = regexp.MustCompile(`(?m)^(?:rate +(\S+) (\S+)|Rate \((\S+)\): *(\
 var rateUnits = map[string]struct {
 	unit   string
 	factor float64
-}{"GUPS": {stats.MegaoperationsPerSecond, 1e3}, "MFlop/s": {stats.MegaflopsPerSecond, 1}, "MFlops/s": {stats.MegaflopsPerSecond, 1}, "MB/s": {stats.MegabytesPerSecond, 1}}
+}{"GUPS": {stats.MegaoperationsPerSecond, 1e3}, "MFlop/s": {stats.MegaflopPerSecond, 1}, "MFlops/s": {stats.MegaflopPerSecond, 1}, "MB/s": {stats.MegabytesPerSecond, 1}}
 
 // parseRate finds the rate in the output of a kernel, to which the launcher may have added lines.
 func parseRate(output, unit string) (rate float64, ok bool) {

@@ -81,7 +81,7 @@ func parse(args []string, usage io.Writer) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintln(usage, "usage: go run ./bench gate -against COMMIT [flags]")
 		fmt.Fprintln(usage, "Fails if a cell is slower than it was at an earlier commit. It builds bench of that commit, in a git worktree of its")
-		fmt.Fprintln(usage, "own that it removes, and of this work tree as it is. It alternates between them, the earlier one twice for the noise,")
+		fmt.Fprintln(usage, "own that it removes, and of this work tree as it is. It measures them alternately, and the earlier one twice, for the noise,")
 		fmt.Fprintln(usage, "in rounds until each cell is decided. A cell that -rounds or -minutes leave undecided is no failure: the table says")
 		fmt.Fprintln(usage, "what slowdown would have been found. If more than a third of the measured cells are undecided, the run fails, because it")
 		fmt.Fprintln(usage, "can say nothing. Cells in virtual time (sim) are exact, and are measured once. A measurement that fails is repeated once.")

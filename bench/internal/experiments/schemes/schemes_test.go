@@ -147,7 +147,7 @@ func TestTheTableOfSchemesShowsValuesAndRatios(t *testing.T) {
 }
 
 // Every kind of case with epochs has a pattern. A plain run has two of them, in virtual time: to make a real window for each scheme takes seconds.
-func TestSchemesTakeTurnsInEveryScene(t *testing.T) {
+func TestSchemesAlternateInEveryPattern(t *testing.T) {
 	names, real := []string{"put_flush_lat:8", "fence_put_lat:8", "pscw_put_lat:8", "hashtable_insert_rate"}, testsize.N(1) > 1
 	if real {
 		names = append(names, "put_target_cpu") // there is none in virtual time

@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// A LibraryRun is the run of one library for one case in every round.
-type LibraryRun struct {
+// An Entry is one library in the comparison of a case, and runs once in every round.
+type Entry struct {
 	Library
 	job      plan.Job
 	columns  []*Column // of the job's cells
@@ -19,37 +19,37 @@ type LibraryRun struct {
 }
 
 // Measure runs the library in a round.
-func (t *LibraryRun) Measure(ctx context.Context, round int) error {
-	if t.TimedOut {
-		for _, c := range t.columns {
+func (e *Entry) Measure(ctx context.Context, round int) error {
+	if e.TimedOut {
+		for _, c := range e.columns {
 			c.Pass()
 		}
 		return nil
 	}
-	results, err := t.Run(ctx, t.job)
+	results, err := e.Run(ctx, e.job)
 	if ctx.Err() != nil {
 		// The results before the end count. A missing one is no failure.
-		for i, one := range t.job.Cells {
-			t.columns[i].Enter(round, t.job, one, results, nil)
+		for i, one := range e.job.Cells {
+			e.columns[i].Enter(round, e.job, one, results, nil)
 		}
 		return context.Cause(ctx)
 	}
-	t.TimedOut = errors.Is(err, program.ErrTimeout)
-	for i, one := range t.job.Cells {
-		t.columns[i].Enter(round, t.job, one, results, err)
+	e.TimedOut = errors.Is(err, program.ErrTimeout)
+	for i, one := range e.job.Cells {
+		e.columns[i].Enter(round, e.job, one, results, err)
 	}
 	return nil
 }
 
-// String returns the name of the run for messages.
-func (t *LibraryRun) String() string { return t.job.Cells[0].Case.Name + " by " + t.Name }
+// String returns the name of the entry for messages.
+func (e *Entry) String() string { return e.job.Cells[0].Case.Name + " by " + e.Name }
 
 // A CaseComparison is everything that is compared with each other: one case in all of its sizes by all libraries, and by us
 // the cases to which its goals are ratios. Its runs follow each other directly, because the speed of the machine may
 // change within a minute.
 type CaseComparison struct {
-	Rows []*Row
-	Runs []*LibraryRun
+	Rows    []*Row
+	Entries []*Entry
 }
 
 // newComparison returns the comparison of a job of one case. The other cases are beside our run.
@@ -57,13 +57,13 @@ func newComparison(device string, j plan.Job, all []Library, rounds int) *CaseCo
 	b := new(CaseComparison)
 	beside := make(map[string]*Column) // by cell
 	for _, standards := range plan.ByCase([]plan.Job{standardsOf(device, j)}) {
-		t := &LibraryRun{Library: all[0], job: standards}
+		e := &Entry{Library: all[0], job: standards}
 		for _, one := range standards.Cells {
 			c := &Column{Series: stats.NewSeries(rounds)}
 			beside[one.String()] = c
-			t.columns = append(t.columns, c)
+			e.columns = append(e.columns, c)
 		}
-		b.Runs = append(b.Runs, t)
+		b.Entries = append(b.Entries, e)
 	}
 	for _, one := range j.Cells {
 		b.Rows = append(b.Rows, newRow(device, one, all, rounds, func(standard cases.Cell) *Column { return beside[standard.String()] }))
@@ -72,11 +72,11 @@ func newComparison(device string, j plan.Job, all []Library, rounds int) *CaseCo
 		if c.Name != Ours && j.Cells[0].Case.Ours {
 			continue
 		}
-		t := &LibraryRun{Library: c, job: j}
+		e := &Entry{Library: c, job: j}
 		for _, r := range b.Rows {
-			t.columns = append(t.columns, r.Columns[c.Name])
+			e.columns = append(e.columns, r.Columns[c.Name])
 		}
-		b.Runs = append(b.Runs, t)
+		b.Entries = append(b.Entries, e)
 	}
 	return b
 }
