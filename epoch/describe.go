@@ -26,9 +26,10 @@ func (s *State) Describe() string {
 	}
 	if s.exposed {
 		open = append(open, fmt.Sprintf([...]string{
-			settled: "an exposure to ranks %v is posted",
-			opening: "Post to ranks %v is in progress",
-			closing: "an exposure to ranks %v is posted and waited for",
+			settled:   "an exposure to ranks %v is posted",
+			opening:   "Post to ranks %v is in progress",
+			closing:   "an exposure to ranks %v is posted and waited for",
+			suspended: "a Post to ranks %v was left before its end",
 		}[s.waiting], s.posted))
 	}
 	if len(open) == 0 {
@@ -66,9 +67,10 @@ func (s *State) describeAccess() string {
 		return list.join(", ")
 	case modeLockAll:
 		return [...]string{
-			settled: "all ranks are locked by LockAll",
-			opening: "LockAll is in progress",
-			closing: "UnlockAll is in progress",
+			settled:   "all ranks are locked by LockAll",
+			opening:   "LockAll is in progress",
+			closing:   "UnlockAll is in progress",
+			suspended: "an UnlockAll was left before its end",
 		}[s.step]
 	}
 	return ""
@@ -108,9 +110,10 @@ func (s *State) wayOut() string {
 
 func (s *State) wayOutOfExposure() string {
 	return [...]string{
-		settled: "end the exposure by Wait or Test",
-		opening: "let Post return first",
-		closing: "let Wait or Test return first",
+		settled:   "end the exposure by Wait or Test",
+		opening:   "let Post return first",
+		closing:   "let Wait or Test return first",
+		suspended: "call Post again with the same group, which continues it",
 	}[s.waiting]
 }
 
@@ -135,9 +138,10 @@ func (s *State) wayOutOfAccess() string {
 		return "close it by Unlock"
 	}
 	return [...]string{
-		settled: "close it by UnlockAll",
-		opening: "let LockAll return first",
-		closing: "let UnlockAll return first",
+		settled:   "close it by UnlockAll",
+		opening:   "let LockAll return first",
+		closing:   "let UnlockAll return first",
+		suspended: "call UnlockAll again, which continues it",
 	}[s.step]
 }
 

@@ -36,16 +36,18 @@
 //	BeginFence       EndFence       SuspendFence         FailFence: no epoch is open
 //	BeginStart       EndStart       AbortStart           AbortStart: nothing was opened
 //	BeginComplete    EndComplete    SuspendComplete      EndComplete: the epoch is over
-//	BeginPost        EndPost        -                    EndPost: the others are exposed to
+//	BeginPost        EndPost        SuspendPost          EndPost: the others are exposed to
 //	BeginWait        EndWait        SuspendWait          EndWait: the exposure is over
 //	BeginLock        EndLock        AbortLock            AbortLock: nothing was opened
 //	BeginUnlock      EndUnlock      SuspendUnlock        EndUnlock: the epoch is over
 //	BeginLockAll     EndLockAll     AbortLockAll         AbortLockAll: nothing was opened
-//	BeginUnlockAll   EndUnlockAll   -                    EndUnlockAll: the epoch is over
+//	BeginUnlockAll   EndUnlockAll   SuspendUnlockAll     EndUnlockAll: the epoch is over
 //
 // So the survivors of a failure can close every epoch, and then the window. Abort… restores the state before Begin….
-// After Suspend… the same call may be begun again and continues: a Fence has the same number again, and a Complete
-// remembers in Told which ranks it has notified. Until then, no other call can begin that the suspended call excludes.
+// After Suspend… the same call may be begun again and continues: a Fence and a Post have the same numbers again. The
+// ranks that were notified are not notified once more: Told has their number for a Complete and an UnlockAll, PostTold
+// for a Post. Until then, no other call can begin that the suspended call excludes. So after SuspendUnlockAll nothing
+// but UnlockAll and exposures can begin, and after SuspendPost neither a Wait nor a Post to another group.
 //
 // Abandon ends everything when no rank is left to close an epoch with.
 //

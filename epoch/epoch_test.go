@@ -109,6 +109,7 @@ func TestRemedies(t *testing.T) {
 			_, _ = s.BeginUnlock(1)
 			s.SuspendUnlock(1)
 		}, "call Unlock again, which continues it"},
+		{leaveUnlockAll, "call UnlockAll again, which continues it"},
 		{func(s *State) { _ = s.BeginLock(Shared, 1) }, "order operations after the call that opens their epoch and before the one that closes it"},
 	} {
 		s := New(3, 4)
@@ -227,4 +228,62 @@ func TestBusyAfterSuspendedUnlock(t *testing.T) {
 	s.SuspendUnlock(1)
 	require.EqualError(t, s.CheckFlush("Flush", 1), "epoch: rank 0: Flush of rank 1: the epoch is being opened or closed: "+
 		"an Unlock of rank 1 (shared) was left before its end; call Unlock again, which continues it")
+}
+
+func leaveUnlockAll(s *State) {
+	_ = s.BeginLockAll()
+	s.EndLockAll()
+	_ = s.BeginUnlockAll()
+	s.SuspendUnlockAll(2)
+}
+
+// After an UnlockAll that was left before its end, the errors of other calls speak of no other goroutine, and another one goes on.
+func TestSuspendedUnlockAll(t *testing.T) {
+	s := New(0, 4)
+	leaveUnlockAll(s)
+	const left = "an UnlockAll was left before its end; call UnlockAll again, which continues it"
+	require.EqualError(t, s.CheckFlush("Flush", 1), "epoch: rank 0: Flush of rank 1: the epoch is being opened or closed: "+left)
+	require.EqualError(t, s.CheckFlushAll("FlushAll"), "epoch: rank 0: FlushAll: the epoch is being opened or closed: "+left)
+	require.EqualError(t, s.BeginLock(Shared, 1), "epoch: rank 0: Lock(shared) of rank 1: another epoch is open: "+left)
+	require.EqualError(t, s.Close(), "epoch: rank 0: Close: another epoch is open: "+left)
+	require.NoError(t, s.BeginUnlockAll())
+	require.Equal(t, 2, s.Told())
+	s.EndUnlockAll()
+	require.NoError(t, s.BeginLockAll())
+	s.EndLockAll()
+	require.NoError(t, s.BeginUnlockAll())
+	require.Zero(t, s.Told())
+}
+
+// After a Post that was left before its end, another one to the same group goes on with the same numbers. A Start epoch, which can
+// be open beside it, remembers by itself whom it has notified.
+func TestSuspendedPost(t *testing.T) {
+	s := New(0, 4)
+	group, err := NewGroup(4, 1, 2)
+	require.NoError(t, err)
+	other, err := NewGroup(4, 1)
+	require.NoError(t, err)
+	require.NoError(t, s.BeginPost(group))
+	s.SuspendPost(1)
+	const left = "a Post to ranks [1 2] was left before its end; call Post again with the same group, which continues it"
+	require.EqualError(t, s.BeginPost(other), "epoch: rank 0: Post: another epoch is open: "+left)
+	_, err = s.BeginWait("Wait")
+	require.EqualError(t, err, "epoch: rank 0: Wait: the epoch is being opened or closed: "+left)
+	require.EqualError(t, s.Close(), "epoch: rank 0: Close: another epoch is open: "+left)
+	require.NoError(t, s.BeginStart(group))
+	s.EndStart()
+	_, err = s.BeginComplete()
+	require.NoError(t, err)
+	s.SuspendComplete(2)
+	require.Equal(t, []int{2, 1}, []int{s.Told(), s.PostTold()})
+	require.NoError(t, s.BeginPost(group))
+	require.Equal(t, 1, s.PostTold())
+	require.EqualValues(t, 1, s.PostNumber(2))
+	s.EndPost()
+	require.Equal(t, []int{2, 0}, []int{s.Told(), s.PostTold()})
+	_, err = s.BeginWait("Wait")
+	require.NoError(t, err)
+	s.EndWait()
+	require.NoError(t, s.BeginPost(other))
+	require.EqualValues(t, 2, s.PostNumber(1))
 }

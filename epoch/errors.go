@@ -17,8 +17,8 @@ var (
 
 	// ErrEpochOpen reports a call that would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = errors.New("another epoch is open")
-	// ErrBusy reports that the epoch is being opened or closed: by another goroutine, or by an Unlock that was left before
-	// its end.
+	// ErrBusy reports that the epoch is being opened or closed: by another goroutine, or by an Unlock, UnlockAll or Post
+	// that was left before its end.
 	ErrBusy = errors.New("the epoch is being opened or closed")
 	// ErrNotStarted reports a Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")
@@ -75,7 +75,7 @@ func (s *State) refuse(call string, class error, remedy string) error {
 func (s *State) Refuse(operation string, target int) error {
 	class, remedy := ErrChanging, "order operations after the call that opens their epoch and before the one that closes it"
 	switch {
-	case s.fence == suspended:
+	case s.fence == suspended || s.mode == modeLockAll && s.step == suspended:
 		remedy = s.wayOutOfAccess()
 	case s.fence != settled || s.mode == modeFence || s.mode == modeLockAll:
 	case s.mode == modeNone:

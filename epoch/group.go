@@ -50,6 +50,8 @@ func (g Group) Contains(rank int) bool {
 	return found
 }
 
+func (g Group) equal(h Group) bool { return slices.Equal(g.ranks, h.ranks) }
+
 // String lists the ranks, or only the first ones if there are many.
 func (g Group) String() string {
 	var list listing

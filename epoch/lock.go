@@ -105,7 +105,8 @@ func (s *State) EndLockAll() {
 // AbortLockAll restores the state before BeginLockAll.
 func (s *State) AbortLockAll() { s.EndUnlockAll() }
 
-// BeginUnlockAll ends the operations of a LockAll epoch. EndUnlockAll follows.
+// BeginUnlockAll ends the operations of a LockAll epoch, or continues a suspended UnlockAll. Each rank that is not
+// counted by Told must be given its lock back. EndUnlockAll or SuspendUnlockAll follows.
 func (s *State) BeginUnlockAll() error {
 	switch {
 	case s.closed || s.mode != modeLockAll:
@@ -118,10 +119,18 @@ func (s *State) BeginUnlockAll() error {
 	return nil
 }
 
+// SuspendUnlockAll suspends an UnlockAll that has given back the locks of the first told ranks. Only another UnlockAll
+// may follow, which continues it.
+func (s *State) SuspendUnlockAll(told int) {
+	s.step = suspended
+	s.told = told
+}
+
 // EndUnlockAll ends the epoch, also if a rank has failed and could not be notified.
 func (s *State) EndUnlockAll() {
 	s.step = settled
 	s.mode = modeNone
+	s.told = 0
 }
 
 // CheckFlush returns the error of an illegal flush of target, or nil if it is legal now. call is Flush or FlushLocal.
@@ -130,10 +139,12 @@ func (s *State) CheckFlush(call string, target int) error {
 		return nil
 	}
 	call = fmt.Sprintf("%s of rank %d", call, target)
-	if s.locks[target].step == suspended {
+	switch {
+	case s.locks[target].step == suspended:
 		return s.refuse(call, ErrBusy, unlockAgain)
-	}
-	if s.locks[target].kind != 0 || s.mode == modeLockAll {
+	case s.mode == modeLockAll && s.step == suspended:
+		return s.refuse(call, ErrBusy, s.wayOutOfAccess())
+	case s.locks[target].kind != 0 || s.mode == modeLockAll:
 		return s.refuse(call, ErrBusy, "order it between locking and unlocking the target")
 	}
 	return s.refuse(call, ErrNotLocked, s.wayToLock("lock the target by Lock or LockAll"))
@@ -145,6 +156,8 @@ func (s *State) CheckFlushAll(call string) error {
 	switch {
 	case !s.closed && (s.held != 0 || s.all.Load() == accessPassive):
 		return nil
+	case s.mode == modeLockAll && s.step == suspended:
+		return s.refuse(call, ErrBusy, s.wayOutOfAccess())
 	case s.mode == modeLocks || s.mode == modeLockAll:
 		return s.refuse(call, ErrBusy, "order it between locking and unlocking")
 	}

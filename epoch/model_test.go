@@ -36,8 +36,10 @@ type model struct {
 	start   string
 	started []int
 	starts  [modelRanks]uint32
+	// told is of a Complete or an UnlockAll that was suspended, postTold of a Post.
+	told, postTold int
 
-	exposure string // none, openingP, openP, or closingP while waited for
+	exposure string // none, openingP, openP, closingP while waited for, or suspendedP for a Post
 	posted   []int
 	posts    [modelRanks]uint32
 
@@ -50,7 +52,7 @@ type model struct {
 
 // key is the state but for the counts, which only grow.
 func (m *model) key() string {
-	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all)
+	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all, "|", m.told, m.postTold)
 }
 
 func (m *model) locked() bool {
@@ -202,6 +204,9 @@ func moves() []move {
 					return ErrGroup
 				case moving(m.exposure):
 					return ErrBusy
+				case m.exposure == suspendedP && slices.Equal(ranks, m.posted):
+					m.exposure = openingP
+					return nil
 				case m.exposure != none || m.fenced || m.fence != none:
 					return ErrEpochOpen
 				}
@@ -223,13 +228,20 @@ func moves() []move {
 	add("BeginComplete", always,
 		func(s *State) error { _, err := s.BeginComplete(); return err },
 		closes(func(m *model) *string { return &m.start }, ErrNotStarted))
-	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started = none, nil }))
-	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start = suspendedP }))
+	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started, m.told = none, nil, 0 }))
+	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start, m.told = suspendedP, 1 }))
 
 	add("BeginWait", always,
 		func(s *State) error { _, err := s.BeginWait("Wait"); return err },
-		closes(func(m *model) *string { return &m.exposure }, ErrNotPosted))
-	add("EndPost", func(m *model) bool { return m.exposure == openingP }, done((*State).EndPost), end(func(m *model) { m.exposure = openP }))
+		func(m *model) error {
+			if m.exposure == suspendedP && !m.closed {
+				return ErrBusy
+			}
+			return closes(func(m *model) *string { return &m.exposure }, ErrNotPosted)(m)
+		})
+	posting := func(m *model) bool { return m.exposure == openingP }
+	add("EndPost", posting, done((*State).EndPost), end(func(m *model) { m.exposure, m.postTold = openP, 0 }))
+	add("SuspendPost", posting, done(func(s *State) { s.SuspendPost(1) }), end(func(m *model) { m.exposure, m.postTold = suspendedP, 1 }))
 	waiting := func(m *model) bool { return m.exposure == closingP }
 	add("EndWait", waiting, done((*State).EndWait), end(func(m *model) { m.exposure, m.posted = none, nil }))
 	add("SuspendWait", waiting, done((*State).SuspendWait), end(func(m *model) { m.exposure = openP }))
@@ -313,7 +325,8 @@ func moves() []move {
 	add("EndLockAll", everyone(openingP), done((*State).EndLockAll), end(func(m *model) { m.all = openP }))
 	add("AbortLockAll", everyone(openingP), done((*State).AbortLockAll), end(func(m *model) { m.all = none }))
 	add("BeginUnlockAll", always, (*State).BeginUnlockAll, closes(func(m *model) *string { return &m.all }, ErrNotLocked))
-	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all = none }))
+	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all, m.told = none, 0 }))
+	add("SuspendUnlockAll", everyone(closingP), done(func(s *State) { s.SuspendUnlockAll(1) }), end(func(m *model) { m.all, m.told = suspendedP, 1 }))
 	add("CheckFlushAll", always, func(s *State) error { return s.CheckFlushAll("FlushAll") }, func(m *model) error {
 		some := func(ok func(phase string) bool) bool {
 			return ok(m.all) || ok(m.locks[0].phase) || ok(m.locks[1].phase)
@@ -365,6 +378,12 @@ func (a *actor) differ() string {
 		if got, want := a.s.StartNumber(target), a.m.starts[target]; got != want {
 			return fmt.Sprintf("StartNumber(%d) is %d, want %d", target, got, want)
 		}
+	}
+	if got, want := a.s.Told(), a.m.told; got != want {
+		return fmt.Sprintf("Told is %d, want %d", got, want)
+	}
+	if got, want := a.s.PostTold(), a.m.postTold; got != want {
+		return fmt.Sprintf("PostTold is %d, want %d", got, want)
 	}
 	if got, want := a.s.LastFence(), a.m.fences; got != want {
 		return fmt.Sprintf("LastFence is %d, want %d", got, want)
@@ -482,6 +501,34 @@ func TestModelFindsDefects(t *testing.T) {
 			}
 			return err
 		}},
+		{"a post that counts again when it goes on", "BeginPost([1])", func(s *State, real func(s *State) error) error {
+			again := s.waiting == suspended
+			err := real(s)
+			if err == nil && again {
+				s.posts[1]++
+			}
+			return err
+		}},
+		{"a post that goes on with another group", "BeginPost([1])", func(s *State, real func(s *State) error) error {
+			if s.waiting == suspended && !s.closed {
+				s.posted = Group{[]int{1}}
+			}
+			return real(s)
+		}},
+		{"a wait for a post that was left", "BeginWait", func(s *State, real func(s *State) error) error {
+			if s.waiting == suspended {
+				s.waiting = settled
+			}
+			return real(s)
+		}},
+		{"a post that forgets whom it has notified", "SuspendPost", func(s *State, _ func(s *State) error) error { s.SuspendPost(0); return nil }},
+		{"an end that remembers who was notified", "EndUnlockAll", func(s *State, real func(s *State) error) error {
+			told := s.told
+			err := real(s)
+			s.told = told
+			return err
+		}},
+		{"an unlock of all that ends when it is left", "SuspendUnlockAll", func(s *State, _ func(s *State) error) error { s.EndUnlockAll(); return nil }},
 		{"an epoch that opens after the end", "EndLockAll", func(s *State, _ func(s *State) error) error {
 			s.step = settled
 			s.all.Store(accessPassive)

@@ -60,8 +60,8 @@ func (s *State) BeginComplete() (Group, error) {
 	return s.started, nil
 }
 
-// Told returns the number of ranks, in the caller's order, that the suspended Complete has already notified. It is 0 if
-// BeginComplete continues none.
+// Told returns the number of ranks, in the caller's order, that the suspended Complete or UnlockAll has already
+// notified. It is 0 if BeginComplete or BeginUnlockAll continues none.
 func (s *State) Told() int { return s.told }
 
 // SuspendComplete suspends a Complete that has notified the first told ranks of the group. Only another Complete may
@@ -81,14 +81,18 @@ func (s *State) leaveStart() {
 	s.told = 0
 }
 
-// BeginPost exposes this rank's part to group. Each origin o must be sent the post with number PostNumber(o). EndPost
-// follows.
+// BeginPost exposes this rank's part to group, or continues a suspended Post to the same group. Each origin o that is
+// not counted by PostTold must be sent the post with number PostNumber(o). A continued Post has the same numbers again.
+// EndPost or SuspendPost follows.
 func (s *State) BeginPost(group Group) error {
 	switch {
 	case !group.within(s.size):
 		return s.refuse("Post", ErrGroup, s.allowedRanks())
 	case s.exposed && s.waiting.moving():
 		return s.refuse("Post", ErrBusy, s.wayOutOfExposure())
+	case s.exposed && s.waiting == suspended && !s.closed && group.equal(s.posted):
+		s.waiting = opening
+		return nil
 	case s.exposed:
 		return s.refuse("Post", ErrEpochOpen, s.wayOutOfExposure())
 	case s.closed || s.mode == modeFence || s.fence != settled:
@@ -103,8 +107,22 @@ func (s *State) BeginPost(group Group) error {
 	return nil
 }
 
+// PostTold returns the number of ranks, in the caller's order, that the suspended Post has already notified. It is 0 if
+// BeginPost continues none.
+func (s *State) PostTold() int { return s.postTold }
+
+// SuspendPost suspends a Post that has notified the first told ranks of the group, which may have begun to operate. Only
+// another Post to the same group may follow, which continues it: Wait and Test are refused until then.
+func (s *State) SuspendPost(told int) {
+	s.waiting = suspended
+	s.postTold = told
+}
+
 // EndPost finishes a Post that has notified every origin that has not failed.
-func (s *State) EndPost() { s.waiting = settled }
+func (s *State) EndPost() {
+	s.waiting = settled
+	s.postTold = 0
+}
 
 // PostNumber returns the number of the latest post to origin. The complete that Wait waits for has the same number.
 func (s *State) PostNumber(origin int) uint32 { return s.posts[origin] }
@@ -115,7 +133,7 @@ func (s *State) BeginWait(call string) (Group, error) {
 	switch {
 	case s.closed || !s.exposed:
 		return Group{}, s.refuse(call, ErrNotPosted, call+" ends what Post opened")
-	case s.waiting.moving():
+	case s.waiting != settled:
 		return Group{}, s.refuse(call, ErrBusy, s.wayOutOfExposure())
 	}
 	s.waiting = closing

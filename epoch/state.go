@@ -28,18 +28,19 @@ type State struct {
 	asserted Assert
 	fences   uint32
 
-	// started is the group of the Start epoch. told is how many of its ranks a suspended Complete has notified.
-	// starts[t] counts the Starts that named t.
+	// started is the group of the Start epoch. starts[t] counts the Starts that named t. told is how many ranks a
+	// suspended Complete or UnlockAll has notified. No two of them are suspended at a time.
 	started Group
-	told    int
 	starts  []uint32
+	told    int
 
-	// posted is the group of the exposure if exposed. waiting is the step of its Post or Wait. posts[o] counts the
-	// Posts that named o.
-	exposed bool
-	posted  Group
-	waiting step
-	posts   []uint32
+	// posted is the group of the exposure if exposed. waiting is the step of its Post or Wait, and suspended only for a
+	// Post, which has notified postTold ranks. posts[o] counts the Posts that named o.
+	exposed  bool
+	posted   Group
+	waiting  step
+	postTold int
+	posts    []uint32
 
 	// locks[t] is the lock of target t. named counts the targets with a lock. held counts the locks that are neither
 	// being taken nor being released.
@@ -67,7 +68,7 @@ const (
 	// opening and closing: the call is in progress in a goroutine.
 	opening
 	closing
-	// suspended: the closing call returned early because its context ended.
+	// suspended: the closing call, or a Post, returned early because its context ended.
 	suspended
 )
 

@@ -29,6 +29,25 @@ var states = []struct {
 	{"lock 1", func(s *State) { _ = s.BeginLock(Exclusive, 1); s.EndLock(1) }},
 	{"locking 1", func(s *State) { _ = s.BeginLock(Exclusive, 1) }},
 	{"lock all", func(s *State) { _ = s.BeginLockAll(); s.EndLockAll() }},
+	{"complete left", func(s *State) {
+		_ = s.BeginStart(Group{[]int{1}})
+		s.EndStart()
+		_, _ = s.BeginComplete()
+		s.SuspendComplete(0)
+	}},
+	{"post left", func(s *State) { _ = s.BeginPost(Group{[]int{1}}); s.SuspendPost(0) }},
+	{"unlock 1 left", func(s *State) {
+		_ = s.BeginLock(Exclusive, 1)
+		s.EndLock(1)
+		_, _ = s.BeginUnlock(1)
+		s.SuspendUnlock(1)
+	}},
+	{"unlockall left", func(s *State) {
+		_ = s.BeginLockAll()
+		s.EndLockAll()
+		_ = s.BeginUnlockAll()
+		s.SuspendUnlockAll(1)
+	}},
 	{"closed", func(s *State) { _ = s.Close() }},
 	{"abandoned", func(s *State) { _ = s.BeginLock(Exclusive, 1); s.EndLock(1); s.Abandon() }},
 }
@@ -43,7 +62,8 @@ var calls = []struct {
 	{"Fence", func(s *State) error { _, err := s.BeginFence(0); return err }},
 	{"Start", func(s *State) error { return s.BeginStart(Group{[]int{0, 1}}) }},
 	{"Complete", func(s *State) error { _, err := s.BeginComplete(); return err }},
-	{"Post", func(s *State) error { return s.BeginPost(Group{[]int{0}}) }},
+	{"Post to 0", func(s *State) error { return s.BeginPost(Group{[]int{0}}) }},
+	{"Post to 1", func(s *State) error { return s.BeginPost(Group{[]int{1}}) }},
 	{"Wait", func(s *State) error { _, err := s.BeginWait("Wait"); return err }},
 	{"Lock 0", func(s *State) error { return s.BeginLock(Shared, 0) }},
 	{"Lock 1", func(s *State) error { return s.BeginLock(Shared, 1) }},
@@ -82,22 +102,23 @@ func outcome(err error) string {
 
 // semantics is what each call gives in each state: a dot if it is legal.
 const semantics = `
-            nothing      fence        fence left   start 1      post         posting      post+start   lock 1       locking 1    lock all     closed       abandoned
-Put to 0    no epoch     .            no epoch     no epoch     no epoch     no epoch     no epoch     no epoch     no epoch     .            closed       closed
-Put to 1    no epoch     .            no epoch     .            no epoch     no epoch     .            .            no epoch     .            closed       closed
-Fence       .            .            .            open         open         open         open         open         open         open         closed       closed
-Start       .            open         open         open         .            .            open         open         open         open         closed       closed
-Complete    not started  not started  not started  .            not started  not started  .            not started  not started  not started  closed       closed
-Post        .            open         open         .            open         busy         open         .            .            .            closed       closed
-Wait        not posted   not posted   not posted   not posted   .            busy         .            not posted   not posted   not posted   closed       closed
-Lock 0      .            open         open         open         .            .            open         .            .            open         closed       closed
-Lock 1      .            open         open         open         .            .            open         open         busy         open         closed       closed
-Unlock 1    not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         not locked   closed       closed
-LockAll     .            open         open         open         .            .            open         open         open         open         closed       closed
-UnlockAll   not locked   not locked   not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            closed       closed
-Flush 1     not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed       closed
-FlushAll    not locked   not locked   not locked   not locked   not locked   not locked   not locked   .            busy         .            closed       closed
-Close       .            open         open         open         open         open         open         open         open         open         closed       closed
+            nothing         fence           fence left      start 1         post            posting         post+start      lock 1          locking 1       lock all        complete left   post left       unlock 1 left   unlockall left  closed          abandoned
+Put to 0    no epoch        .               no epoch        no epoch        no epoch        no epoch        no epoch        no epoch        no epoch        .               no epoch        no epoch        no epoch        no epoch        closed          closed
+Put to 1    no epoch        .               no epoch        .               no epoch        no epoch        .               .               no epoch        .               no epoch        no epoch        no epoch        no epoch        closed          closed
+Fence       .               .               .               open            open            open            open            open            open            open            open            open            open            open            closed          closed
+Start       .               open            open            open            .               .               open            open            open            open            open            .               open            open            closed          closed
+Complete    not started     not started     not started     .               not started     not started     .               not started     not started     not started     .               not started     not started     not started     closed          closed
+Post to 0   .               open            open            .               open            busy            open            .               .               .               .               open            .               .               closed          closed
+Post to 1   .               open            open            .               open            busy            open            .               .               .               .               .               .               .               closed          closed
+Wait        not posted      not posted      not posted      not posted      .               busy            .               not posted      not posted      not posted      not posted      busy            not posted      not posted      closed          closed
+Lock 0      .               open            open            open            .               .               open            .               .               open            open            .               .               open            closed          closed
+Lock 1      .               open            open            open            .               .               open            open            busy            open            open            .               open            open            closed          closed
+Unlock 1    not locked      not locked      not locked      not locked      not locked      not locked      not locked      .               busy            not locked      not locked      not locked      .               not locked      closed          closed
+LockAll     .               open            open            open            .               .               open            open            open            open            open            .               open            open            closed          closed
+UnlockAll   not locked      not locked      not locked      not locked      not locked      not locked      not locked      not locked      not locked      .               not locked      not locked      not locked      .               closed          closed
+Flush 1     not locked      not locked      not locked      not locked      not locked      not locked      not locked      .               busy            .               not locked      not locked      busy            busy            closed          closed
+FlushAll    not locked      not locked      not locked      not locked      not locked      not locked      not locked      .               busy            .               not locked      not locked      busy            busy            closed          closed
+Close       .               open            open            open            open            open            open            open            open            open            open            open            open            open            closed          closed
 `
 
 func TestTable(t *testing.T) {
@@ -105,7 +126,7 @@ func TestTable(t *testing.T) {
 	row := func(first string, cells []string) {
 		line := fmt.Sprintf("%-12s", first)
 		for _, cell := range cells {
-			line += fmt.Sprintf("%-13s", cell)
+			line += fmt.Sprintf("%-16s", cell)
 		}
 		fmt.Fprintln(&got, strings.TrimRight(line, " "))
 	}
