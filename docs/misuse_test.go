@@ -24,6 +24,7 @@ import (
 	"github.com/onesided/rma/examples/globalarray"
 	"github.com/onesided/rma/examples/grid"
 	"github.com/onesided/rma/examples/hashtable"
+	internal "github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -224,6 +225,7 @@ func sections(t *testing.T) []section {
 				}
 			}),
 		},
+		{"After calls whose contexts have ended, to a rank of another machine", afterEnds(t)},
 		{"Promises that were given at creation, within LockAll", promises(t)},
 		{"A closed window", closedWindow(t)},
 		{"A window that no call has made", zeroWindow(t)},
@@ -233,6 +235,66 @@ func sections(t *testing.T) []section {
 		{"Tables, arrays and grids of the examples", examples(t)},
 		{"Making tables and arrays of the examples, by every rank", makingExamples()},
 	}
+}
+
+// A held service has a rank take no messages until it is closed.
+type held chan struct{}
+
+func (h held) Serve(*internal.Link, *internal.Message, []byte) error { <-h; return nil }
+
+const heldService = 1000
+
+// afterEnds are the wrong calls after an Unlock, an UnlockAll and a Post that find no room on the way to rank 1.
+func afterEnds(t *testing.T) (calls []call) {
+	t.Helper()
+	service := make(held)
+	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
+		defer internal.Of(w).Serve(heldService, service)()
+		var wins [2]*window.Window[float64]
+		for i := range wins {
+			win, err := window.Allocate[float64](ctx, w, 20)
+			if err != nil {
+				return err
+			}
+			wins[i] = win
+		}
+		one, all, err := wins[0], wins[1], error(nil)
+		other := first(one.Group(1 - w.Rank()))
+		if w.Rank() == 1 {
+			err = errors.Join(one.Start(ctx, other), one.Complete(ctx))
+			return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
+		}
+		err = errors.Join(all.LockAll(ctx), one.LockNow(ctx, window.Shared, 1), one.Put(make([]float64, 1), 1, 0))
+		link, failed := internal.Of(w).Link(1)
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		for failed == nil {
+			failed = link.TellWithin(over, &internal.Message{Kind: internal.FirstKind, Service: heldService}, nil)
+		}
+		for _, cut := range []error{failed, one.Unlock(over, 1), all.UnlockAll(over), one.Post(over, other)} {
+			if !errors.Is(cut, context.Canceled) {
+				return fmt.Errorf("with a context that has ended: %w", cut)
+			}
+		}
+		values := make([]float64, 1)
+		calls = []call{
+			{"win.Put(one, 1, 0), after Unlock", one.Put(values, 1, 0)},
+			{"win.Flush(ctx, 1), after Unlock", one.Flush(ctx, 1)},
+			{"win.Lock(ctx, window.Shared, 1), after Unlock", one.Lock(ctx, window.Shared, 1)},
+			{"win.Put(one, 1, 0), after UnlockAll", all.Put(values, 1, 0)},
+			{"win.FlushAll(ctx), after UnlockAll", all.FlushAll(ctx)},
+			{"win.LockAll(ctx), after UnlockAll", all.LockAll(ctx)},
+			{"win.Close(), after UnlockAll", all.Close()},
+			{"win.Post(ctx, another group), after Post", one.Post(ctx, first(one.Group(0)))},
+			{"win.Wait(ctx), after Post", one.Wait(ctx)},
+			{"win.Test(), after Post", second(one.Test())},
+		}
+		close(service)
+		err = errors.Join(one.Unlock(ctx, 1), all.UnlockAll(ctx), one.Post(ctx, other), one.Wait(ctx))
+		return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
+	}, world.WithDevice("tcp"), world.WithAddress("127.0.0.1")))
+	return calls
 }
 
 func makingAJob(t *testing.T) []call {

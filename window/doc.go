@@ -44,15 +44,18 @@
 //
 // # Blocking and failure
 //
-// Calls that may block take a context. They look at it only once they have to block. A call that returns the context's error has not
-// completed and may be made again: Fence, Complete, Wait, Unlock, CloseContext, Allocate, Create and Attach continue; Start, Lock,
-// LockNow and LockAll have opened nothing. UnlockAll ends the epoch whatever becomes of the context.
+// Calls that may block take a context, and one rule holds for all of them: a call returns the context's error when that ends while the
+// call blocks; the epoch is then as the call's doc says, and the same call made again continues. Fence, Complete, Post, Wait, Unlock,
+// UnlockAll, CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and LockAll have opened nothing,
+// and begin anew. A call that does not have to block may succeed although its context has ended.
 //
-// Operations take no context. Post looks at its context only before the exposure begins. An operation or a Post waits for room if
-// its target over a network accepts no more messages, at most for the time of world.WithPeerTimeout. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post
-// of the target, because Lock and Start do not wait for it over a network. Calls that need a new connection return
-// verbs.ErrShortage when the process is out of file descriptors, and may be made again. Post, UnlockAll, an Unlock that holds its lock,
-// and an operation that has partly left wait for a descriptor.
+// Operations take no context. An operation waits for room if its target over a network accepts no more messages, at most for the time
+// of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that they did not get. A long
+// accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post of the target, because Lock and
+// Start do not wait for it over a network.
+//
+// Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be made again as if
+// their context had ended. An operation that has partly left waits for a descriptor.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it. The survivors can then
 // close the window. A Fence in which a rank dies may end well on some ranks and fail on others. Locks of the dead are broken. When

@@ -153,8 +153,8 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 // Unlock ends the epoch that Lock opened, and returns when all operations on target are complete there. If target has
 // failed, the epoch ends and Unlock returns a *world.PeerError.
 //
-// Unlock looks at ctx only while it waits for a lock that Lock did not wait for. If ctx ends then, Unlock returns its
-// error, and another Unlock continues.
+// If ctx ends first, Unlock returns its error, and another Unlock continues. No other call on target is legal until
+// then, and the lock may be free already.
 func (w *Window[T]) Unlock(ctx context.Context, target int) error {
 	return w.calls().Unlock(ctx, target)
 }
@@ -184,8 +184,10 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 	case p.control.base == nil:
 		err = c.blame(call, target, p.deferred.leave(ctx))
 	case p.link != nil:
-		err = c.blame(call, target, throughShortage(func() error { return p.deferred.flush(context.Background()) }))
-		c.unlock(kind, target)
+		// The lock word would overtake the operations.
+		if err = c.blame(call, target, p.deferred.flush(ctx)); !interrupted(ctx, err) {
+			c.unlock(kind, target)
+		}
 	default:
 		c.unlock(kind, target)
 	}
@@ -206,42 +208,57 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 	return err
 }
 
-// unlockRemote completes the operations on all ranks, some of which are reached over links, and gives their shared
-// locks back. An unlock message travels over the same link after the operations, and its AfterReads delays it until the
-// results of reads have arrived. So no wait is needed between the two.
-func (c *core) unlockRemote(call string) error {
-	// The epoch ends even if the caller's context has ended. Failures are noticed in bounded time.
-	ctx := context.Background()
-	var errs []error
-	for i := range c.peers {
-		rank := c.behind(i)
-		p := c.peers[rank].Load()
-		switch {
-		case p == nil:
-		case p.control.base == nil:
-			p.deferred.tellUnlock()
-		case p.link != nil:
-			if err := c.blame(call, rank, throughShortage(func() error { return p.deferred.flush(ctx) })); err != nil {
-				errs = append(errs, err)
-			}
-			c.unlock(Shared, rank)
-		default:
-			c.unlock(Shared, rank)
+// unlockEach gives the shared locks of LockAll back, but for those of the first told ranks, and completes the operations
+// on all ranks. It returns how many ranks it has given their locks back. If it is interrupted, it continues from there.
+//
+// An unlock message travels over the same link after the operations, and its AfterReads delays it until the results of
+// reads have arrived. So no wait is needed between the two, and all locks are given back before the first wait for a
+// reply.
+func (c *core) unlockEach(ctx context.Context, call string, told int) (int, error) {
+	var all error
+	for ; told < c.size; told++ {
+		err := c.unlockOne(ctx, call, c.behind(told))
+		if interrupted(ctx, err) {
+			return told, errors.Join(all, err)
+		}
+		if lostIn(err) == nil {
+			// That a rank is lost the flush below says, or UnlockAll.
+			all = errors.Join(all, err)
 		}
 	}
-	if err := throughShortage(func() error { return c.flushRemote(ctx, call, everyone) }); err != nil {
-		errs = append(errs, err)
+	if c.remote {
+		all = errors.Join(all, c.flushRemote(ctx, call, everyone))
 	}
-	return errors.Join(errs...)
+	return told, all
 }
 
-// unlock gives a lock back. Its store to the lock word comes after the stores of the operations. The next holder's load
-// of the word pairs with it.
+// unlockOne gives the shared lock of a rank back, after the operations. If it is interrupted, the lock is held.
+func (c *core) unlockOne(ctx context.Context, call string, rank int) error {
+	p := c.peers[rank].Load()
+	if p == nil {
+		return nil
+	}
+	if p.control.base == nil {
+		return c.blame(call, rank, p.deferred.tellUnlock(ctx))
+	}
+	var err error
+	if p.link != nil {
+		// The lock word would overtake the operations.
+		if err = c.blame(call, rank, p.deferred.flush(ctx)); interrupted(ctx, err) {
+			return err
+		}
+	}
+	c.unlock(Shared, rank)
+	return err
+}
+
+// unlock gives a lock back under which nothing is queued. Its store to the lock word comes after the stores of the
+// operations. The next holder's load of the word pairs with it.
 func (c *core) unlock(kind LockKind, target int) {
 	p := c.peers[target].Load()
 	switch {
 	case p.control.base == nil:
-		p.deferred.tellUnlock()
+		p.deferred.returnLock()
 	case kind == Shared:
 		c.world.BeforeTelling()
 		c.unlockShared(p)
@@ -381,44 +398,44 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // UnlockAll ends the epoch that LockAll opened, and returns when all operations are complete at their targets. If a
 // target has failed, the epoch ends and UnlockAll returns an error that wraps a *world.PeerError.
 //
-// ctx must not be nil, but UnlockAll does not look at it otherwise. It waits until every operation is complete or its
-// target has failed, also after ctx has ended.
+// If ctx ends first, UnlockAll returns its error, and another UnlockAll continues. No operation and no other call that
+// opens or closes an access epoch is legal until then. The locks of some ranks, or all, may be free already.
 func (w *Window[T]) UnlockAll(ctx context.Context) error { return w.calls().UnlockAll(ctx) }
 
 func (w *untyped) UnlockAll(ctx context.Context) error {
 	c := w.core
+	const call = "window.UnlockAll"
 	if err := c.check(ctx, "UnlockAll"); err != nil {
 		return err
 	}
 	defer c.endSpan("UnlockAll", c.world.BeginSpan())
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
-	unchecked := c.unchecked
+	told := c.epochs.Told()
+	if c.unchecked {
+		told = c.size
+	}
 	c.mu.Unlock()
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(-1)
-	var failed error
-	switch {
-	case c.remote && unchecked:
-		failed = throughShortage(func() error { return c.flushRemote(context.Background(), "window.UnlockAll", everyone) })
-	case c.remote:
-		failed = c.unlockRemote("window.UnlockAll")
-	}
-	for target := range c.size {
-		if !c.remote && !unchecked {
-			c.unlock(Shared, target)
-		}
-		failed = errors.Join(failed, c.targetFailure("window.UnlockAll", target))
-	}
+	told, err = c.unlockEach(ctx, call, told)
 	c.mu.Lock()
+	if interrupted(ctx, err) {
+		c.epochs.SuspendUnlockAll(told)
+		c.mu.Unlock()
+		return err
+	}
 	c.epochs.EndUnlockAll()
 	c.locking.locks.Add(-1)
 	c.mu.Unlock()
-	if failed == nil {
-		failed = c.completed("UnlockAll", -1, false)
+	for target := range c.size {
+		err = errors.Join(err, c.targetFailure(call, target))
 	}
-	return failed
+	if err == nil {
+		err = c.completed("UnlockAll", -1, false)
+	}
+	return err
 }

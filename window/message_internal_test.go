@@ -141,7 +141,7 @@ var wishTwice = jobtest.Register("wishing twice", func(ctx context.Context, w *w
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 	}
 	err = errors.Join(err, w.Barrier(ctx), p.deferred.awaitLock(ctx, "Lock"))
-	p.deferred.tellUnlock()
+	err = errors.Join(err, p.deferred.tellUnlock(ctx))
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
@@ -123,15 +124,21 @@ func (w *untyped) Complete(ctx context.Context) error {
 // interrupted reports whether a call with error err may be made again. Either its context has ended it, or this process
 // was short of a resource for a new connection.
 func interrupted(ctx context.Context, err error) bool {
+	if err == nil {
+		return false
+	}
 	ended := ctx.Err() != nil && (ours(err, ctx.Err()) || ours(err, context.Cause(ctx)))
 	return ended || ours(err, verbs.ErrShortage)
 }
 
 // ours reports whether err wraps one as an error of this rank. A *world.PeerError that wraps one is about another rank,
-// and final.
+// and final. Of errors that are joined one decides.
 func ours(err, one error) bool {
 	if !errors.Is(err, one) {
 		return false
+	}
+	if joined, several := err.(interface{ Unwrap() []error }); several {
+		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return ours(err, one) })
 	}
 	var failed *job.PeerError
 	return !errors.As(err, &failed) || !errors.Is(failed, one)
@@ -150,10 +157,10 @@ func throughShortage(call func() error) error {
 // Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
 // group has failed, Post returns a *world.PeerError, and the other ranks have the exposure all the same.
 //
-// Post looks at ctx only before the exposure begins, while it maps memory of ranks on this host for the first time. If
-// ctx ends then, or if this rank cannot connect to a rank, there is no exposure. Afterwards Post notifies each rank,
-// also when ctx has ended. Over a network it may wait for room, at most for the time of world.WithPeerTimeout, or for a
-// free file descriptor.
+// Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. If ctx
+// ends first, Post returns its error, and another Post of the same group continues. Once a rank has been notified, only
+// that is legal: Wait and Test return [ErrBusy], and Post of another group returns [ErrEpochOpen]. If this rank cannot
+// connect to a rank, there is no exposure.
 func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
 
 func (w *untyped) Post(ctx context.Context, group Group) error {
@@ -167,6 +174,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginPost(group)
+	told := c.epochs.PostTold()
 	if err == nil {
 		c.opened("Post", -1)
 	}
@@ -179,11 +187,21 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	}
 	c.server.serveRides()
 	for i := range group.Len() {
-		origin := group.Rank(i)
-		// A post cannot be taken back. Failures are noticed in bounded time.
-		if e := throughShortage(func() error {
-			return c.tell(context.Background(), "window.Post", origin, postAt, c.epochs.PostNumber(origin))
-		}); err == nil {
+		e, origin := error(nil), group.Rank(i)
+		if i < told {
+			// The Post that notified it has not returned its failure.
+			e = c.targetFailure("window.Post", origin)
+		} else {
+			e = c.tell(ctx, "window.Post", origin, postAt, c.epochs.PostNumber(origin))
+		}
+		if interrupted(ctx, e) {
+			// A post cannot be taken back.
+			c.mu.Lock()
+			c.epochs.SuspendPost(i)
+			c.mu.Unlock()
+			return e
+		}
+		if err == nil {
 			err = e
 		}
 	}

@@ -82,19 +82,30 @@ func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 func (d *deferred) awaitLock(ctx context.Context, call string) error {
 	err := d.awaitTicket(ctx, call, "")
 	if err != nil {
-		d.tellUnlock()
+		d.returnLock()
 	}
 	return err
 }
 
-// tellUnlock gives the lock of the rank back, after all that is queued.
-func (d *deferred) tellUnlock() {
+// returnLock gives the lock of the rank back, or withdraws the request for it, when nothing is queued. It has no context:
+// the call has opened nothing, so that none could continue it. It may wait for room, as long as the rank may be silent.
+func (d *deferred) returnLock() {
+	// An error is the failure of the rank, which other calls report.
+	_ = throughShortage(func() error { return d.tellUnlock(context.Background()) })
+}
+
+// tellUnlock gives the lock of the rank back, after all that is queued. If it is interrupted, the lock is not given back,
+// and the next call continues. With another error the rank is told all the same, if it lives.
+func (d *deferred) tellUnlock(ctx context.Context) error {
+	err := d.start(ctx, scheduler.Message)
+	if interrupted(ctx, err) {
+		return err
+	}
 	d.mu.Lock()
 	kind := d.kind
 	d.mu.Unlock()
 	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
-	// An error is the failure of the rank, which other calls report.
-	_ = throughShortage(func() error { return d.start(context.Background(), scheduler.Message) })
-	_ = throughShortage(func() error { return d.link.Tell(&m, nil) })
+	told := d.link.TellWithin(ctx, &m, nil)
 	d.link.Post()
+	return errors.Join(err, told)
 }

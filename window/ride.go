@@ -31,6 +31,8 @@ import (
 //     and one of a Complete. While a lock is requested and not granted, or a post has not arrived, only the packet of a
 //     Complete leaves the queue.
 //   - The next access epoch to a target begins when its post for the last was heard of.
+//   - An Unlock that is interrupted leaves hold as far as it has come, and the next continues from there: see leave. So the
+//     target is asked for the lock once, and given it back once.
 //   - Nobody waits for a lock or a post with the mutex of a queue, nor in progress.
 
 // hold is the state of the lock of a queue's target.
@@ -39,6 +41,8 @@ type hold uint8
 const (
 	// settled: this rank has the lock, or there is none.
 	settled hold = iota
+	// returned: an Unlock has given it back by a message of its own, and waits for the operations.
+	returned
 	// wanted: the target does not know yet.
 	wanted
 	// asked: the lock has been requested, or a Complete with results has been sent.
@@ -306,8 +310,13 @@ func (d *deferred) openHeld(ctx context.Context) error {
 	}
 }
 
-// leave gives the lock of the queue's target back when the operations on it are complete. It
-// may be cut short by its context until the lock is held, and is called again then.
+// leave gives the lock of the queue's target back, and returns when the operations on it are complete. If it is
+// interrupted, the next call continues, from what hold is:
+//
+//   - wanted: it asks for the lock, with the operations if they fit.
+//   - asked or leaving: it waits until the lock is granted.
+//   - settled: this rank has the lock. It sends what is queued, and after that one message that gives the lock back.
+//   - returned: it waits until all that was sent is complete.
 func (d *deferred) leave(ctx context.Context) error {
 	d.mu.Lock()
 	if d.hold == wanted && len(d.queue.Operations) == 0 {
@@ -335,22 +344,40 @@ func (d *deferred) leave(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	left := d.hold == leaving
-	d.hold = settled
+	before := d.hold
+	if before != returned {
+		d.hold = settled
+	}
 	d.core.locking.wanting.CompareAndSwap(d, nil)
 	if err != nil {
 		// Nothing goes without the lock.
 		d.drop()
 	}
 	d.mu.Unlock()
-	if left {
+	if before == leaving {
 		d.learn()
 		return errors.Join(err, d.refusal(ctx))
 	}
-	d.tellUnlock()
-	// The epoch ends, whatever becomes of the caller's context; failures are noticed in
-	// bounded time.
-	return errors.Join(err, throughShortage(func() error { return d.flush(context.Background()) }))
+	if before != returned {
+		told := d.tellUnlock(ctx)
+		if interrupted(ctx, told) {
+			return told
+		}
+		err = errors.Join(err, told)
+		d.setHold(returned)
+	}
+	flushed := d.flush(ctx)
+	if !interrupted(ctx, flushed) {
+		d.setHold(settled)
+	}
+	return errors.Join(err, flushed)
+}
+
+// setHold notes how far the lock is.
+func (d *deferred) setHold(hold hold) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hold = hold
 }
 
 // granted handles the grant of a lock, with the response to the packet of its request. Progress calls it.

@@ -2,6 +2,7 @@ package window_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/onesided/rma/internal/job"
@@ -35,6 +36,49 @@ func (s *script) fill(ended context.Context) {
 	s.OK(err)
 	for err == nil {
 		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: stubbornService}, nil)
+	}
+	s.Fails(err, context.Canceled)
+}
+
+// busyService and idleService are what a rank tells others.
+const busyService, idleService = stubbornService + 1, stubbornService + 2
+
+// delaying puts off what it is told until it is set, and what is behind that. Other than one that
+// is stubborn it can be heard meanwhile.
+type delaying struct{ atomic.Bool }
+
+func (d *delaying) Serve(from *job.Link, _ *job.Message, _ []byte) error {
+	from.Later(func() (bool, error) { return d.Load(), nil })
+	return nil
+}
+
+// delay has this rank serve busyService, by what puts it off until it is set, and idleService.
+func (s *script) delay() (later *delaying, stop func()) {
+	later, now := new(delaying), new(delaying)
+	now.Store(true)
+	stopLater, stopNow := job.Of(s.World).Serve(busyService, later), job.Of(s.World).Serve(idleService, now)
+	return later, func() {
+		stopLater()
+		stopNow()
+	}
+}
+
+// tell sends a rank a message for a service.
+func (s *script) tell(rank int, service uint32) *job.Link {
+	link, err := job.Of(s.World).Link(rank)
+	s.OK(err)
+	s.OK(link.Tell(&job.Message{Kind: job.FirstKind, Service: service}, nil))
+	return link
+}
+
+// crowd has a rank busy, and no more room on the way to it.
+func (s *script) crowd(rank int) {
+	link := s.tell(rank, busyService)
+	ended, end := context.WithCancel(s.Ctx)
+	end()
+	err := error(nil)
+	for err == nil {
+		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
 	}
 	s.Fails(err, context.Canceled)
 }

@@ -3,10 +3,10 @@ package window_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/jobtest"
@@ -25,38 +25,6 @@ func (s *script) persist(f func() error) {
 		err = f()
 	}
 	s.OK(err)
-}
-
-// busyService and idleService are what rank 0 tells the others.
-const busyService, idleService = stubbornService + 1, stubbornService + 2
-
-// delaying puts off what it is told until it is set, and what is behind that. Other than one that
-// is stubborn it can be heard meanwhile.
-type delaying struct{ atomic.Bool }
-
-func (d *delaying) Serve(from *job.Link, _ *job.Message, _ []byte) error {
-	from.Later(func() (bool, error) { return d.Load(), nil })
-	return nil
-}
-
-// tell sends a rank a message for a service.
-func (s *script) tell(rank int, service uint32) *job.Link {
-	link, err := job.Of(s.World).Link(rank)
-	s.OK(err)
-	s.OK(link.Tell(&job.Message{Kind: job.FirstKind, Service: service}, nil))
-	return link
-}
-
-// crowd has rank 1 busy, and no more room on the way to it.
-func (s *script) crowd() {
-	link := s.tell(1, busyService)
-	ended, end := context.WithCancel(s.Ctx)
-	end()
-	err := error(nil)
-	for err == nil {
-		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
-	}
-	s.Fails(err, context.Canceled)
 }
 
 // Of so many ranks rank 0 is not connected to the stranger before it has to be: no collective call
@@ -91,10 +59,8 @@ const manyElements, someElements = 1 << 20, 1 << 14
 // rank 1, and unlocks it.
 func registerShort(name string, count int, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
 	return jobtest.RegisterWith(name, soonShort, scripted(func(s *script) {
-		later, now := new(delaying), new(delaying)
-		now.Store(true)
-		defer job.Of(s.World).Serve(busyService, later)()
-		defer job.Of(s.World).Serve(idleService, now)()
+		later, stop := s.delay()
+		defer stop()
 		if s.World.Rank() == 1 {
 			go func() {
 				_ = jobtest.Hold("full")
@@ -129,7 +95,7 @@ func registerShort(name string, count int, serve func(s *script, win *window.Win
 // Nothing of the accumulate leaves before this process is short: the call that is made again does
 // all of it.
 var shortBefore = registerShort("short before a long accumulate", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
-	s.crowd()
+	s.crowd(1)
 	s.lack(func(*job.Link) { s.Fails(win.Accumulate(window.Sum, ones, 1, 0), verbs.ErrShortage) })
 	jobtest.Signal("cut short")
 	s.persist(func() error { return win.Accumulate(window.Sum, ones, 1, 0) })
@@ -154,7 +120,7 @@ var shortAmid = registerShort("short amid a long accumulate", manyElements, idle
 	s.persist(func() error { return win.Unlock(s.Ctx, 1) })
 })
 
-// There is no room to tell of a post when this process is short: it is told of all the same.
+// There is no room to tell of a post when this process is short: the Post that is made again tells of it.
 var shortPost = registerShort("short in a post", someElements, func(s *script, win *window.Window[int64]) {
 	for range 2 {
 		s.OK(win.Start(s.Ctx, groupOf(s, win, 0)))
@@ -163,36 +129,26 @@ var shortPost = registerShort("short in a post", someElements, func(s *script, w
 }, func(s *script, win *window.Window[int64], ones []int64) {
 	s.OK(win.Accumulate(window.Sum, ones, 1, 0))
 	s.OK(win.Unlock(s.Ctx, 1))
-	s.crowd()
-	done := make(chan error, 1)
-	s.lack(func(another *job.Link) {
-		go func() { done <- win.Post(s.Ctx, groupOf(s, win, 1)) }()
-		s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
-	})
+	s.crowd(1)
+	s.lack(func(*job.Link) { s.Fails(win.Post(s.Ctx, groupOf(s, win, 1)), verbs.ErrShortage) })
+	s.Fails(win.Wait(s.Ctx), epoch.ErrBusy)
 	jobtest.Signal("cut short")
-	s.OK(<-done)
+	s.persist(func() error { return win.Post(s.Ctx, groupOf(s, win, 1)) })
 	s.OK(win.Wait(s.Ctx))
 	s.OK(win.Post(s.Ctx, groupOf(s, win, 1)))
 	s.OK(win.Wait(s.Ctx))
 })
 
-// There is no room for what an Unlock has sent when this process is short: the lock is given back
-// all the same, behind what was done under it.
+// There is no room for what an Unlock has sent when this process is short: the Unlock that is made again gives the
+// lock back, behind what was done under it.
 var shortUnlock = registerShort("short in an unlock", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.OK(win.Accumulate(window.Sum, ones[1:], 1, 1))
 	s.OK(win.Flush(s.Ctx, 1))
-	s.crowd()
+	s.crowd(1)
 	s.OK(win.Accumulate(window.Sum, ones[:1], 1, 0))
-	done := make(chan error, 1)
-	s.lack(func(another *job.Link) {
-		go func() { done <- win.Unlock(s.Ctx, 1) }()
-		// As a rule it hears of it once for what is queued, and once for the lock.
-		for range 2 {
-			s.Fails(another.Flush(s.Ctx), verbs.ErrShortage)
-		}
-	})
+	s.lack(func(*job.Link) { s.Fails(win.Unlock(s.Ctx, 1), verbs.ErrShortage) })
 	jobtest.Signal("cut short")
-	s.OK(<-done)
+	s.persist(func() error { return win.Unlock(s.Ctx, 1) })
 })
 
 // shortages is for tests that wait until a rank has given up a connection, for the greater part of their time.

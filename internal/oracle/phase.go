@@ -30,7 +30,7 @@ func (r *runner) begin(win int) error {
 		if err != nil {
 			return err
 		}
-		if err := o.bytes.Post(r.ctx, group); err != nil {
+		if err := r.block(func(ctx context.Context) error { return o.bytes.Post(ctx, group) }); err != nil {
 			return err
 		}
 	case y.Mode == AllLocked:
