@@ -286,8 +286,7 @@ func (w *World) meetLast(ctx context.Context) error {
 			return err
 		}
 		// What has ended the body of a rank that has failed may be a deadline, too.
-		var failed *PeerError
-		if errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) || w.deserted() {
+		if Failed(err) != nil || !Is(err, context.DeadlineExceeded) || w.deserted() {
 			w.desert()
 			return err
 		}

@@ -429,8 +429,7 @@ func (w *World) named(ctx context.Context, err error) error {
 
 // cutBy reports whether ctx has cut short what ended with an error, and no rank has.
 func cutBy(ctx context.Context, err error) bool {
-	var failed *PeerError
-	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.As(err, &failed)
+	return ctx.Err() != nil && Is(err, ctx.Err()) && Failed(err) == nil
 }
 
 // A leaving is what CloseContext has done.
@@ -466,7 +465,7 @@ func (w *World) outlast(ctx context.Context) error {
 		switch err := wait.Pause(ctx); {
 		case cutBy(ctx, err):
 			return fmt.Errorf("world: Close: %w: rank %d has not closed its World", err, rank)
-		case errors.Is(err, ErrClosed):
+		case Is(err, ErrClosed):
 			return err
 		}
 	}
