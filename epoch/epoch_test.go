@@ -264,7 +264,13 @@ func TestSuspendedPost(t *testing.T) {
 	other, err := NewGroup(4, 1)
 	require.NoError(t, err)
 	require.NoError(t, s.BeginPost(group))
+	_, _, suspended := s.SuspendedPost()
+	require.False(t, suspended)
 	s.SuspendPost(1)
+	posted, told, suspended := s.SuspendedPost()
+	require.True(t, suspended)
+	require.Equal(t, group, posted)
+	require.Equal(t, 1, told)
 	const left = "a Post to ranks [1 2] was left before its end; call Post again with the same group, which continues it"
 	require.EqualError(t, s.BeginPost(other), "epoch: rank 0: Post: another epoch is open: "+left)
 	_, err = s.BeginWait("Wait")

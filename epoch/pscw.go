@@ -111,6 +111,12 @@ func (s *State) BeginPost(group Group) error {
 // BeginPost continues none.
 func (s *State) PostTold() int { return s.postTold }
 
+// SuspendedPost returns the group of a suspended Post, and the number of ranks that it has notified. If no Post is
+// suspended, it returns false.
+func (s *State) SuspendedPost() (group Group, told int, is bool) {
+	return s.posted, s.postTold, s.exposed && s.waiting == suspended
+}
+
 // SuspendPost suspends a Post that has notified the first told ranks of the group, which may have begun to operate. Only
 // another Post to the same group may follow, which continues it: Wait and Test are refused until then.
 func (s *State) SuspendPost(told int) {
