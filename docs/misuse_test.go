@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,6 +266,9 @@ func afterEnds(t *testing.T) (calls []call) {
 			return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
 		}
 		err = errors.Join(all.LockAll(ctx), one.LockNow(ctx, window.Shared, 1), one.Put(make([]float64, 1), 1, 0))
+		// Rank 1 ends also after an error of this rank.
+		release := sync.OnceFunc(func() { close(service) })
+		defer release()
 		link, failed := internal.Of(w).Link(1)
 		if err = errors.Join(err, failed); err != nil {
 			return err
@@ -290,7 +294,7 @@ func afterEnds(t *testing.T) (calls []call) {
 			{"win.Wait(ctx), after Post", one.Wait(ctx)},
 			{"win.Test(), after Post", second(one.Test())},
 		}
-		close(service)
+		release()
 		err = errors.Join(one.Unlock(ctx, 1), all.UnlockAll(ctx), one.Post(ctx, other), one.Wait(ctx))
 		return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
 	}, world.WithDevice("tcp"), world.WithAddress("127.0.0.1")))

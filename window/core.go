@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -161,7 +160,7 @@ func (c *core) unposted(ctx context.Context) (flaw, err error) {
 		switch {
 		case d.posted() || c.world.Failure(d.link.Rank()) != nil:
 			return false
-		case ctx.Err() != nil && errors.Is(flushed, ctx.Err()) || errors.Is(flushed, world.ErrClosed):
+		case interrupted(ctx, flushed) || job.Is(flushed, world.ErrClosed):
 			err = errtext.Errorf("window: Close: %w", flushed)
 		}
 		return true

@@ -163,13 +163,12 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 
 // finish keeps a creation that can be continued, and ends any other.
 func (all *creator) finish(c *creation, err error) error {
-	var lost *job.PeerError
 	var disagreed *unlikeError
 	switch {
 	case err == nil:
 	case errors.As(err, &disagreed):
 		err = errors.Join(disagreed.error, c.discard())
-	case errors.As(err, &lost), errors.Is(err, world.ErrMismatch), errors.Is(err, world.ErrClosed):
+	case job.Failed(err) != nil, job.Is(err, world.ErrMismatch), job.Is(err, world.ErrClosed):
 		all.over = err
 	default:
 		all.unfinished = c
@@ -224,7 +223,7 @@ func (c *creation) agree(ctx context.Context) error {
 // gather exchanges a value with all ranks.
 func gather[T any](ctx context.Context, c *creation, mine T, all []T) error {
 	err := job.GatherForWindow(ctx, c.world, "window."+c.call, []T{mine}, all)
-	c.told = c.told || !errors.Is(err, world.ErrBusy) && !errors.Is(err, world.ErrUnfinished)
+	c.told = c.told || !job.Is(err, world.ErrBusy) && !job.Is(err, world.ErrUnfinished)
 	return err
 }
 

@@ -67,6 +67,8 @@ type deferred struct {
 	kind   LockKind
 	loaded bool
 	riding atomic.Pointer[arrivals]
+	// unlocking has what an interrupted Unlock of the rank has still to return.
+	unlocking flaws
 	// flying is set if no call has waited for direct operations. Their buffers are in use, whereas packed operands are
 	// copies. directs counts direct operations, and lastDirect is the point after the last.
 	flying     bool
@@ -193,7 +195,7 @@ func (d *deferred) sendDue() error {
 	if left {
 		err = d.start(context.Background(), scheduler.Nothing)
 	}
-	if err != nil && ours(err, verbs.ErrShortage) {
+	if err != nil && job.Is(err, verbs.ErrShortage) {
 		// The operation is queued, and the next call sends it.
 		return nil
 	}
@@ -484,7 +486,7 @@ func (d *deferred) notify(slot, bytes int) error {
 		err = d.start(context.Background(), following)
 	}
 	d.link.Post()
-	if ours(err, verbs.ErrShortage) {
+	if job.Is(err, verbs.ErrShortage) {
 		return nil
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/onesided/rma/aggregate"
 	"github.com/onesided/rma/aggregate/reduce"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/verbs"
 )
@@ -122,7 +123,7 @@ func (d *deferred) stream(o *scheduler.Operation, origin unsafe.Pointer) error {
 		return err
 	}
 	err := rest()
-	if left > 0 && ours(err, verbs.ErrShortage) {
+	if left > 0 && job.Is(err, verbs.ErrShortage) {
 		// If the program called again, the target would apply the pieces that have left once more.
 		err = throughShortage(rest)
 	}

@@ -37,9 +37,9 @@
 //
 // WaitAll, WaitAny and Completed wait for several requests.
 //
-// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has completed
-// nothing: the buffers belong to the program once the call, made again, succeeds. After a *world.RejectionError all other operations
-// are complete. After any other error the program must not use the buffers again. An error of WaitAll or Completed concerns only the
+// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has not
+// completed its operations: the buffers belong to the program once the call, made again, succeeds. After a *world.RejectionError all
+// other operations are complete. After any other error the program must not use the buffers again. An error of WaitAll or Completed concerns only the
 // buffers of the requests that failed. The target may be the own rank everywhere. Zero-length operations are legal and free.
 //
 // # Blocking and failure
@@ -48,6 +48,11 @@
 // call blocks; the epoch is then as the call's doc says, and the same call made again continues. Fence, Complete, Post, Wait, Unlock,
 // UnlockAll, CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and LockAll have opened nothing,
 // and begin anew. A call that does not have to block may succeed although its context has ended.
+//
+// If the context has a cause, the error wraps that, too. The cause may be a *world.PeerError, for which the program has cancelled the
+// context: the epoch is then as after any other cause. A Complete, Post, Unlock or UnlockAll that its context ends returns no other
+// error. What the target of an operation has rejected until then, for instance, the call that continues returns. Fence, FlushAll,
+// FlushLocalAll and WaitAll join such errors to that of the context, and return each of them once.
 //
 // Operations take no context. An operation waits for room if its target over a network accepts no more messages, at most for the time
 // of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that they did not get. A long

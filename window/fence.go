@@ -58,7 +58,7 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 		c.notePlace(number)
 		err = c.fence(ctx, number, assert)
 	}
-	failed, mismatch := lostIn(err), c.mismatch(ctx, "Fence", err)
+	failed, mismatch := job.Failed(err), c.mismatch(ctx, "Fence", err)
 	if failed != nil && c.world.FailureCount() == 0 {
 		// The other ranks learn of a failure by themselves, but not of a rank that has left.
 		c.meeting.GiveUp(number, failed.Rank, c.tallies.on.Load())
@@ -83,16 +83,6 @@ func (w *untyped) Fence(ctx context.Context, asserts ...Assert) error {
 	c.tallies.broken.Store(true)
 	c.epochs.FailFence()
 	return err
-}
-
-// lostIn returns the *world.PeerError in an error, or nil.
-func lostIn(err error) *job.PeerError {
-	if err == nil {
-		return nil
-	}
-	var failed *job.PeerError
-	errors.As(err, &failed)
-	return failed
 }
 
 // fence completes this rank's operations and waits in the barrier.
@@ -155,8 +145,7 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	err := c.epochs.Close()
 	if errors.Is(err, ErrEpochOpen) && c.world.FailureCount() != 0 {
 		c.mu.Unlock()
-		// test ends an exposure to a rank that has failed.
-		_, _ = c.test()
+		c.endLostExposure()
 		c.mu.Lock()
 		err = c.epochs.Close()
 	}
@@ -174,6 +163,28 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	}
 	c.shut()
 	return c.finishClose(ctx)
+}
+
+// endLostExposure ends an exposure to a rank that has failed, also if the Post that began it was interrupted.
+func (c *core) endLostExposure() {
+	c.mu.Lock()
+	group, told, suspended := c.epochs.SuspendedPost()
+	// No other Post continues it meanwhile.
+	suspended = suspended && c.epochs.BeginPost(group) == nil
+	c.mu.Unlock()
+	if suspended {
+		_, lost := c.lookForExposure(group)
+		c.mu.Lock()
+		if lost == nil {
+			c.epochs.SuspendPost(told)
+		} else {
+			c.epochs.EndPost()
+			_ = c.posting.take()
+		}
+		c.mu.Unlock()
+	}
+	// If the Post is still suspended, this changes nothing.
+	_, _ = c.test()
 }
 
 // finishClose waits for the other ranks and frees the window. It is called again after a context has ended it early.
@@ -207,12 +218,12 @@ func (c *core) finishClose(ctx context.Context) error {
 	if err == nil {
 		flaw, err = c.unposted(ctx)
 	}
-	if failed := lostIn(err); failed != nil {
+	if job.Failed(err) != nil {
 		c.tellParting()
 		return nil
 	}
 	if err != nil {
-		cut := ctx.Err() != nil
+		cut := ctx.Err() != nil || interrupted(ctx, err)
 		c.mu.Lock()
 		c.unfinished = cut
 		c.mu.Unlock()
@@ -225,7 +236,7 @@ func (c *core) finishClose(ctx context.Context) error {
 
 // closedMeanwhile replaces an error which says that the World was closed by ErrClosed.
 func closedMeanwhile(err error) error {
-	if errors.Is(err, world.ErrClosed) {
+	if job.Is(err, world.ErrClosed) {
 		return ErrClosed
 	}
 	return err
@@ -233,7 +244,7 @@ func closedMeanwhile(err error) error {
 
 // closedIn is closedMeanwhile for the error of a call, whose name it adds.
 func closedIn(call string, err error) error {
-	if errors.Is(err, world.ErrClosed) {
+	if job.Is(err, world.ErrClosed) {
 		return fmt.Errorf("window: %s: %w", call, ErrClosed)
 	}
 	return err

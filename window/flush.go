@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 )
 
 // Flush waits until every operation of this rank on target is complete there and visible to all ranks. It needs an
@@ -113,7 +114,7 @@ func (r Request) lookFlush(call string) (done bool, how departure, err error) {
 		d.core.world.Poll()
 	}
 	switch {
-	case done || err != nil && !ours(err, context.Canceled):
+	case done || err != nil && !job.Is(err, context.Canceled):
 		return done, how, r.flushed(call, err)
 	case err != nil:
 		how = unasked

@@ -8,6 +8,7 @@ import (
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
 )
 
@@ -182,7 +183,9 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 	p := c.peers[target].Load()
 	switch {
 	case p.control.base == nil:
-		err = c.blame(call, target, p.deferred.leave(ctx))
+		if err = c.blame(call, target, p.deferred.leave(ctx)); !interrupted(ctx, err) {
+			p.deferred.setHold(settled)
+		}
 	case p.link != nil:
 		// The lock word would overtake the operations.
 		if err = c.blame(call, target, p.deferred.flush(ctx)); !interrupted(ctx, err) {
@@ -209,47 +212,68 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 }
 
 // unlockEach gives the shared locks of LockAll back, but for those of the first told ranks, and completes the operations
-// on all ranks. It returns how many ranks it has given their locks back. If it is interrupted, it continues from there.
+// on all ranks. It returns how many ranks it has given their locks back, and the error that has interrupted it. The next
+// call then continues from there. Other errors are kept in unlocking.
 //
 // An unlock message travels over the same link after the operations, and its AfterReads delays it until the results of
-// reads have arrived. So no wait is needed between the two, and all locks are given back before the first wait for a
-// reply.
+// reads have arrived. So no wait is needed between the two, and all locks that are given back by messages are given back
+// before the first wait for a reply.
 func (c *core) unlockEach(ctx context.Context, call string, told int) (int, error) {
-	var all error
+	keep := func(err error) {
+		if job.Failed(err) == nil {
+			// The flush below, or UnlockAll, reports lost ranks.
+			c.unlocking.add(err)
+		}
+	}
 	for ; told < c.size; told++ {
-		err := c.unlockOne(ctx, call, c.behind(told))
+		flaw, err := c.unlockOne(ctx, call, c.behind(told))
+		keep(flaw)
 		if interrupted(ctx, err) {
-			return told, errors.Join(all, err)
+			return told, err
 		}
-		if lostIn(err) == nil {
-			// That a rank is lost the flush below says, or UnlockAll.
-			all = errors.Join(all, err)
-		}
+		keep(err)
 	}
+	var cut, lost flaws
 	if c.remote {
-		all = errors.Join(all, c.flushRemote(ctx, call, everyone))
+		c.flushEach(ctx, call, everyone, func(err error) {
+			if interrupted(ctx, err) {
+				cut.add(err)
+			} else if keep(err); job.Failed(err) != nil {
+				lost.add(err)
+			}
+		})
 	}
-	return told, all
+	if err := cut.take(); err != nil {
+		return told, err
+	}
+	c.unlocking.add(lost.take())
+	if c.world.FailureCount() != 0 {
+		for target := range c.size {
+			c.unlocking.add(c.peerError(call, target))
+		}
+	}
+	return told, nil
 }
 
-// unlockOne gives the shared lock of a rank back, after the operations. If it is interrupted, the lock is held.
-func (c *core) unlockOne(ctx context.Context, call string, rank int) error {
+// unlockOne gives the shared lock of a rank back, after the operations. If err says that it is interrupted, the lock is
+// held. flaw is as that of tellUnlock.
+func (c *core) unlockOne(ctx context.Context, call string, rank int) (flaw, err error) {
 	p := c.peers[rank].Load()
 	if p == nil {
-		return nil
+		return nil, nil
 	}
 	if p.control.base == nil {
-		return c.blame(call, rank, p.deferred.tellUnlock(ctx))
+		flaw, err = p.deferred.tellUnlock(ctx)
+		return c.blame(call, rank, flaw), c.blame(call, rank, err)
 	}
-	var err error
 	if p.link != nil {
 		// The lock word would overtake the operations.
 		if err = c.blame(call, rank, p.deferred.flush(ctx)); interrupted(ctx, err) {
-			return err
+			return nil, err
 		}
 	}
 	c.unlock(Shared, rank)
-	return err
+	return nil, err
 }
 
 // unlock gives a lock back under which nothing is queued. Its store to the lock word comes after the stores of the
@@ -423,17 +447,15 @@ func (w *untyped) UnlockAll(ctx context.Context) error {
 	c.leaves(-1)
 	told, err = c.unlockEach(ctx, call, told)
 	c.mu.Lock()
-	if interrupted(ctx, err) {
+	if err != nil {
 		c.epochs.SuspendUnlockAll(told)
 		c.mu.Unlock()
 		return err
 	}
+	err = c.unlocking.take()
 	c.epochs.EndUnlockAll()
 	c.locking.locks.Add(-1)
 	c.mu.Unlock()
-	for target := range c.size {
-		err = errors.Join(err, c.targetFailure(call, target))
-	}
 	if err == nil {
 		err = c.completed("UnlockAll", -1, false)
 	}

@@ -3,15 +3,12 @@ package window
 import (
 	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"sync/atomic"
 
 	"github.com/onesided/rma/epoch"
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/scheduler"
-	"github.com/onesided/rma/verbs"
 )
 
 // The words of Start…Complete and Post…Wait are counters:
@@ -90,77 +87,60 @@ func (w *untyped) Complete(ctx context.Context) error {
 	}
 	c.settleClosed()
 	c.leaves(-1)
-	for i := told; i < group.Len(); i++ {
-		target := group.After(c.rank, i)
-		if e := c.tell(ctx, "window.Complete", target, completeAt, c.epochs.StartNumber(target)); interrupted(ctx, e) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.epochs.SuspendComplete(i)
-			return e
-		} else if err == nil {
-			err = e
-		}
-	}
-	if c.remote {
-		settled := c.settleRemote(ctx, "window.Complete", group.Contains)
-		if err == nil || settled != nil && settled.Error() != err.Error() {
-			err = errors.Join(err, settled)
-		}
-		_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
-	}
+	told, err = c.completeEach(ctx, "window.Complete", group, told)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if interrupted(ctx, err) {
-		c.epochs.SuspendComplete(group.Len())
-	} else {
-		c.epochs.EndComplete()
+	if err != nil {
+		c.epochs.SuspendComplete(told)
+		return err
 	}
+	err = c.completing.take()
+	c.epochs.EndComplete()
 	if err == nil {
 		err = c.completed("Complete", -1, false)
 	}
 	return err
 }
 
-// interrupted reports whether a call with error err may be made again. Either its context has ended it, or this process
-// was short of a resource for a new connection.
-func interrupted(ctx context.Context, err error) bool {
-	if err == nil {
-		return false
-	}
-	ended := ctx.Err() != nil && (ours(err, ctx.Err()) || ours(err, context.Cause(ctx)))
-	return ended || ours(err, verbs.ErrShortage)
-}
-
-// ours reports whether err wraps one as an error of this rank. A *world.PeerError that wraps one is about another rank,
-// and final. Of errors that are joined one decides.
-func ours(err, one error) bool {
-	if !errors.Is(err, one) {
-		return false
-	}
-	if joined, several := err.(interface{ Unwrap() []error }); several {
-		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return ours(err, one) })
-	}
-	var failed *job.PeerError
-	return !errors.As(err, &failed) || !errors.Is(failed, one)
-}
-
-// throughShortage makes a call that must not be left to a later one, until this process has what a new connection
-// takes.
-func throughShortage(call func() error) error {
-	for {
-		if err := call(); !ours(err, verbs.ErrShortage) {
-			return err
+// completeEach tells the ranks of a group that this one has completed, but for the first told, and waits until the buffers
+// of the operations on them belong to the program again. It returns how many ranks it has told, and the error that has
+// interrupted it. The next call then continues from there. Other errors are kept in completing.
+func (c *core) completeEach(ctx context.Context, call string, group Group, told int) (int, error) {
+	for ; told < group.Len(); told++ {
+		target := group.After(c.rank, told)
+		flaw, err := c.tell(ctx, call, target, completeAt, c.epochs.StartNumber(target))
+		c.completing.add(flaw)
+		if interrupted(ctx, err) {
+			return told, err
 		}
+		c.completing.add(err)
 	}
+	if !c.remote {
+		return told, nil
+	}
+	var cut flaws
+	_ = c.eachLink(group.Contains, func(rank int, p *peer) error {
+		if err := c.blame(call, rank, p.deferred.settle(ctx)); interrupted(ctx, err) {
+			cut.add(err)
+		} else {
+			c.completing.add(err)
+		}
+		return nil
+	})
+	if err := cut.take(); err != nil {
+		return told, err
+	}
+	_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
+	return told, nil
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
 // group has failed, Post returns a *world.PeerError, and the other ranks have the exposure all the same.
 //
 // Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. If ctx
-// ends first, Post returns its error, and another Post of the same group continues. Once a rank has been notified, only
-// that is legal: Wait and Test return [ErrBusy], and Post of another group returns [ErrEpochOpen]. If this rank cannot
-// connect to a rank, there is no exposure.
+// ends while Post maps memory, there is no exposure, and likewise if this rank cannot connect to a rank. If ctx ends
+// later, Post returns its error, and only another Post of the same group is legal, which continues: Wait and Test return
+// [ErrBusy], and Post of another group returns [ErrEpochOpen].
 func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
 
 func (w *untyped) Post(ctx context.Context, group Group) error {
@@ -186,29 +166,35 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
 	}
 	c.server.serveRides()
-	for i := range group.Len() {
-		e, origin := error(nil), group.Rank(i)
-		if i < told {
-			// The Post that notified it has not returned its failure.
-			e = c.targetFailure("window.Post", origin)
-		} else {
-			e = c.tell(ctx, "window.Post", origin, postAt, c.epochs.PostNumber(origin))
-		}
-		if interrupted(ctx, e) {
-			// A post cannot be taken back.
-			c.mu.Lock()
-			c.epochs.SuspendPost(i)
-			c.mu.Unlock()
-			return e
-		}
-		if err == nil {
-			err = e
-		}
-	}
+	told, err = c.postEach(ctx, "window.Post", group, told)
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		// A post cannot be taken back.
+		c.epochs.SuspendPost(told)
+		return err
+	}
 	c.epochs.EndPost()
-	c.mu.Unlock()
-	return err
+	return c.posting.take()
+}
+
+// postEach notifies the ranks of a group, but for the first told. It returns how many ranks it has notified, and the error
+// that has interrupted it. The next call then continues from there. Other errors are kept in posting.
+func (c *core) postEach(ctx context.Context, call string, group Group, told int) (int, error) {
+	for i := range told {
+		// The first Post returned before it could report a failure of this rank.
+		c.posting.add(c.targetFailure(call, group.Rank(i)))
+	}
+	for ; told < group.Len(); told++ {
+		origin := group.Rank(told)
+		flaw, err := c.tell(ctx, call, origin, postAt, c.epochs.PostNumber(origin))
+		c.posting.add(flaw)
+		if interrupted(ctx, err) {
+			return told, err
+		}
+		c.posting.add(err)
+	}
+	return told, nil
 }
 
 // reachEach maps the parts of the ranks of a group that have not failed, so that the call can notify them without a
@@ -225,8 +211,7 @@ func (c *core) reachEach(ctx context.Context, call string, group Group) error {
 		if err := c.world.Approach(ctx, "window."+call, rank); err != nil {
 			return err
 		}
-		var failed *job.PeerError
-		if _, err := c.peer(rank); err != nil && !errors.As(err, &failed) {
+		if _, err := c.peer(rank); err != nil && job.Failed(err) == nil {
 			return errtext.Errorf("window: %s: reaching rank %d: %w", call, rank, err)
 		}
 	}
@@ -251,8 +236,7 @@ func (w *untyped) Wait(ctx context.Context) error {
 		return errtext.Errorf("window: %w", err)
 	}
 	if err := c.hear(ctx, "window.Wait", roll{c, group, completeAt}); err != nil {
-		var lost *job.PeerError
-		if errors.As(err, &lost) {
+		if job.Failed(err) != nil {
 			c.epochs.EndWait()
 		} else {
 			c.epochs.SuspendWait()
@@ -280,12 +264,7 @@ func (c *core) test() (bool, error) {
 	if err != nil {
 		return false, errtext.Errorf("window: %w", err)
 	}
-	if err := c.beginReading(noWait, "window.Test"); err != nil {
-		return false, err
-	}
-	defer c.endReading()
-	c.world.Poll()
-	ended, err := c.exposureEnded(group)
+	ended, err := c.lookForExposure(group)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ended || err != nil {
@@ -294,6 +273,16 @@ func (c *core) test() (bool, error) {
 		c.epochs.SuspendWait()
 	}
 	return ended, err
+}
+
+// lookForExposure is exposureEnded that makes progress first.
+func (c *core) lookForExposure(group Group) (bool, error) {
+	if err := c.beginReading(noWait, "window.Test"); err != nil {
+		return false, err
+	}
+	defer c.endReading()
+	c.world.Poll()
+	return c.exposureEnded(group)
 }
 
 // exposureEnded reports whether all ranks of the group have completed, or why one never will. A rank may have completed
@@ -329,47 +318,50 @@ func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(wor
 // tell sets a word of this rank in rank's control block, after all accesses of this rank to window memory, and wakes
 // rank. The store pairs with the load in reached. reachEach has mapped rank, or rank has failed: tell does not wait to
 // map it.
-func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) error {
+//
+// If err says that tell is interrupted, the word is not set. flaw is the error of operations before the word, which no
+// later call returns. rank must not wait for the word because of them: only this rank gets the error.
+func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) (flaw, err error) {
 	if err := c.targetFailure(call, rank); err != nil {
-		return err
+		return nil, err
 	}
 	p, err := c.peer(rank)
 	if err != nil {
-		return c.blame(call, rank, err)
+		return nil, c.blame(call, rank, err)
 	}
 	if p.control.base == nil {
-		return c.blame(call, rank, p.deferred.tell(ctx, at, number))
+		flaw, err = p.deferred.tell(ctx, at, number)
+		return c.blame(call, rank, flaw), c.blame(call, rank, err)
 	}
 	if p.link != nil {
 		// The operations use the link and the word does not: it would overtake them.
-		if err := p.deferred.flush(ctx); err != nil {
-			return c.blame(call, rank, err)
+		if flaw = c.blame(call, rank, p.deferred.flush(ctx)); interrupted(ctx, flaw) {
+			return nil, flaw
 		}
 	}
 	c.world.BeforeTelling()
 	p.control.pair(c.rank, at).Store(number)
 	p.neighbor.Ring()
-	return nil
+	return flaw, nil
 }
 
 // tell sets a word of this rank at a rank that is reached by messages.
-func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) error {
+func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (flaw, err error) {
 	if at == completeAt {
-		if rides, err := d.complete(ctx, number); rides || err != nil {
-			return err
+		rides, err := d.complete(ctx, number)
+		if rides || job.Failed(err) != nil {
+			return nil, err
 		}
-		err := d.start(ctx, scheduler.End)
-		if err != nil && !interrupted(ctx, err) {
-			// Only this rank gets the error: the target must not wait for the Complete.
-			return errors.Join(err, d.say(ctx, at, number))
+		if flaw = err; flaw == nil {
+			flaw = d.start(ctx, scheduler.End)
 		}
-		if err != nil {
-			return err
-		}
-	} else if _, err := d.begin(ctx, scheduler.Message); err != nil {
-		return err
+	} else {
+		_, flaw = d.begin(ctx, scheduler.Message)
 	}
-	return d.say(ctx, at, number)
+	if interrupted(ctx, flaw) {
+		return nil, flaw
+	}
+	return flaw, d.say(ctx, at, number)
 }
 
 // say sends a word as a message.
@@ -381,7 +373,7 @@ func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	}
 	err := d.link.TellWithin(ctx, &job.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 	d.link.Post()
-	return err
+	return orUnsent(ctx, err)
 }
 
 // A roll has the words that the ranks of a group set in this rank's control block: their posts or their completes.

@@ -30,18 +30,34 @@ func (c *core) eachLink(include func(rank int) bool, do func(rank int, p *peer) 
 
 func everyone(int) bool { return true }
 
-// flushRemote completes the operations on ranks that are reached over links.
+// flushRemote completes the operations on ranks that are reached over links. It joins the errors.
 func (c *core) flushRemote(ctx context.Context, call string, include func(rank int) bool) error {
-	err := c.eachLink(include, func(rank int, p *peer) error {
+	var errs []error
+	c.flushEach(ctx, call, include, func(err error) { errs = append(errs, err) })
+	return errors.Join(errs...)
+}
+
+// flushEach is flushRemote that passes each error, of one rank, to failed.
+func (c *core) flushEach(ctx context.Context, call string, include func(rank int) bool, failed func(err error)) {
+	blame := func(rank int, err error) {
+		if err != nil {
+			failed(c.blame(call, rank, err))
+		}
+	}
+	_ = c.eachLink(include, func(rank int, p *peer) error {
 		err := p.deferred.start(ctx, scheduler.Nothing)
 		p.link.Push()
-		return c.blame(call, rank, err)
+		blame(rank, err)
+		return nil
 	})
-	return errors.Join(err, c.eachLink(include, func(rank int, p *peer) error { return c.blame(call, rank, p.deferred.flush(ctx)) }))
+	_ = c.eachLink(include, func(rank int, p *peer) error {
+		blame(rank, p.deferred.flush(ctx))
+		return nil
+	})
 }
 
 // settleRemote waits until the buffers of the operations on ranks that are reached over links belong to the program
-// again.
+// again. It joins the errors.
 func (c *core) settleRemote(ctx context.Context, call string, include func(rank int) bool) error {
 	return c.eachLink(include, func(rank int, p *peer) error {
 		return c.blame(call, rank, p.deferred.settle(ctx))
@@ -53,9 +69,7 @@ func (c *core) blame(call string, rank int, err error) error {
 	if err == nil {
 		return nil
 	}
-	var failed *job.PeerError
-	// The cause of a context may be the failure of another rank, for which the program has cancelled it.
-	if errors.As(err, &failed) && !ours(err, context.Canceled) && !ours(err, context.DeadlineExceeded) {
+	if failed := job.Failed(err); failed != nil {
 		return &job.PeerError{Rank: rank, Op: call, Cause: failed.Cause}
 	}
 	return errtext.Errorf("%s: %w", errtext.Call("window", call), closedMeanwhile(err))
@@ -70,7 +84,7 @@ func (d *deferred) awaitTicket(ctx context.Context, call, doing string) error {
 // askLock requests the lock of the rank in a message without operations.
 func (d *deferred) askLock(ctx context.Context, kind LockKind) error {
 	d.mu.Lock()
-	d.kind = kind
+	d.kind, d.hold = kind, settled
 	d.mu.Unlock()
 	m := job.Message{Kind: messageLock, Service: d.core.number, A: uint8(kind), X: d.core.ticket(d.link.Rank()), Y: uint64(d.core.tallies.passed.Load())}
 	err := d.link.TellWithin(ctx, &m, nil)
@@ -88,24 +102,25 @@ func (d *deferred) awaitLock(ctx context.Context, call string) error {
 }
 
 // returnLock gives the lock of the rank back, or withdraws the request for it, when nothing is queued. It has no context:
-// the call has opened nothing, so that none could continue it. It may wait for room, as long as the rank may be silent.
+// the call has opened no epoch, so no later call would continue it. It may wait for room, as long as the rank may be silent.
 func (d *deferred) returnLock() {
 	// An error is the failure of the rank, which other calls report.
-	_ = throughShortage(func() error { return d.tellUnlock(context.Background()) })
+	_ = throughShortage(func() error { _, err := d.tellUnlock(context.Background()); return err })
 }
 
-// tellUnlock gives the lock of the rank back, after all that is queued. If it is interrupted, the lock is not given back,
-// and the next call continues. With another error the rank is told all the same, if it lives.
-func (d *deferred) tellUnlock(ctx context.Context) error {
-	err := d.start(ctx, scheduler.Message)
-	if interrupted(ctx, err) {
-		return err
+// tellUnlock gives the lock of the rank back, after all that is queued. If err says that it is interrupted, the lock is
+// not given back, and the next call continues. Operations that could not be sent are no reason to keep the lock: flaw is
+// their error, which no later call returns.
+func (d *deferred) tellUnlock(ctx context.Context) (flaw, err error) {
+	flaw = d.start(ctx, scheduler.Message)
+	if interrupted(ctx, flaw) {
+		return nil, flaw
 	}
 	d.mu.Lock()
 	kind := d.kind
 	d.mu.Unlock()
 	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
-	told := d.link.TellWithin(ctx, &m, nil)
+	err = d.link.TellWithin(ctx, &m, nil)
 	d.link.Post()
-	return errors.Join(err, told)
+	return flaw, orUnsent(ctx, err)
 }

@@ -165,7 +165,7 @@ func (p *pending) next(ctx context.Context) (int, error) {
 	defer wait.Finish()
 	for {
 		switch err := wait.Pause(ctx); {
-		case errors.Is(err, world.ErrClosed):
+		case job.Is(err, world.ErrClosed):
 			p.closed = w
 		case err != nil:
 			return -1, errtext.Errorf("%s: %w", errtext.Call("window", p.call), err)
@@ -212,7 +212,7 @@ func stays(call string, requests []Request) (first *deferred) {
 		last = d
 		left, err := d.begin(noWait, scheduler.Nothing)
 		d.link.Post()
-		if first == nil && (left && err == nil || ours(err, context.Canceled)) && requests[i].lost(call, staying) == nil {
+		if first == nil && (left && err == nil || job.Is(err, context.Canceled)) && requests[i].lost(call, staying) == nil {
 			first = d
 		}
 	}

@@ -310,8 +310,8 @@ func (d *deferred) openHeld(ctx context.Context) error {
 	}
 }
 
-// leave gives the lock of the queue's target back, and returns when the operations on it are complete. If it is
-// interrupted, the next call continues, from what hold is:
+// leave gives the lock of the queue's target back, and returns when the operations on it are complete. Its caller then
+// sets hold to settled. If leave is interrupted, the next call continues, from what hold is:
 //
 //   - wanted: it asks for the lock, with the operations if they fit.
 //   - asked or leaving: it waits until the lock is granted.
@@ -354,23 +354,28 @@ func (d *deferred) leave(ctx context.Context) error {
 		d.drop()
 	}
 	d.mu.Unlock()
-	if before == leaving {
+	d.unlocking.add(err)
+	switch before {
+	case leaving:
 		d.learn()
-		return errors.Join(err, d.refusal(ctx))
-	}
-	if before != returned {
-		told := d.tellUnlock(ctx)
-		if interrupted(ctx, told) {
-			return told
+		d.unlocking.add(d.refusal(ctx))
+		return d.unlocking.take()
+	case returned:
+	default:
+		flaw, err := d.tellUnlock(ctx)
+		d.unlocking.add(flaw)
+		if interrupted(ctx, err) {
+			return err
 		}
-		err = errors.Join(err, told)
+		d.unlocking.add(err)
 		d.setHold(returned)
 	}
-	flushed := d.flush(ctx)
-	if !interrupted(ctx, flushed) {
-		d.setHold(settled)
+	err = d.flush(ctx)
+	if interrupted(ctx, err) {
+		return err
 	}
-	return errors.Join(err, flushed)
+	d.unlocking.add(err)
+	return d.unlocking.take()
 }
 
 // setHold notes how far the lock is.

@@ -350,3 +350,46 @@ func TestServedWindowEnds(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, <-served)
 }
+
+// A client whose Unlock is cut short, because this process has the lock, continues it, or closes its World, which gives the
+// seat and the lock free. The value is added once, or never.
+func TestUnlockOfClientCutShort(t *testing.T) {
+	serving(t, 1, 1, func(ctx context.Context, address string, own *window.Window[uint64]) {
+		cut := func(win *window.Window[uint64]) {
+			require.NoError(t, own.LockNow(ctx, window.Exclusive, 0))
+			require.NoError(t, win.Lock(ctx, window.Exclusive, 0))
+			require.NoError(t, win.Accumulate(window.Sum, []uint64{1}, 0, 0))
+			for _, cause := range []error{nil, &world.PeerError{Rank: 0, Cause: errors.New("x")}} {
+				ended, end := context.WithCancelCause(ctx)
+				end(cause)
+				require.ErrorIs(t, win.Unlock(ended, 0), context.Canceled)
+			}
+			require.ErrorIs(t, win.Close(), epoch.ErrEpochOpen)
+			require.ErrorIs(t, win.Lock(ctx, window.Exclusive, 0), epoch.ErrEpochOpen)
+		}
+		visit(t, ctx, address, func(win *window.Window[uint64]) error {
+			for round := range 3 {
+				cut(win)
+				require.NoError(t, own.Unlock(ctx, 0))
+				require.NoError(t, win.Unlock(ctx, 0))
+				require.EqualValues(t, round+1, own.Local()[0])
+				require.NoError(t, own.LockNow(ctx, window.Exclusive, 0))
+				require.NoError(t, own.Unlock(ctx, 0))
+			}
+			return nil
+		})
+		w, err := world.Dial(ctx, address, world.WithoutKey())
+		require.NoError(t, err)
+		win, err := window.Attach[uint64](ctx, w, "words")
+		require.NoError(t, err)
+		cut(win)
+		require.NoError(t, w.Close())
+		require.NoError(t, own.Unlock(ctx, 0))
+		require.NoError(t, own.LockNow(ctx, window.Exclusive, 0))
+		require.EqualValues(t, 3, own.Local()[0])
+		require.NoError(t, own.Unlock(ctx, 0))
+		visit(t, ctx, address, func(win *window.Window[uint64]) error {
+			return errors.Join(win.LockNow(ctx, window.Exclusive, 0), win.Unlock(ctx, 0))
+		})
+	})
+}

@@ -130,7 +130,7 @@ func (r Request) look(call string) (done bool, how departure, err error) {
 			d.core.hasRead(r.read)
 		}
 		return done, how, d.core.blame(call, d.link.Rank(), err)
-	case ours(err, context.Canceled):
+	case job.Is(err, context.Canceled):
 		how, err = unasked, nil
 	}
 	d.core.world.Poll()

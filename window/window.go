@@ -168,6 +168,8 @@ type core struct {
 	// Other ranks may have passed that Fence, so meeting cannot be used afterwards. mu guards broken.
 	meeting *job.Meeting
 	broken  error
+	// unlocking, completing and posting have what an interrupted UnlockAll, Complete or Post has still to return.
+	unlocking, completing, posting flaws
 
 	// own is this rank's peer entry. peers[r] is nil until rank r is needed.
 	own     *peer

@@ -170,7 +170,10 @@ func (r *runner) close(o *opened) error {
 // block makes a call that may block. In a hasty phase it first makes it with an ended context.
 func (r *runner) block(call func(ctx context.Context) error) error {
 	if r.phase.Hasty {
-		if err := call(r.ended); err == nil || !errors.Is(err, context.Canceled) {
+		err := call(r.ended)
+		// The ranks reject nothing of a program, and a rejection would be returned once.
+		var rejected *world.RejectionError
+		if err == nil || !errors.Is(err, context.Canceled) || errors.As(err, &rejected) {
 			return err
 		}
 	}
