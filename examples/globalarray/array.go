@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -77,6 +78,10 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 // Close ends the array. It is collective, and returns when all ranks have called it.
 func (a *Array[T]) Close() error {
 	err := a.win.UnlockAll(context.Background())
+	for errors.Is(err, verbs.ErrShortage) {
+		// The process is out of file descriptors. A window with an open epoch cannot be closed.
+		err = a.win.UnlockAll(context.Background())
+	}
 	if err := errors.Join(err, a.win.Close()); err != nil {
 		return fmt.Errorf("globalarray: Close: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -335,6 +336,10 @@ func (f *Field) unpack(direction int, packed []float64) {
 func (f *Field) Close() error {
 	var err error
 	if f.by == Notify {
+		err = f.win.UnlockAll(context.Background())
+	}
+	for errors.Is(err, verbs.ErrShortage) {
+		// The process is out of file descriptors. A window with an open epoch cannot be closed.
 		err = f.win.UnlockAll(context.Background())
 	}
 	if err := errors.Join(err, f.win.Close()); err != nil {

@@ -43,7 +43,7 @@ func (g *gate) lock(ctx context.Context, kind window.LockKind) error {
 }
 
 func (g *gate) unlock() error {
-	err := g.window.Unlock(context.Background(), 0)
+	err := throughShortage(func() error { return g.window.Unlock(context.Background(), 0) })
 	<-g.turn
 	return err
 }
@@ -146,7 +146,7 @@ func (t *Table) visit(ctx context.Context, name string) error {
 		err = t.words.Flush(ctx, 0)
 	}
 	if err != nil {
-		return errors.Join(err, t.words.UnlockAll(ctx))
+		return errors.Join(err, unlockAll(t.words))
 	}
 	buckets, recordWords := sizes[0], sizes[1]
 	length := uint64(t.words.Len(0))
@@ -157,7 +157,7 @@ func (t *Table) visit(ctx context.Context, name string) error {
 		t.bytes, err = window.View[byte](t.words)
 	}
 	if err != nil {
-		return errors.Join(err, t.words.UnlockAll(ctx))
+		return errors.Join(err, unlockAll(t.words))
 	}
 	// Other ranks read the header of a rank, but nothing reads the header of a client.
 	t.local = make([]uint64, headerWords)

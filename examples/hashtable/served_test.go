@@ -268,3 +268,41 @@ func TestServedTableDeath(t *testing.T) {
 		}
 	}
 }
+
+// A countdown is a context that ends at a look after some others.
+type countdown struct {
+	context.Context
+	end   context.CancelFunc
+	looks atomic.Int32
+}
+
+func (c *countdown) Err() error {
+	if c.looks.Add(-1) < 0 {
+		c.end()
+	}
+	return c.Context.Err()
+}
+
+// An Attach that is cut short, wherever it waits, leaves no seat taken.
+func TestAttachCutShort(t *testing.T) {
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: 8, RecordBytes: 800, Clients: 1}, func(s *script, _ *Table) {
+		w, err := world.Dial(s.Ctx, l.Addr().String(), world.WithPeerTimeout(await.Limit), world.WithoutKey())
+		s.OK(err)
+		for looks := range int32(upTo(40, 200)) {
+			ctx, end := context.WithCancel(s.Ctx)
+			c := &countdown{Context: ctx, end: end}
+			c.looks.Store(looks % 10)
+			table, err := Attach(c, w, "table")
+			if err != nil {
+				s.Fails(err, context.Canceled)
+				table, err = Attach(s.Ctx, w, "table")
+				s.OK(err)
+			}
+			end()
+			s.OK(table.Close())
+		}
+		s.OK(w.Close())
+	}))
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -121,7 +122,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 		return t, nil
 	}
 	if err := t.openGate(ctx, config.Clients); err != nil {
-		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), t.words.UnlockAll(ctx), t.words.Close())
+		return nil, errors.Join(fmt.Errorf("hashtable: %w", err), unlockAll(t.words), t.words.Close())
 	}
 	return t, nil
 }
@@ -166,7 +167,7 @@ func (t *Table) Close() error {
 		return fmt.Errorf("hashtable: Close: %w", ErrClosed)
 	}
 	t.late.Wait()
-	err := t.words.UnlockAll(context.Background())
+	err := unlockAll(t.words)
 	if t.gate != nil {
 		err = errors.Join(err, t.gate.window.Close())
 	}
@@ -174,6 +175,21 @@ func (t *Table) Close() error {
 		return fmt.Errorf("hashtable: Close: %w", err)
 	}
 	return nil
+}
+
+// unlockAll ends the epoch of LockAll, which nothing may leave open: a window with an open epoch cannot be closed. So it
+// has no context, which might have ended.
+func unlockAll(words *window.Window[uint64]) error {
+	return throughShortage(func() error { return words.UnlockAll(context.Background()) })
+}
+
+// throughShortage makes a call again until this process has the file descriptors that the call takes.
+func throughShortage(call func() error) error {
+	err := call()
+	for errors.Is(err, verbs.ErrShortage) {
+		err = call()
+	}
+	return err
 }
 
 // Owner returns the rank that owns key.

@@ -141,7 +141,7 @@ func (j *job) run(ctx context.Context, r *kernel.Rank) error {
 	r.Result("iteration", 1e6*each, "us")
 	r.Result("exchange", 1e6*exchanging/float64(j.iterations), "us")
 	if j.sync == syncFlush {
-		err = m.win.UnlockAll(ctx)
+		err = m.win.UnlockAll(context.WithoutCancel(ctx))
 	} else {
 		err = m.win.Fence(ctx, window.NoSucceed)
 	}

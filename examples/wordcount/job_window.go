@@ -131,5 +131,5 @@ func (b *jobWindow) progress(ctx context.Context) (pieces, bytes, words uint64, 
 
 // close is collective.
 func (b *jobWindow) close(ctx context.Context) error {
-	return errors.Join(b.words.UnlockAll(ctx), b.words.Close())
+	return errors.Join(b.words.UnlockAll(context.WithoutCancel(ctx)), b.words.Close())
 }
