@@ -22,14 +22,14 @@ func (s *State) Describe() string {
 	case closing:
 		open = append(open, "Fence is in progress")
 	case suspended:
-		open = append(open, "a Fence was left before its end")
+		open = append(open, "a Fence was interrupted")
 	}
 	if s.exposed {
 		open = append(open, fmt.Sprintf([...]string{
 			settled:   "an exposure to ranks %v is posted",
 			opening:   "Post to ranks %v is in progress",
 			closing:   "an exposure to ranks %v is posted and waited for",
-			suspended: "a Post to ranks %v was left before its end",
+			suspended: "a Post to ranks %v was interrupted",
 		}[s.waiting], s.posted))
 	}
 	if len(open) == 0 {
@@ -50,7 +50,7 @@ func (s *State) describeAccess() string {
 			settled:   "a Start epoch to ranks %v is open",
 			opening:   "Start to ranks %v is in progress",
 			closing:   "Complete to ranks %v is in progress",
-			suspended: "a Complete to ranks %v was left before its end",
+			suspended: "a Complete to ranks %v was interrupted",
 		}[s.step], s.started)
 	case modeLocks:
 		var list listing
@@ -60,7 +60,7 @@ func (s *State) describeAccess() string {
 					settled:   "rank %d is locked (%v)",
 					opening:   "Lock of rank %d (%v) is in progress",
 					closing:   "Unlock of rank %d (%v) is in progress",
-					suspended: "an Unlock of rank %d (%v) was left before its end",
+					suspended: "an Unlock of rank %d (%v) was interrupted",
 				}[l.step], t, l.kind))
 			}
 		}
@@ -70,7 +70,7 @@ func (s *State) describeAccess() string {
 			settled:   "all ranks are locked by LockAll",
 			opening:   "LockAll is in progress",
 			closing:   "UnlockAll is in progress",
-			suspended: "an UnlockAll was left before its end",
+			suspended: "an UnlockAll was interrupted",
 		}[s.step]
 	}
 	return ""

@@ -45,7 +45,7 @@
 //
 // So the survivors of a failure can close every epoch, and then the window. Abort… restores the state before Begin….
 // After Suspend… the same call may be begun again and continues: a Fence and a Post have the same numbers again. The
-// ranks that were notified are not notified once more: Told has their number for a Complete and an UnlockAll, PostTold
+// ranks that were notified are not notified once more: Told has their number for a Complete and an UnlockAll, PostNotified
 // for a Post. Until then, no other call can begin that the suspended call excludes. So after SuspendUnlockAll nothing
 // but UnlockAll and exposures can begin, and after SuspendPost neither a Wait nor a Post to another group.
 //

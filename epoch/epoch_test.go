@@ -218,7 +218,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// The error of a flush after an Unlock that was left before its end speaks of no other goroutine.
+// The error of a flush after an Unlock that was interrupted speaks of no other goroutine.
 func TestBusyAfterSuspendedUnlock(t *testing.T) {
 	s := New(0, 2)
 	require.NoError(t, s.BeginLock(Shared, 1))
@@ -227,7 +227,7 @@ func TestBusyAfterSuspendedUnlock(t *testing.T) {
 	require.NoError(t, err)
 	s.SuspendUnlock(1)
 	require.EqualError(t, s.CheckFlush("Flush", 1), "epoch: rank 0: Flush of rank 1: the epoch is being opened or closed: "+
-		"an Unlock of rank 1 (shared) was left before its end; call Unlock again, which continues it")
+		"an Unlock of rank 1 (shared) was interrupted; call Unlock again, which continues it")
 }
 
 func leaveUnlockAll(s *State) {
@@ -237,11 +237,11 @@ func leaveUnlockAll(s *State) {
 	s.SuspendUnlockAll(2)
 }
 
-// After an UnlockAll that was left before its end, the errors of other calls speak of no other goroutine, and another one goes on.
+// After an UnlockAll that was interrupted, the errors of other calls speak of no other goroutine, and another one goes on.
 func TestSuspendedUnlockAll(t *testing.T) {
 	s := New(0, 4)
 	leaveUnlockAll(s)
-	const left = "an UnlockAll was left before its end; call UnlockAll again, which continues it"
+	const left = "an UnlockAll was interrupted; call UnlockAll again, which continues it"
 	require.EqualError(t, s.CheckFlush("Flush", 1), "epoch: rank 0: Flush of rank 1: the epoch is being opened or closed: "+left)
 	require.EqualError(t, s.CheckFlushAll("FlushAll"), "epoch: rank 0: FlushAll: the epoch is being opened or closed: "+left)
 	require.EqualError(t, s.BeginLock(Shared, 1), "epoch: rank 0: Lock(shared) of rank 1: another epoch is open: "+left)
@@ -255,7 +255,7 @@ func TestSuspendedUnlockAll(t *testing.T) {
 	require.Zero(t, s.Told())
 }
 
-// After a Post that was left before its end, another one to the same group goes on with the same numbers. A Start epoch, which can
+// After a Post that was interrupted, another one to the same group goes on with the same numbers. A Start epoch, which can
 // be open beside it, remembers by itself whom it has notified.
 func TestSuspendedPost(t *testing.T) {
 	s := New(0, 4)
@@ -271,7 +271,7 @@ func TestSuspendedPost(t *testing.T) {
 	require.True(t, suspended)
 	require.Equal(t, group, posted)
 	require.Equal(t, 1, told)
-	const left = "a Post to ranks [1 2] was left before its end; call Post again with the same group, which continues it"
+	const left = "a Post to ranks [1 2] was interrupted; call Post again with the same group, which continues it"
 	require.EqualError(t, s.BeginPost(other), "epoch: rank 0: Post: another epoch is open: "+left)
 	_, err = s.BeginWait("Wait")
 	require.EqualError(t, err, "epoch: rank 0: Wait: the epoch is being opened or closed: "+left)
@@ -281,12 +281,12 @@ func TestSuspendedPost(t *testing.T) {
 	_, err = s.BeginComplete()
 	require.NoError(t, err)
 	s.SuspendComplete(2)
-	require.Equal(t, []int{2, 1}, []int{s.Told(), s.PostTold()})
+	require.Equal(t, []int{2, 1}, []int{s.Told(), s.PostNotified()})
 	require.NoError(t, s.BeginPost(group))
-	require.Equal(t, 1, s.PostTold())
+	require.Equal(t, 1, s.PostNotified())
 	require.EqualValues(t, 1, s.PostNumber(2))
 	s.EndPost()
-	require.Equal(t, []int{2, 0}, []int{s.Told(), s.PostTold()})
+	require.Equal(t, []int{2, 0}, []int{s.Told(), s.PostNotified()})
 	_, err = s.BeginWait("Wait")
 	require.NoError(t, err)
 	s.EndWait()

@@ -18,7 +18,7 @@ var (
 	// ErrEpochOpen reports a call that would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = errors.New("another epoch is open")
 	// ErrBusy reports that the epoch is being opened or closed: by another goroutine, or by an Unlock, UnlockAll or Post
-	// that was left before its end.
+	// that was interrupted.
 	ErrBusy = errors.New("the epoch is being opened or closed")
 	// ErrNotStarted reports a Complete without Start.
 	ErrNotStarted = errors.New("no Start epoch is open")

@@ -36,8 +36,8 @@ type model struct {
 	start   string
 	started []int
 	starts  [modelRanks]uint32
-	// told is of a Complete or an UnlockAll that was suspended, postTold of a Post.
-	told, postTold int
+	// told is of a Complete or an UnlockAll that was suspended, postNotified of a Post.
+	told, postNotified int
 
 	exposure string // none, openingP, openP, closingP while waited for, or suspendedP for a Post
 	posted   []int
@@ -52,7 +52,7 @@ type model struct {
 
 // key is the state but for the counts, which only grow.
 func (m *model) key() string {
-	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all, "|", m.told, m.postTold)
+	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all, "|", m.told, m.postNotified)
 }
 
 func (m *model) locked() bool {
@@ -240,8 +240,8 @@ func moves() []move {
 			return closes(func(m *model) *string { return &m.exposure }, ErrNotPosted)(m)
 		})
 	posting := func(m *model) bool { return m.exposure == openingP }
-	add("EndPost", posting, done((*State).EndPost), end(func(m *model) { m.exposure, m.postTold = openP, 0 }))
-	add("SuspendPost", posting, done(func(s *State) { s.SuspendPost(1) }), end(func(m *model) { m.exposure, m.postTold = suspendedP, 1 }))
+	add("EndPost", posting, done((*State).EndPost), end(func(m *model) { m.exposure, m.postNotified = openP, 0 }))
+	add("SuspendPost", posting, done(func(s *State) { s.SuspendPost(1) }), end(func(m *model) { m.exposure, m.postNotified = suspendedP, 1 }))
 	waiting := func(m *model) bool { return m.exposure == closingP }
 	add("EndWait", waiting, done((*State).EndWait), end(func(m *model) { m.exposure, m.posted = none, nil }))
 	add("SuspendWait", waiting, done((*State).SuspendWait), end(func(m *model) { m.exposure = openP }))
@@ -382,8 +382,8 @@ func (a *actor) differ() string {
 	if got, want := a.s.Told(), a.m.told; got != want {
 		return fmt.Sprintf("Told is %d, want %d", got, want)
 	}
-	if got, want := a.s.PostTold(), a.m.postTold; got != want {
-		return fmt.Sprintf("PostTold is %d, want %d", got, want)
+	if got, want := a.s.PostNotified(), a.m.postNotified; got != want {
+		return fmt.Sprintf("PostNotified is %d, want %d", got, want)
 	}
 	if got, want := a.s.LastFence(), a.m.fences; got != want {
 		return fmt.Sprintf("LastFence is %d, want %d", got, want)

@@ -82,7 +82,7 @@ func (s *State) leaveStart() {
 }
 
 // BeginPost exposes this rank's part to group, or continues a suspended Post to the same group. Each origin o that is
-// not counted by PostTold must be sent the post with number PostNumber(o). A continued Post has the same numbers again.
+// not counted by PostNotified must be sent the post with number PostNumber(o). A continued Post has the same numbers again.
 // EndPost or SuspendPost follows.
 func (s *State) BeginPost(group Group) error {
 	switch {
@@ -107,27 +107,27 @@ func (s *State) BeginPost(group Group) error {
 	return nil
 }
 
-// PostTold returns the number of ranks, in the caller's order, that the suspended Post has already notified. It is 0 if
+// PostNotified returns the number of ranks, in the caller's order, that the suspended Post has already notified. It is 0 if
 // BeginPost continues none.
-func (s *State) PostTold() int { return s.postTold }
+func (s *State) PostNotified() int { return s.postNotified }
 
 // SuspendedPost returns the group of a suspended Post, and the number of ranks that it has notified. If no Post is
 // suspended, it returns false.
-func (s *State) SuspendedPost() (group Group, told int, is bool) {
-	return s.posted, s.postTold, s.exposed && s.waiting == suspended
+func (s *State) SuspendedPost() (group Group, told int, suspended bool) {
+	return s.posted, s.postNotified, s.exposed && s.waiting == suspended
 }
 
 // SuspendPost suspends a Post that has notified the first told ranks of the group, which may have begun to operate. Only
 // another Post to the same group may follow, which continues it: Wait and Test are refused until then.
 func (s *State) SuspendPost(told int) {
 	s.waiting = suspended
-	s.postTold = told
+	s.postNotified = told
 }
 
 // EndPost finishes a Post that has notified every origin that has not failed.
 func (s *State) EndPost() {
 	s.waiting = settled
-	s.postTold = 0
+	s.postNotified = 0
 }
 
 // PostNumber returns the number of the latest post to origin. The complete that Wait waits for has the same number.

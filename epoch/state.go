@@ -35,12 +35,12 @@ type State struct {
 	told    int
 
 	// posted is the group of the exposure if exposed. waiting is the step of its Post or Wait, and suspended only for a
-	// Post, which has notified postTold ranks. posts[o] counts the Posts that named o.
-	exposed  bool
-	posted   Group
-	waiting  step
-	postTold int
-	posts    []uint32
+	// Post, which has notified postNotified ranks. posts[o] counts the Posts that named o.
+	exposed      bool
+	posted       Group
+	waiting      step
+	postNotified int
+	posts        []uint32
 
 	// locks[t] is the lock of target t. named counts the targets with a lock. held counts the locks that are neither
 	// being taken nor being released.
@@ -68,7 +68,7 @@ const (
 	// opening and closing: the call is in progress in a goroutine.
 	opening
 	closing
-	// suspended: the closing call, or a Post, returned early because its context ended.
+	// suspended: the closing call, or a Post, returned early: its context ended, or a resource was missing.
 	suspended
 )
 

@@ -68,7 +68,7 @@ type deferred struct {
 	loaded bool
 	riding atomic.Pointer[arrivals]
 	// unlocking has what an interrupted Unlock of the rank has still to return.
-	unlocking flaws
+	unlocking keptErrors
 	// flying is set if no call has waited for direct operations. Their buffers are in use, whereas packed operands are
 	// copies. directs counts direct operations, and lastDirect is the point after the last.
 	flying     bool

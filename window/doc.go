@@ -50,8 +50,8 @@
 // and begin anew. A call that does not have to block may succeed although its context has ended.
 //
 // If the context has a cause, the error wraps that, too. The cause may be a *world.PeerError, for which the program has cancelled the
-// context: the epoch is then as after any other cause. A Complete, Post, Unlock or UnlockAll that its context ends returns no other
-// error. What the target of an operation has rejected until then, for instance, the call that continues returns. Fence, FlushAll,
+// context: the epoch is then as after any other cause. If its context ends a Complete, Post, Unlock or UnlockAll, the call returns
+// only that error. The call that continues returns the other errors, such as what a target has rejected. Fence, FlushAll,
 // FlushLocalAll and WaitAll join such errors to that of the context, and return each of them once.
 //
 // Operations take no context. An operation waits for room if its target over a network accepts no more messages, at most for the time

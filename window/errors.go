@@ -52,7 +52,7 @@ var (
 	// ErrEpochOpen means that the call would nest or mix epochs, or close a window with an open epoch.
 	ErrEpochOpen = epoch.ErrEpochOpen
 	// ErrBusy means that the epoch is being opened or closed: by another goroutine, or by an Unlock, UnlockAll or Post
-	// whose context ended. It is not world.ErrBusy, which Allocate and Create return.
+	// that was interrupted. It is not world.ErrBusy, which Allocate and Create return.
 	ErrBusy = epoch.ErrBusy
 	// ErrNotStarted means that Complete has no Start.
 	ErrNotStarted = epoch.ErrNotStarted

@@ -173,12 +173,13 @@ func (c *core) endLostExposure() {
 	suspended = suspended && c.epochs.BeginPost(group) == nil
 	c.mu.Unlock()
 	if suspended {
-		_, lost := c.lookForExposure(group)
+		_, lost := c.pollExposure(group)
 		c.mu.Lock()
 		if lost == nil {
 			c.epochs.SuspendPost(told)
 		} else {
 			c.epochs.EndPost()
+			// No other Post continues it, so nobody asks for its other errors.
 			_ = c.posting.take()
 		}
 		c.mu.Unlock()

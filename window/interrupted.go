@@ -15,7 +15,7 @@ import (
 //   - What it has sent stays sent. The call that continues sends the rest.
 //   - It returns the error that has interrupted it, and no other. An error of another part of the call is kept, and the
 //     call that continues returns it at its end.
-//   - It never waits for a rank that is lost. A call that has found one lost, and that nothing interrupts, ends.
+//   - No call waits for a lost rank. A call that has found one, and that nothing interrupts, ends.
 
 // interrupted reports whether a call with error err may be made again. Either its context has ended it, or this process
 // was short of a resource for a new connection, or a message is still to be sent.
@@ -29,9 +29,9 @@ func interrupted(ctx context.Context, err error) bool {
 // errUnsent is wrapped by the error of a message that was not sent to a rank which may still wait for it.
 var errUnsent = errors.New("a message was not sent: make the call again")
 
-// orUnsent returns the error of sending a message without which a call must not end. A lost rank waits for no message,
+// keepOpenIfUnsent returns the error of sending a message without which a call must not end. A lost rank waits for no message,
 // nor does any rank when the World is closed.
-func orUnsent(ctx context.Context, err error) error {
+func keepOpenIfUnsent(ctx context.Context, err error) error {
 	if err == nil || interrupted(ctx, err) || job.Failed(err) != nil || job.Is(err, job.ErrClosed) {
 		return err
 	}
@@ -48,18 +48,18 @@ func throughShortage(call func() error) error {
 	}
 }
 
-// flaws has the errors that an interrupted call has not returned. The call in progress alone uses it.
-type flaws struct{ errs []error }
+// keptErrors has the errors that an interrupted call has not returned. The call in progress alone uses it.
+type keptErrors struct{ errs []error }
 
 // add keeps an error, unless it is nil or says the same as another.
-func (k *flaws) add(err error) {
+func (k *keptErrors) add(err error) {
 	if err != nil && !slices.ContainsFunc(k.errs, func(before error) bool { return before.Error() == err.Error() }) {
 		k.errs = append(k.errs, err)
 	}
 }
 
 // take returns the errors and forgets them.
-func (k *flaws) take() error {
+func (k *keptErrors) take() error {
 	errs := k.errs
 	k.errs = nil
 	if len(errs) == 1 {

@@ -56,17 +56,17 @@ func TestInterrupted(t *testing.T) {
 func TestUnsent(t *testing.T) {
 	ctx := t.Context()
 	other, lost := errors.New("all ranks wait"), &job.PeerError{Rank: 1, Cause: errors.New("failed")}
-	require.NoError(t, orUnsent(ctx, nil))
-	require.True(t, interrupted(ctx, orUnsent(ctx, other)))
-	require.ErrorIs(t, orUnsent(ctx, other), other)
+	require.NoError(t, keepOpenIfUnsent(ctx, nil))
+	require.True(t, interrupted(ctx, keepOpenIfUnsent(ctx, other)))
+	require.ErrorIs(t, keepOpenIfUnsent(ctx, other), other)
 	for _, err := range []error{lost, job.ErrClosed, verbs.ErrShortage} {
-		require.Equal(t, err, orUnsent(ctx, err))
+		require.Equal(t, err, keepOpenIfUnsent(ctx, err))
 	}
 }
 
 // Each error is kept once, in order, until it is taken.
 func TestFlaws(t *testing.T) {
-	var k flaws
+	var k keptErrors
 	require.NoError(t, k.take())
 	first, second := errors.New("first"), errors.New("second")
 	k.add(first)

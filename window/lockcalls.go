@@ -154,8 +154,8 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 // Unlock ends the epoch that Lock opened, and returns when all operations on target are complete there. If target has
 // failed, the epoch ends and Unlock returns a *world.PeerError.
 //
-// If ctx ends first, Unlock returns its error, and another Unlock continues. No other call on target is legal until
-// then, and the lock may be free already.
+// If ctx ends first, or the process is out of file descriptors, Unlock returns that error, and another Unlock continues.
+// No other call on target is legal until then, and the lock may be free already.
 func (w *Window[T]) Unlock(ctx context.Context, target int) error {
 	return w.calls().Unlock(ctx, target)
 }
@@ -216,8 +216,7 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 // call then continues from there. Other errors are kept in unlocking.
 //
 // An unlock message travels over the same link after the operations, and its AfterReads delays it until the results of
-// reads have arrived. So no wait is needed between the two, and all locks that are given back by messages are given back
-// before the first wait for a reply.
+// reads have arrived. So no wait is needed between the two.
 func (c *core) unlockEach(ctx context.Context, call string, told int) (int, error) {
 	keep := func(err error) {
 		if job.Failed(err) == nil {
@@ -233,7 +232,7 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 		}
 		keep(err)
 	}
-	var cut, lost flaws
+	var cut, lost keptErrors
 	if c.remote {
 		c.flushEach(ctx, call, everyone, func(err error) {
 			if interrupted(ctx, err) {
@@ -246,7 +245,9 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 	if err := cut.take(); err != nil {
 		return told, err
 	}
-	c.unlocking.add(lost.take())
+	for _, err := range lost.errs {
+		c.unlocking.add(err)
+	}
 	if c.world.FailureCount() != 0 {
 		for target := range c.size {
 			c.unlocking.add(c.peerError(call, target))
@@ -422,7 +423,8 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // UnlockAll ends the epoch that LockAll opened, and returns when all operations are complete at their targets. If a
 // target has failed, the epoch ends and UnlockAll returns an error that wraps a *world.PeerError.
 //
-// If ctx ends first, UnlockAll returns its error, and another UnlockAll continues. No operation and no other call that
+// If ctx ends first, or the process is out of file descriptors, UnlockAll returns that error, and another UnlockAll
+// continues. No operation and no other call that
 // opens or closes an access epoch is legal until then. The locks of some ranks, or all, may be free already.
 func (w *Window[T]) UnlockAll(ctx context.Context) error { return w.calls().UnlockAll(ctx) }
 

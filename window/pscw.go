@@ -118,7 +118,7 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 	if !c.remote {
 		return told, nil
 	}
-	var cut flaws
+	var cut keptErrors
 	_ = c.eachLink(group.Contains, func(rank int, p *peer) error {
 		if err := c.blame(call, rank, p.deferred.settle(ctx)); interrupted(ctx, err) {
 			cut.add(err)
@@ -139,8 +139,9 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 //
 // Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. If ctx
 // ends while Post maps memory, there is no exposure, and likewise if this rank cannot connect to a rank. If ctx ends
-// later, Post returns its error, and only another Post of the same group is legal, which continues: Wait and Test return
-// [ErrBusy], and Post of another group returns [ErrEpochOpen].
+// later, or the process is out of file descriptors, Post returns that error, and the same Post made again continues. Until
+// then no other Post, no Wait and no Test is legal: Wait and Test return [ErrBusy], and Post of another group returns
+// [ErrEpochOpen].
 func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
 
 func (w *untyped) Post(ctx context.Context, group Group) error {
@@ -154,7 +155,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginPost(group)
-	told := c.epochs.PostTold()
+	told := c.epochs.PostNotified()
 	if err == nil {
 		c.opened("Post", -1)
 	}
@@ -264,7 +265,7 @@ func (c *core) test() (bool, error) {
 	if err != nil {
 		return false, errtext.Errorf("window: %w", err)
 	}
-	ended, err := c.lookForExposure(group)
+	ended, err := c.pollExposure(group)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ended || err != nil {
@@ -275,8 +276,8 @@ func (c *core) test() (bool, error) {
 	return ended, err
 }
 
-// lookForExposure is exposureEnded that makes progress first.
-func (c *core) lookForExposure(group Group) (bool, error) {
+// pollExposure is exposureEnded that makes progress first.
+func (c *core) pollExposure(group Group) (bool, error) {
 	if err := c.beginReading(noWait, "window.Test"); err != nil {
 		return false, err
 	}
@@ -327,7 +328,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	p, err := c.peer(rank)
 	if err != nil {
-		return nil, c.blame(call, rank, err)
+		return nil, keepOpenIfUnsent(ctx, c.blame(call, rank, err))
 	}
 	if p.control.base == nil {
 		flaw, err = p.deferred.tell(ctx, at, number)
@@ -350,7 +351,8 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (flaw, e
 	if at == completeAt {
 		rides, err := d.complete(ctx, number)
 		if rides || job.Failed(err) != nil {
-			return nil, err
+			// The queue is kept: the call that continues sends it.
+			return nil, keepOpenIfUnsent(ctx, err)
 		}
 		if flaw = err; flaw == nil {
 			flaw = d.start(ctx, scheduler.End)
@@ -373,7 +375,7 @@ func (d *deferred) say(ctx context.Context, at uintptr, number uint32) error {
 	}
 	err := d.link.TellWithin(ctx, &job.Message{Kind: messageWord, Service: d.core.number, A: uint8(at), X: uint64(number), AfterReads: true}, nil)
 	d.link.Post()
-	return orUnsent(ctx, err)
+	return keepOpenIfUnsent(ctx, err)
 }
 
 // A roll has the words that the ranks of a group set in this rank's control block: their posts or their completes.

@@ -122,5 +122,5 @@ func (d *deferred) tellUnlock(ctx context.Context) (flaw, err error) {
 	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
 	err = d.link.TellWithin(ctx, &m, nil)
 	d.link.Post()
-	return flaw, orUnsent(ctx, err)
+	return flaw, keepOpenIfUnsent(ctx, err)
 }

@@ -169,7 +169,7 @@ type core struct {
 	meeting *job.Meeting
 	broken  error
 	// unlocking, completing and posting have what an interrupted UnlockAll, Complete or Post has still to return.
-	unlocking, completing, posting flaws
+	unlocking, completing, posting keptErrors
 
 	// own is this rank's peer entry. peers[r] is nil until rank r is needed.
 	own     *peer

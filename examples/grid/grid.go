@@ -338,7 +338,7 @@ func (f *Field) Close() error {
 	if f.by == Notify {
 		err = f.win.UnlockAll(context.Background())
 	}
-	for errors.Is(err, verbs.ErrShortage) {
+	for errors.Is(err, verbs.ErrShortage) && !errors.As(err, new(*world.PeerError)) {
 		// The process is out of file descriptors. A window with an open epoch cannot be closed.
 		err = f.win.UnlockAll(context.Background())
 	}

@@ -186,7 +186,8 @@ func unlockAll(words *window.Window[uint64]) error {
 // throughShortage makes a call again until this process has the file descriptors that the call takes.
 func throughShortage(call func() error) error {
 	err := call()
-	for errors.Is(err, verbs.ErrShortage) {
+	// A failed rank may have had a shortage of its own.
+	for errors.Is(err, verbs.ErrShortage) && !errors.As(err, new(*world.PeerError)) {
 		err = call()
 	}
 	return err

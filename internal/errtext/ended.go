@@ -31,5 +31,5 @@ func (e *EndedError) Error() string {
 // Unwrap returns the error of the context and the cause.
 func (e *EndedError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Of returns the error of the context.
-func (e *EndedError) Of() error { return e.err }
+// ContextErr returns the error of the context.
+func (e *EndedError) ContextErr() error { return e.err }

@@ -36,7 +36,7 @@ func search(err error, found func(error) bool) bool {
 	case *PeerError:
 		return false
 	case *errtext.EndedError:
-		return search(e.Of(), found)
+		return search(e.ContextErr(), found)
 	case interface{ Unwrap() error }:
 		return search(e.Unwrap(), found)
 	case interface{ Unwrap() []error }:
