@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,17 +238,27 @@ func sections(t *testing.T) []section {
 	}
 }
 
-// A held service has a rank take no messages until it is closed.
-type held chan struct{}
+// A held service has a rank take no messages until it is set. It answers a question once whatever else is sent stays with
+// the sender.
+type held struct{ atomic.Bool }
 
-func (h held) Serve(*internal.Link, *internal.Message, []byte) error { <-h; return nil }
+func (h *held) Serve(from *internal.Link, _ *internal.Message, _ []byte) error {
+	from.Later(func() (bool, error) {
+		released := h.Load()
+		if released || from.InboxFull() {
+			from.Answer(nil)
+		}
+		return released, nil
+	})
+	return nil
+}
 
 const heldService = 1000
 
 // afterEnds are the wrong calls after an Unlock, an UnlockAll and a Post that find no room on the way to rank 1.
 func afterEnds(t *testing.T) (calls []call) {
 	t.Helper()
-	service := make(held)
+	service := new(held)
 	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
 		defer internal.Of(w).Serve(heldService, service)()
 		var wins [2]*window.Window[float64]
@@ -267,15 +277,25 @@ func afterEnds(t *testing.T) (calls []call) {
 		}
 		err = errors.Join(all.LockAll(ctx), one.LockNow(ctx, window.Shared, 1), one.Put(make([]float64, 1), 1, 0))
 		// Rank 1 ends also after an error of this rank.
-		release := sync.OnceFunc(func() { close(service) })
-		defer release()
+		defer service.Store(true)
 		link, failed := internal.Of(w).Link(1)
 		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
-		for failed == nil {
-			failed = link.TellWithin(over, &internal.Message{Kind: internal.FirstKind, Service: heldService}, nil)
+		hold := &internal.Message{Kind: internal.FirstKind, Service: heldService}
+		err = link.Ask(ctx, hold, nil, nil)
+		question := link.Questions()
+		fill := func() {
+			for failed = nil; failed == nil; {
+				failed = link.TellWithin(over, hold, nil)
+			}
 		}
+		// The first time rank 1 may not have taken all that it has room for: its answer comes when it has.
+		fill()
+		if err = errors.Join(err, link.Reach(ctx, question)); err != nil {
+			return err
+		}
+		fill()
 		for _, cut := range []error{failed, one.Unlock(over, 1), all.UnlockAll(over), one.Post(over, other)} {
 			if !errors.Is(cut, context.Canceled) {
 				return fmt.Errorf("with a context that has ended: %w", cut)
@@ -294,7 +314,7 @@ func afterEnds(t *testing.T) (calls []call) {
 			{"win.Wait(ctx), after Post", one.Wait(ctx)},
 			{"win.Test(), after Post", second(one.Test())},
 		}
-		release()
+		service.Store(true)
 		err = errors.Join(one.Unlock(ctx, 1), all.UnlockAll(ctx), one.Post(ctx, other), one.Wait(ctx))
 		return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
 	}, world.WithDevice("tcp"), world.WithAddress("127.0.0.1")))

@@ -113,7 +113,7 @@ func (s *State) PostNotified() int { return s.postNotified }
 
 // SuspendedPost returns the group of a suspended Post, and the number of ranks that it has notified. If no Post is
 // suspended, it returns false.
-func (s *State) SuspendedPost() (group Group, told int, suspended bool) {
+func (s *State) SuspendedPost() (group Group, told int, ok bool) {
 	return s.posted, s.postNotified, s.exposed && s.waiting == suspended
 }
 

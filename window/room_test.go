@@ -10,45 +10,21 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// stubborn holds up progress until it is closed, as if the rank were stopped.
-type stubborn chan struct{}
-
-func (s stubborn) Serve(*job.Link, *job.Message, []byte) error { <-s; return nil }
-
-const stubbornService = 1000
-
-// resist has rank 1 take no more messages once it is sent one for the service, until the
-// test releases it.
-func (s *script) resist() (stop func()) {
-	service := make(stubborn)
-	if s.World.Rank() == 1 {
-		go func() {
-			_ = jobtest.Hold("full")
-			close(service)
-		}()
-	}
-	return job.Of(s.World).Serve(stubbornService, service)
-}
-
-// fill sends to rank 1 until nothing more fits on the way.
-func (s *script) fill(ended context.Context) {
-	link, err := job.Of(s.World).Link(1)
-	s.OK(err)
-	for err == nil {
-		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: stubbornService}, nil)
-	}
-	s.Fails(err, context.Canceled)
-}
-
 // busyService and idleService are what a rank tells others.
-const busyService, idleService = stubbornService + 1, stubbornService + 2
+const busyService, idleService = 1000, 1001
 
-// delaying puts off what it is told until it is set, and what is behind that. Other than one that
-// is stubborn it can be heard meanwhile.
+// delaying puts off what it is told until it is set, and what is behind that. It answers a question once whatever else is
+// sent stays with the sender.
 type delaying struct{ atomic.Bool }
 
 func (d *delaying) Serve(from *job.Link, _ *job.Message, _ []byte) error {
-	from.Later(func() (bool, error) { return d.Load(), nil })
+	from.Later(func() (bool, error) {
+		done := d.Load()
+		if done || from.InboxFull() {
+			from.Answer(nil)
+		}
+		return done, nil
+	})
 	return nil
 }
 
@@ -71,16 +47,26 @@ func (s *script) tell(rank int, service uint32) *job.Link {
 	return link
 }
 
-// crowd has a rank busy, and no more room on the way to it.
+// crowd has a rank busy, and no more room on the way to it until it is busy no more.
 func (s *script) crowd(rank int) {
-	link := s.tell(rank, busyService)
+	link, err := job.Of(s.World).Link(rank)
+	s.OK(err)
+	s.OK(link.Ask(s.Ctx, &job.Message{Kind: job.FirstKind, Service: busyService}, nil, nil))
+	question := link.Questions()
 	ended, end := context.WithCancel(s.Ctx)
 	end()
-	err := error(nil)
-	for err == nil {
-		err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
+	fill := func() {
+		err := error(nil)
+		for err == nil {
+			err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
+		}
+		s.Fails(err, context.Canceled)
 	}
-	s.Fails(err, context.Canceled)
+	// The first time the rank may not have taken all that it has room for. Its answer comes when it has, and behind the
+	// acknowledgements of that.
+	fill()
+	s.OK(link.Reach(s.Ctx, question))
+	fill()
 }
 
 func runFull(t *testing.T, name string) {
@@ -96,12 +82,18 @@ func runFull(t *testing.T, name string) {
 	}
 }
 
-// registerFull registers what rank 0 calls while rank 1 takes no messages, first with a
-// context that has ended and then, after "cut short", with one that goes on. Rank 1 serves
-// meanwhile.
+// registerFull registers what rank 0 calls while rank 1 takes no messages: first with a context that has ended and then,
+// after "cut short", with one that goes on. Rank 1 calls serve meanwhile.
 func registerFull(name string, serve func(s *script, win *window.Window[int64]), call func(s *script, ended context.Context, win *window.Window[int64])) string {
 	return register(name, func(s *script) {
-		stop := s.resist()
+		later, stop := s.delay()
+		defer stop()
+		if s.World.Rank() == 1 {
+			go func() {
+				_ = jobtest.Hold("full")
+				later.Store(true)
+			}()
+		}
 		ended, end := context.WithCancel(s.Ctx)
 		end()
 		win := allocate[int64](s, 1)
@@ -111,7 +103,6 @@ func registerFull(name string, serve func(s *script, win *window.Window[int64]),
 			serve(s, win)
 		}
 		s.OK(s.World.Barrier(s.Ctx))
-		stop()
 		s.OK(win.Close())
 	})
 }
@@ -132,7 +123,7 @@ var fullComplete = registerFull("full link, complete", func(s *script, win *wind
 	s.OK(err)
 	s.OK(win.Start(s.Ctx, group))
 	s.OK(win.Put([]int64{4}, 1, 0))
-	s.fill(ended)
+	s.crowd(1)
 	s.Fails(win.Complete(ended), context.Canceled)
 	jobtest.Signal("cut short")
 	s.OK(win.Complete(s.Ctx))
@@ -141,7 +132,7 @@ var fullComplete = registerFull("full link, complete", func(s *script, win *wind
 func TestCompleteWithoutRoom(t *testing.T) { runFull(t, fullComplete) }
 
 var fullLock = registerFull("full link, lock", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
-	s.fill(ended)
+	s.crowd(1)
 	s.Fails(take(ended, win, window.Exclusive, 1), context.Canceled)
 	s.Fails(win.LockAll(ended), context.Canceled)
 	jobtest.Signal("cut short")
@@ -153,7 +144,7 @@ func TestLockWithoutRoom(t *testing.T) { runFull(t, fullLock) }
 
 var fullFlush = registerFull("full link, flush", idle, func(s *script, ended context.Context, win *window.Window[int64]) {
 	s.OK(win.LockAll(s.Ctx))
-	s.fill(ended)
+	s.crowd(1)
 	s.Fails(win.Flush(ended, 1), context.Canceled)
 	jobtest.Signal("cut short")
 	s.OK(win.Flush(s.Ctx, 1))
@@ -168,7 +159,7 @@ var fullNotify = registerFull("full link, notify", func(s *script, win *window.W
 	s.Check(win.Local()[0] == 6, "%d in the window, want 6", win.Local()[0])
 }, func(s *script, ended context.Context, win *window.Window[int64]) {
 	s.OK(win.LockAll(s.Ctx))
-	s.fill(ended)
+	s.crowd(1)
 	s.OK(win.Put([]int64{6}, 1, 0))
 	s.Fails(win.WaitNotify(ended, 0, 1), context.Canceled)
 	there, err := win.TestNotify(0, 1)
@@ -188,7 +179,7 @@ var fullRequest = registerFull("full link, request", func(s *script, win *window
 	s.Check(win.Local()[0] == 5, "%d in the window, want 5", win.Local()[0])
 }, func(s *script, ended context.Context, win *window.Window[int64]) {
 	s.OK(win.LockAll(s.Ctx))
-	s.fill(ended)
+	s.crowd(1)
 	request, err := win.RPut([]int64{5}, 1, 0)
 	s.OK(err)
 	s.Fails(request.Wait(ended), context.Canceled)

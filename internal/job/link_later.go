@@ -37,6 +37,21 @@ type unserved struct {
 // Service is not served. If the rank fails meanwhile nothing more is done. It is for a Service.
 func (l *Link) Later(try func() (done bool, err error)) { l.unserved.try = try }
 
+// InboxFull reports whether letters that wait take all receives of this link: whatever the rank sends now stays with
+// it. It is for the function that a Service gives to Later.
+func (l *Link) InboxFull() bool {
+	waiting := 0
+	if l.unserved.first.slot != inRing {
+		waiting++
+	}
+	for _, a := range l.unserved.behind {
+		if a.slot != inRing {
+			waiting++
+		}
+	}
+	return waiting == linkReceives
+}
+
 // came serves a letter, or keeps it behind one that waits.
 func (l *Link) came(a arrival) {
 	u := &l.unserved
