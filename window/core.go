@@ -147,10 +147,10 @@ func (c *core) unsent() int {
 	})
 }
 
-// unposted is called when all ranks have closed the window. It returns as flaw the error of a rank that has not made
-// the Post that a Start named it for. The post of a rank arrives before its response does, and before the rank leaves.
+// unposted is called when all ranks have closed the window. notPosted is the error of a rank that has not made the Post
+// that a Start named it for. The post of a rank arrives before its response does, and before the rank leaves.
 // All ranks may have met through other ranks before that.
-func (c *core) unposted(ctx context.Context) (flaw, err error) {
+func (c *core) unposted(ctx context.Context) (notPosted, err error) {
 	rank := c.firstQueue(func(d *deferred) bool {
 		if d.posted() {
 			return false

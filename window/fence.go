@@ -215,9 +215,9 @@ func (c *core) finishClose(ctx context.Context) error {
 		c.tellParting()
 		return mismatch
 	}
-	var flaw error
+	var notPosted error
 	if err == nil {
-		flaw, err = c.unposted(ctx)
+		notPosted, err = c.unposted(ctx)
 	}
 	if job.Failed(err) != nil {
 		c.tellParting()
@@ -232,7 +232,7 @@ func (c *core) finishClose(ctx context.Context) error {
 	}
 	c.withdraw()
 	defer c.world.Working()()
-	return errors.Join(flaw, c.release())
+	return errors.Join(notPosted, c.release())
 }
 
 // closedMeanwhile replaces an error which says that the World was closed by ErrClosed.

@@ -225,8 +225,8 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 		}
 	}
 	for ; told < c.size; told++ {
-		flaw, err := c.unlockOne(ctx, call, c.behind(told))
-		keep(flaw)
+		operationErr, err := c.unlockOne(ctx, call, c.behind(told))
+		keep(operationErr)
 		if interrupted(ctx, err) {
 			return told, err
 		}
@@ -257,15 +257,15 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 }
 
 // unlockOne gives the shared lock of a rank back, after the operations. If err says that it is interrupted, the lock is
-// held. flaw is as that of tellUnlock.
-func (c *core) unlockOne(ctx context.Context, call string, rank int) (flaw, err error) {
+// held. operationErr is as that of tellUnlock.
+func (c *core) unlockOne(ctx context.Context, call string, rank int) (operationErr, err error) {
 	p := c.peers[rank].Load()
 	if p == nil {
 		return nil, nil
 	}
 	if p.control.base == nil {
-		flaw, err = p.deferred.tellUnlock(ctx)
-		return c.blame(call, rank, flaw), c.blame(call, rank, err)
+		operationErr, err = p.deferred.tellUnlock(ctx)
+		return c.blame(call, rank, operationErr), c.blame(call, rank, err)
 	}
 	if p.link != nil {
 		// The lock word would overtake the operations.

@@ -141,8 +141,8 @@ var wishTwice = jobtest.Register("wishing twice", func(ctx context.Context, w *w
 		err = errors.Join(err, fmt.Errorf("error is %v, want a refusal", e))
 	}
 	err = errors.Join(err, w.Barrier(ctx), p.deferred.awaitLock(ctx, "Lock"))
-	flaw, failed := p.deferred.tellUnlock(ctx)
-	err = errors.Join(err, flaw, failed)
+	operationErr, failed := p.deferred.tellUnlock(ctx)
+	err = errors.Join(err, operationErr, failed)
 	return errors.Join(err, w.Barrier(ctx), win.Close())
 })
 

@@ -108,8 +108,8 @@ func (w *untyped) Complete(ctx context.Context) error {
 func (c *core) completeEach(ctx context.Context, call string, group Group, told int) (int, error) {
 	for ; told < group.Len(); told++ {
 		target := group.After(c.rank, told)
-		flaw, err := c.tell(ctx, call, target, completeAt, c.epochs.StartNumber(target))
-		c.completing.add(flaw)
+		operationErr, err := c.tell(ctx, call, target, completeAt, c.epochs.StartNumber(target))
+		c.completing.add(operationErr)
 		if interrupted(ctx, err) {
 			return told, err
 		}
@@ -188,8 +188,8 @@ func (c *core) postEach(ctx context.Context, call string, group Group, told int)
 	}
 	for ; told < group.Len(); told++ {
 		origin := group.Rank(told)
-		flaw, err := c.tell(ctx, call, origin, postAt, c.epochs.PostNumber(origin))
-		c.posting.add(flaw)
+		operationErr, err := c.tell(ctx, call, origin, postAt, c.epochs.PostNumber(origin))
+		c.posting.add(operationErr)
 		if interrupted(ctx, err) {
 			return told, err
 		}
@@ -320,9 +320,9 @@ func reached(word *atomic.Uint32, number uint32) bool { return epoch.Reached(wor
 // rank. The store pairs with the load in reached. reachEach has mapped rank, or rank has failed: tell does not wait to
 // map it.
 //
-// If err says that tell is interrupted, the word is not set. flaw is the error of operations before the word, which no
-// later call returns. rank must not wait for the word because of them: only this rank gets the error.
-func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) (flaw, err error) {
+// If err says that tell is interrupted, the word is not set. operationErr is the error of operations before the word,
+// which no later call returns. rank must not wait for the word because of them: only this rank gets the error.
+func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, number uint32) (operationErr, err error) {
 	if err := c.targetFailure(call, rank); err != nil {
 		return nil, err
 	}
@@ -331,39 +331,39 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 		return nil, keepOpenIfUnsent(ctx, c.blame(call, rank, err))
 	}
 	if p.control.base == nil {
-		flaw, err = p.deferred.tell(ctx, at, number)
-		return c.blame(call, rank, flaw), c.blame(call, rank, err)
+		operationErr, err = p.deferred.tell(ctx, at, number)
+		return c.blame(call, rank, operationErr), c.blame(call, rank, err)
 	}
 	if p.link != nil {
 		// The operations use the link and the word does not: it would overtake them.
-		if flaw = c.blame(call, rank, p.deferred.flush(ctx)); interrupted(ctx, flaw) {
-			return nil, flaw
+		if operationErr = c.blame(call, rank, p.deferred.flush(ctx)); interrupted(ctx, operationErr) {
+			return nil, operationErr
 		}
 	}
 	c.world.BeforeTelling()
 	p.control.pair(c.rank, at).Store(number)
 	p.neighbor.Ring()
-	return flaw, nil
+	return operationErr, nil
 }
 
 // tell sets a word of this rank at a rank that is reached by messages.
-func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (flaw, err error) {
+func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (operationErr, err error) {
 	if at == completeAt {
 		rides, err := d.complete(ctx, number)
 		if rides || job.Failed(err) != nil {
 			// The queue is kept: the call that continues sends it.
 			return nil, keepOpenIfUnsent(ctx, err)
 		}
-		if flaw = err; flaw == nil {
-			flaw = d.start(ctx, scheduler.End)
+		if operationErr = err; operationErr == nil {
+			operationErr = d.start(ctx, scheduler.End)
 		}
 	} else {
-		_, flaw = d.begin(ctx, scheduler.Message)
+		_, operationErr = d.begin(ctx, scheduler.Message)
 	}
-	if interrupted(ctx, flaw) {
-		return nil, flaw
+	if interrupted(ctx, operationErr) {
+		return nil, operationErr
 	}
-	return flaw, d.say(ctx, at, number)
+	return operationErr, d.say(ctx, at, number)
 }
 
 // say sends a word as a message.

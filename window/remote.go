@@ -109,12 +109,12 @@ func (d *deferred) returnLock() {
 }
 
 // tellUnlock gives the lock of the rank back, after all that is queued. If err says that it is interrupted, the lock is
-// not given back, and the next call continues. Operations that could not be sent are no reason to keep the lock: flaw is
-// their error, which no later call returns.
-func (d *deferred) tellUnlock(ctx context.Context) (flaw, err error) {
-	flaw = d.start(ctx, scheduler.Message)
-	if interrupted(ctx, flaw) {
-		return nil, flaw
+// not given back, and the next call continues. Operations that could not be sent are no reason to keep the lock:
+// operationErr is their error, which no later call returns.
+func (d *deferred) tellUnlock(ctx context.Context) (operationErr, err error) {
+	operationErr = d.start(ctx, scheduler.Message)
+	if interrupted(ctx, operationErr) {
+		return nil, operationErr
 	}
 	d.mu.Lock()
 	kind := d.kind
@@ -122,5 +122,5 @@ func (d *deferred) tellUnlock(ctx context.Context) (flaw, err error) {
 	m := job.Message{Kind: messageUnlock, Service: d.core.number, A: uint8(kind), X: uint64(d.core.tickets[d.link.Rank()].Load()), AfterReads: true}
 	err = d.link.TellWithin(ctx, &m, nil)
 	d.link.Post()
-	return flaw, keepOpenIfUnsent(ctx, err)
+	return operationErr, keepOpenIfUnsent(ctx, err)
 }

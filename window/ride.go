@@ -362,8 +362,8 @@ func (d *deferred) leave(ctx context.Context) error {
 		return d.unlocking.take()
 	case returned:
 	default:
-		flaw, err := d.tellUnlock(ctx)
-		d.unlocking.add(flaw)
+		operationErr, err := d.tellUnlock(ctx)
+		d.unlocking.add(operationErr)
 		if interrupted(ctx, err) {
 			return err
 		}

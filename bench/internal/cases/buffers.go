@@ -188,7 +188,8 @@ func (b *Buffers) Begin(ctx context.Context, kind Kind) error {
 func (b *Buffers) End(ctx context.Context, kind Kind) error {
 	switch kind {
 	case Passive:
-		return b.bytes.UnlockAll(ctx)
+		// A window with an open epoch could not be closed.
+		return b.bytes.UnlockAll(context.WithoutCancel(ctx))
 	case Fence:
 		return b.bytes.Fence(ctx, window.NoSucceed)
 	case Messages:
