@@ -51,8 +51,8 @@
 // as its root, one that has just received the previous broadcast. So no broadcast begins before another has arrived.
 //
 // The hashtable cases measure the table of examples/hashtable, with keys of 8 bytes and values of 8 that all belong
-// to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, halo_lat and *_target_cpu are
-// not in the peers' programs.
+// to rank 1. They, count_rate, count_each_rate, row_rate, mixed_rate, overlap_put_lat, changing_lat, halo_lat and
+// *_target_cpu are not in the peers' programs.
 //
 // Ranks that bench starts as processes get -device, or its default, as RMA_DEVICE, whatever value that had. A rank
 // that then uses another device returns an error. Under a launcher the launcher sets the device. -device ibv needs a
@@ -81,9 +81,9 @@
 // loops, of a tenth of the iterations, are enough; in the first the library may still register memory of its own.
 //
 // Posting, polling, registering and the library's copies take as much of a rank's processor as the profile says. All
-// other instructions take no time, except that overlap_put_lat and halo_lat compute 2 ns an iteration. Cases of
-// sockets and of processor time are left out. The buffers of a case are registered beforehand, but not those of the
-// hash table. With -rails 2 each rank has two cards (verbs/rails); -set striping=off uses only the first.
+// other instructions take no time, except that overlap_put_lat, changing_lat and halo_lat compute 2 ns an iteration.
+// Cases of sockets and of processor time are left out. The buffers of a case are registered beforehand, but not those of
+// the hash table. With -rails 2 each rank has two cards (verbs/rails); -set striping=off uses only the first.
 //
 // With -trace the events of the cards and the times of the timed loops go to a file for ui.perfetto.dev or
 // chrome://tracing. For example go run ./bench -device sim:pcie-2005 -trace t.json pattern16_bw:65536 shows that

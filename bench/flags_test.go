@@ -46,7 +46,7 @@ func TestCellsAreThoseAskedFor(t *testing.T) {
 		{"a case of one size keeps it", 0, []string{"-size", "1024", "fop_lat", "put_bw"},
 			[][]string{{"fop_lat:8", "put_bw:1024"}}},
 		{"a size picks the cases that have it", 0, []string{"-size", "1000"},
-			[][]string{{"put_flush_lat:1000", "get_flush_lat:1000", "acc_flush_lat:1000", "fop_lat:8", "cas_lat:8", "put_bw:1000", "get_bw:1000", "scatter_rate:1000", "update_rate:1000", "count_rate:1000", "count_each_rate:1000", "row_rate:1000", "mixed_rate:1000", "overlap_put_lat:1000", "put_target_cpu:1000", "acc_target_cpu:1000", "count_target_cpu:1000", "passive_put_lat:8",
+			[][]string{{"put_flush_lat:1000", "get_flush_lat:1000", "acc_flush_lat:1000", "fop_lat:8", "cas_lat:8", "put_bw:1000", "get_bw:1000", "scatter_rate:1000", "update_rate:1000", "count_rate:1000", "count_each_rate:1000", "row_rate:1000", "mixed_rate:1000", "overlap_put_lat:1000", "changing_lat:1000", "put_target_cpu:1000", "acc_target_cpu:1000", "count_target_cpu:1000", "passive_put_lat:8",
 				"fence_put_lat:1000", "fence_rate:1000", "pscw_put_lat:1000", "pscw_get_lat:1000", "pscw_both_lat:1000", "halo_lat:1000", "pattern16_bw:1000", "hashtable_insert_rate:1000", "hashtable_lookup_rate:1000",
 				"msg_lat:1000", "msg_bw:1000", "allreduce_lat:1000", "bcast_lat:1000"},
 				{"socket_lat:1000", "socket_bw:1000"}}},

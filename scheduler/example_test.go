@@ -19,7 +19,7 @@ func ExampleLearner() {
 	now := time.Duration(0)
 	clock := func() time.Duration { return now }
 	for range 2000 {
-		following := planner.With(learner.Scheme())
+		following := planner.With(learner.Scheme(), learner.Pattern())
 		for i := range 3 {
 			queue.Add(aggregate.Put, 8).Offset = uint64(64 * i)
 		}

@@ -60,6 +60,9 @@ func NewLearner(s Scheme) *Learner {
 // Scheme returns the scheme of the current epoch.
 func (l *Learner) Scheme() Scheme { return l.now }
 
+// Pattern returns the pattern of the epochs that Scheme was chosen for. It is zero if Scheme is for several patterns.
+func (l *Learner) Pattern() Pattern { return l.trials[l.current].pattern }
+
 // End ends the current epoch: its operations are complete, and the next epoch begins. clock returns the time since a
 // fixed moment; End calls it only where a block begins or ends. An epoch without operations does not count.
 func (l *Learner) End(p Pattern, clock func() time.Duration) {

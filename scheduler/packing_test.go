@@ -99,7 +99,7 @@ func TestUnregistered(t *testing.T) {
 	// Up to (2 + 60 - 2*10.3) us at 1.5 ns a byte, in two packets of 10.3 us each: some 27600 bytes.
 	unknown := func(int) float64 { return 60_000 }
 	all := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: scheduler.All, Direct: true, Packet: packet})
-	trial := all.With(without(scheduler.Pack))
+	trial := all.With(without(scheduler.Pack), scheduler.Pattern{})
 	off := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: without(scheduler.Pack), Direct: true, Packet: packet})
 	for _, one := range []struct {
 		name, script, plan string

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/onesided/rma/aggregate"
@@ -18,6 +19,14 @@ type Pattern struct {
 	// program order, and reads after many writes wait for all of them.
 	relevant Scheme
 	patient  bool
+}
+
+// most returns the largest numbers of bytes and operations of such an epoch. The zero Pattern has no limits.
+func (p Pattern) most() (bytes, operations int) {
+	if p.operations == 0 {
+		return math.MaxInt, math.MaxInt
+	}
+	return 1<<(2*p.bytes) - 1, 1<<p.operations - 1
 }
 
 // counts describe the operations that were dropped from a queue.

@@ -89,7 +89,7 @@ func TestEndedCountsOneEpoch(t *testing.T) {
 // changes reports whether a way changes when operations are due, or their plan. It returns their pattern too.
 func changes(like *planned, way scheduler.Scheme) (changed bool, pattern scheduler.Pattern) {
 	p := scheduler.NewPlanner(like.conditions)
-	less := p.With(scheduler.All &^ way)
+	less := p.With(scheduler.All&^way, scheduler.Pattern{})
 	var q scheduler.Queue
 	for _, o := range like.operations {
 		if o.Run == 0 {

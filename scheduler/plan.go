@@ -36,7 +36,8 @@ func (p *Plan) LastDirect() int {
 
 // A Planner arranges operations for one target. It is an immutable value.
 type Planner struct {
-	scheme Scheme
+	// base is the scheme of the conditions.
+	scheme, base Scheme
 	// packs reports whether the scheme of the conditions packs.
 	packs bool
 	// direct reports whether operations may use RDMA, atomics whether the accumulate family does.
@@ -46,6 +47,9 @@ type Planner struct {
 	packing packing
 	// startBytes and startOperations are how many bytes or operations are worth starting before the synchronization.
 	startBytes, startOperations int
+	// A queue is due if it has dueBytes or dueOperations. An epoch with more than mostBytes or mostOperations has outgrown
+	// the pattern of the scheme.
+	dueBytes, dueOperations, mostBytes, mostOperations int
 }
 
 // Conditions are what a plan depends on besides the operations.
@@ -66,7 +70,7 @@ type Conditions struct {
 
 // NewPlanner returns a Planner for the conditions.
 func NewPlanner(c Conditions) *Planner {
-	p := &Planner{scheme: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
+	p := &Planner{base: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
 	p.packing = newPacking(&c.Costs, c.Unknown, p.most)
 	p.packing.atomics = c.Atomics
 	// Starting costs the posts of the operations. Data on the wire for the time of startPosts posts hides that cost.
@@ -75,14 +79,49 @@ func NewPlanner(c Conditions) *Planner {
 	if bytes := int(c.Costs.Bandwidth * startPosts * c.Costs.Post.Seconds()); bytes > 0 {
 		p.startBytes = bytes
 	}
+	p.use(c.Scheme, Pattern{})
 	return p
 }
 
-// With returns a copy of the planner with another scheme. Operations that the conditions' scheme packs because their
-// memory is not registered stay packed: registering it may cost more than a trial may lose.
-func (p Planner) With(s Scheme) Planner {
-	p.scheme = s
+// With returns a copy of the planner with scheme s for epochs of pattern of. For the zero Pattern, s is for all epochs.
+// Operations that the conditions' scheme packs because their memory is not registered stay packed: registering it may
+// cost more than a trial may lose.
+func (p Planner) With(s Scheme, of Pattern) Planner {
+	p.use(s, of)
 	return p
+}
+
+// use sets the scheme, and when a queue is due.
+func (p *Planner) use(s Scheme, of Pattern) {
+	p.scheme = s
+	p.mostBytes, p.mostOperations = math.MaxInt, math.MaxInt
+	if s != p.base {
+		p.mostBytes, p.mostOperations = of.most()
+	}
+	switch {
+	case !s.has(Defer):
+		p.dueBytes, p.dueOperations = 0, 0
+	case s.has(Early):
+		p.dueBytes, p.dueOperations = p.startBytes, min(p.startOperations, mostQueued)
+	default:
+		p.dueBytes, p.dueOperations = math.MaxInt, mostQueued
+	}
+	// Whoever sends what is due looks whether the epoch has outgrown its pattern.
+	if p.mostBytes < p.dueBytes {
+		p.dueBytes = p.mostBytes + 1
+	}
+	if p.mostOperations < p.dueOperations {
+		p.dueOperations = p.mostOperations + 1
+	}
+}
+
+// Outgrown returns a copy of the planner with the conditions' scheme, if the epoch has outgrown the pattern that the
+// scheme is for. What pays in the epochs of a pattern may cost much in a larger one that comes unexpectedly.
+func (p *Planner) Outgrown(q *Queue) (base Planner, outgrown bool) {
+	if q.bytes+q.dropped.bytes <= p.mostBytes && q.count+q.dropped.operations <= p.mostOperations {
+		return Planner{}, false
+	}
+	return p.With(p.base, Pattern{}), true
 }
 
 const (
@@ -93,26 +132,13 @@ const (
 )
 
 // Due reports whether the queue should be sent now although no call waits for it.
-func (p *Planner) Due(q *Queue) bool {
-	if !p.scheme.has(Defer) {
-		return true
-	}
-	return q.Full() || p.scheme.has(Early) && (q.bytes >= p.startBytes || q.count >= p.startOperations)
-}
+func (p *Planner) Due(q *Queue) bool { return q.bytes >= p.dueBytes || q.count >= p.dueOperations }
 
 // Runs reports whether accumulates are to be queued in runs, by [Queue.Accumulate].
 func (p *Planner) Runs() bool { return p.scheme.has(Merge | Defer) }
 
 // Room returns the number of accumulates of a run that can be added until the queue is due, at least 1.
-func (p *Planner) Room(q *Queue) int {
-	most := mostQueued
-	if !p.scheme.has(Defer) {
-		most = 0
-	} else if p.scheme.has(Early) {
-		most = min(most, p.startOperations)
-	}
-	return max(most-q.count, 1)
-}
+func (p *Planner) Room(q *Queue) int { return max(p.dueOperations-q.count, 1) }
 
 // Share returns the cost of packing a put of bytes, divided by the cost of waiting for direct puts. If all puts are
 // packed, there is no such wait. So packing all of them, before [End], pays as long as their shares add up to less than

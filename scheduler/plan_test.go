@@ -148,7 +148,7 @@ func TestWith(t *testing.T) {
 	for scheme := range scheduler.All + 1 {
 		var of, with scheduler.Plan
 		planner(scheme, true).Plan(operations, scheduler.End, &of)
-		p := first.With(scheme)
+		p := first.With(scheme, scheduler.Pattern{})
 		p.Plan(operations, scheduler.End, &with)
 		require.Equal(t, of, with, "scheme %b", scheme)
 		require.Equal(t, planner(scheme, true).Due(queued(t, script)), p.Due(queued(t, script)), "scheme %b", scheme)

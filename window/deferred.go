@@ -41,9 +41,10 @@ type deferred struct {
 	mu      latch.Lock
 	queue   scheduler.Queue
 	planner scheduler.Planner
-	// learner chooses the planner's scheme. It is nil if the scheme is fixed. scheme is the current one.
+	// learner chooses the planner's scheme. It is nil if the scheme is fixed. scheme and pattern are the current choice.
 	learner *scheduler.Learner
 	scheme  scheduler.Scheme
+	pattern scheduler.Pattern
 	// operands has copies of the operands that are too long for the records of the queue.
 	operands []byte
 	plan     scheduler.Plan
@@ -126,8 +127,8 @@ func (d *deferred) learn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.learner.End(d.planner.Ended(&d.queue), d.core.now)
-	if s := d.learner.Scheme(); s != d.scheme {
-		d.scheme, d.planner = s, d.planner.With(s)
+	if s, p := d.learner.Scheme(), d.learner.Pattern(); s != d.scheme || p != d.pattern {
+		d.scheme, d.pattern, d.planner = s, p, d.planner.With(s, p)
 	}
 }
 
@@ -189,6 +190,14 @@ func (d *deferred) accumulate(op Op, element reduce.Kind, bytes int, offset, ope
 // sendDue sends the queue, which is due.
 func (d *deferred) sendDue() error {
 	d.mu.Extend()
+	if base, outgrown := d.planner.Outgrown(&d.queue); outgrown {
+		// The end of the epoch chooses again.
+		d.scheme, d.pattern, d.planner = d.core.hints.Scheme, scheduler.Pattern{}, base
+		if !base.Due(&d.queue) {
+			d.mu.Unlock()
+			return nil
+		}
+	}
 	left, err := d.proceed(context.Background(), scheduler.Nothing)
 	left = left && d.queue.Full()
 	d.mu.Unlock()

@@ -136,6 +136,19 @@ func mixedMany(ctx context.Context, b *Buffers, n int) error {
 	return b.bytes.Flush(ctx, 1)
 }
 
+// rowsOfChange is the number of epochs of row_rate for one of overlap_put_lat in changing_lat. On simulated cards both
+// take about as long.
+const rowsOfChange = 100
+
+func changing(ctx context.Context, b *Buffers, n int) error {
+	for range rowsOfChange {
+		if err := rowMany(ctx, b, rowLength); err != nil {
+			return err
+		}
+	}
+	return putCompute(ctx, b, n)
+}
+
 // putCompute computes for about as long as the put takes over loopback. In virtual time it computes for as long as a
 // processor of the profiles does.
 func putCompute(ctx context.Context, b *Buffers, n int) error {

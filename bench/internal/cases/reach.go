@@ -55,6 +55,15 @@ func mixed(n int) (window, buffer int) { return windowBytes, 8 * (n / 2) }
 // everyOther is the reach of n puts of every other 8 bytes.
 func everyOther(n int) (window, buffer int) { return 8 * n, 16 * n }
 
+// rowLength is the number of puts in an epoch of row_rate.
+const rowLength = 1000
+
+// changingReach is the reach of changing_lat.
+func changingReach(n int) (window, buffer int) {
+	window, buffer = everyOther(rowLength)
+	return max(window, n), max(buffer, n)
+}
+
 // gets is the reach of count gets of n bytes, and of at most as many puts.
 func gets(count int) reach {
 	return func(n int) (window, buffer int) { return getsAt + count*n, getsAt + count*n }

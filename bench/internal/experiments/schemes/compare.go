@@ -43,7 +43,7 @@ func All() []Scheme {
 // Patterns returns the epochs by which schemes are compared if no cases are named.
 func Patterns() []string {
 	return []string{
-		"put_flush_lat:8", "get_bw:8", "scatter_rate", "row_rate", "mixed_rate", "overlap_put_lat:1048576",
+		"put_flush_lat:8", "get_bw:8", "scatter_rate", "row_rate", "mixed_rate", "overlap_put_lat:1048576", "changing_lat",
 		"pscw_put_lat:8", "pattern16_bw:1024,8192,65536,1048576", "fence_put_lat:8", "fence_rate",
 		"hashtable_insert_rate", "hashtable_lookup_rate", "put_target_cpu", "acc_target_cpu",
 	}
