@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +26,7 @@ import (
 	"github.com/onesided/rma/examples/grid"
 	"github.com/onesided/rma/examples/hashtable"
 	internal "github.com/onesided/rma/internal/job"
+	"github.com/onesided/rma/internal/jobtest"
 	"github.com/onesided/rma/verbs/sim"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
@@ -238,29 +239,13 @@ func sections(t *testing.T) []section {
 	}
 }
 
-// A held service has a rank take no messages until it is set. It answers a question once whatever else is sent stays with
-// the sender.
-type held struct{ atomic.Bool }
-
-func (h *held) Serve(from *internal.Link, _ *internal.Message, _ []byte) error {
-	from.Later(func() (bool, error) {
-		released := h.Load()
-		if released || from.InboxFull() {
-			from.Answer(nil)
-		}
-		return released, nil
-	})
-	return nil
-}
-
-const heldService = 1000
-
 // afterEnds are the wrong calls after an Unlock, an UnlockAll and a Post that find no room on the way to rank 1.
 func afterEnds(t *testing.T) (calls []call) {
 	t.Helper()
-	service := new(held)
+	released := make(chan struct{})
 	require.NoError(t, job(func(ctx context.Context, w *world.World) error {
-		defer internal.Of(w).Serve(heldService, service)()
+		busy, stop := jobtest.ServeBusy(internal.Of(w))
+		defer stop()
 		var wins [2]*window.Window[float64]
 		for i := range wins {
 			win, err := window.Allocate[float64](ctx, w, 20)
@@ -272,31 +257,21 @@ func afterEnds(t *testing.T) (calls []call) {
 		one, all, err := wins[0], wins[1], error(nil)
 		other := first(one.Group(1 - w.Rank()))
 		if w.Rank() == 1 {
+			go func() {
+				<-released
+				busy.Store(true)
+			}()
 			err = errors.Join(one.Start(ctx, other), one.Complete(ctx))
 			return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
 		}
 		err = errors.Join(all.LockAll(ctx), one.LockNow(ctx, window.Shared, 1), one.Put(make([]float64, 1), 1, 0))
 		// Rank 1 ends also after an error of this rank.
-		defer service.Store(true)
-		link, failed := internal.Of(w).Link(1)
-		if err = errors.Join(err, failed); err != nil {
+		release := sync.OnceFunc(func() { close(released) })
+		defer release()
+		if err = errors.Join(err, jobtest.Crowd(ctx, internal.Of(w), 1)); err != nil {
 			return err
 		}
-		hold := &internal.Message{Kind: internal.FirstKind, Service: heldService}
-		err = link.Ask(ctx, hold, nil, nil)
-		question := link.Questions()
-		fill := func() {
-			for failed = nil; failed == nil; {
-				failed = link.TellWithin(over, hold, nil)
-			}
-		}
-		// The first time rank 1 may not have taken all that it has room for: its answer comes when it has.
-		fill()
-		if err = errors.Join(err, link.Reach(ctx, question)); err != nil {
-			return err
-		}
-		fill()
-		for _, cut := range []error{failed, one.Unlock(over, 1), all.UnlockAll(over), one.Post(over, other)} {
+		for _, cut := range []error{one.Unlock(over, 1), all.UnlockAll(over), one.Post(over, other)} {
 			if !errors.Is(cut, context.Canceled) {
 				return fmt.Errorf("with a context that has ended: %w", cut)
 			}
@@ -314,7 +289,7 @@ func afterEnds(t *testing.T) (calls []call) {
 			{"win.Wait(ctx), after Post", one.Wait(ctx)},
 			{"win.Test(), after Post", second(one.Test())},
 		}
-		service.Store(true)
+		release()
 		err = errors.Join(one.Unlock(ctx, 1), all.UnlockAll(ctx), one.Post(ctx, other), one.Wait(ctx))
 		return errors.Join(err, w.Barrier(ctx), one.Close(), all.Close())
 	}, world.WithDevice("tcp"), world.WithAddress("127.0.0.1")))

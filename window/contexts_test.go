@@ -262,7 +262,7 @@ func cutShort(s *script, blocks bool, create func(count int) *window.Window[int6
 				case c.full:
 					s.crowd(stuckRank)
 				default:
-					s.tell(stuckRank, busyService)
+					s.tell(stuckRank, jobtest.BusyService)
 				}
 				done := false
 				for name, end := range ends(s.Ctx) {
@@ -477,7 +477,7 @@ var rejectedCutShort = register("a rejection in a call cut short", func(s *scrip
 			var got [2]int64
 			s.OK(win.FetchAndOp(window.Sum, 1, &got[0], freeRank, 0))
 			s.OK(window.Reject(win, freeRank))
-			s.tell(stuckRank, busyService)
+			s.tell(stuckRank, jobtest.BusyService)
 			s.OK(win.FetchAndOp(window.Sum, 1, &got[1], stuckRank, 0))
 			var rejected *world.RejectionError
 			for !window.Keeps(win) {
@@ -550,7 +550,7 @@ var unlockAllLost = register("an UnlockAll cut short, of which a rank dies", fun
 		s.OK(win.Put([]int64{1}, victim, 0))
 		s.OK(win.Flush(s.Ctx, victim))
 		s.OK(win.Put([]int64{1}, victim, 0))
-		s.tell(2, busyService)
+		s.tell(2, jobtest.BusyService)
 		s.OK(win.Put([]int64{1}, 2, 0))
 		jobtest.Signal("ready")
 		s.awaitDeath()

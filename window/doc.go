@@ -1,5 +1,5 @@
-// Package window gives every rank of a job typed memory that the others put to, get from and accumulate into, and the calls that
-// synchronize them.
+// Package window gives every rank of a job typed memory that the others put to, get from and accumulate into, and the
+// calls that synchronize them.
 //
 //	win, err := window.Allocate[float64](ctx, w, 1000)
 //	...
@@ -22,8 +22,9 @@
 //
 // A function that only synchronizes takes a [Synchronizer], and so windows of any type.
 //
-// Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order. An element that
-// is put to must not be accessed otherwise in the same epoch. Elements may be accumulated to by any ranks, through the accumulate family.
+// Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order. An
+// element that is put to must not be accessed otherwise in the same epoch. Elements may be accumulated to by any ranks,
+// through the accumulate family.
 //
 // # Completion
 //
@@ -37,70 +38,77 @@
 //
 // WaitAll, WaitAny and Completed wait for several requests.
 //
-// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has not
-// completed its operations: the buffers belong to the program once the call, made again, succeeds. After a *world.RejectionError all
-// other operations are complete. After any other error the program must not use the buffers again. An error of WaitAll or Completed concerns only the
-// buffers of the requests that failed. The target may be the own rank everywhere. Zero-length operations are legal and free.
+// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has
+// not completed its operations: the buffers belong to the program once the call, made again, succeeds. After a
+// *world.RejectionError all other operations are complete. After any other error the program must not use the buffers
+// again. An error of WaitAll or Completed concerns only the buffers of the requests that failed. The target may be the
+// own rank everywhere. Zero-length operations are legal and free.
 //
 // # Blocking and failure
 //
-// Calls that may block take a context, and one rule holds for all of them: a call returns the context's error when that ends while the
-// call blocks; the epoch is then as the call's doc says, and the same call made again continues. Fence, Complete, Post, Wait, Unlock,
-// UnlockAll, CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and LockAll have opened nothing,
-// and begin anew. A call that does not have to block may succeed although its context has ended.
+// Calls that may block take a context. A call returns the context's error when that ends while the call blocks. The
+// epoch is then as the call's doc says, and the call may be made again. Fence, Complete, Post, Wait, Unlock, UnlockAll,
+// CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and LockAll have opened
+// nothing, and begin anew. A call that does not have to block may succeed although its context has ended.
 //
-// If the context has a cause, the error wraps that, too. The cause may be a *world.PeerError, for which the program has cancelled the
-// context: the epoch is then as after any other cause. If its context ends a Complete, Post, Unlock or UnlockAll, the call returns
-// only that error. The call that continues returns the other errors, such as what a target has rejected. Fence, FlushAll,
-// FlushLocalAll and WaitAll join such errors to that of the context, and return each of them once.
+// If the context has a cause, the error wraps that, too. The cause may be a *world.PeerError, for which the program has
+// cancelled the context: the epoch is then as after any other cause. If its context ends a Complete, Post, Unlock or
+// UnlockAll, the call returns only that error. The call that continues returns the other errors, such as what a target
+// has rejected. Fence, FlushAll, FlushLocalAll and WaitAll join such errors to that of the context, and return each of
+// them once.
 //
-// Operations take no context. An operation waits for room if its target over a network accepts no more messages, at most for the time
-// of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that they did not get. A long
-// accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or the post of the target, because Lock and
-// Start do not wait for it over a network.
+// Operations take no context. An operation waits for room if its target over a network accepts no more messages, at
+// most for the time of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that
+// they did not get. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or
+// the post of the target, because Lock and Start do not wait for it over a network.
 //
-// Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be made again as if
-// their context had ended. An operation that has partly left waits for a descriptor.
+// Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be
+// made again as if their context had ended. An operation that has partly left waits for a descriptor. If a message
+// cannot be sent for another reason, such as memory that the card refuses, Complete, Post, Unlock and UnlockAll return
+// an error, keep the epoch open, and may be made again.
 //
-// The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it. The survivors can then
-// close the window. A Fence in which a rank dies may end well on some ranks and fail on others. Locks of the dead are broken. When
-// a survivor closes the window, ranks that wait for it get ErrDeparted. So close a window that is given up before any other call that
-// waits, such as Shrink.
+// The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it.
+// The survivors can then close the window. A Fence in which a rank dies may end well on some ranks and fail on others.
+// Locks of the dead are broken. When a survivor closes the window, ranks that wait for it get ErrDeparted. So close a
+// window that is given up before any other call that waits, such as Shrink.
 //
-// Misuse that a rank can see for itself is an error at the call, which changes nothing. A window is closed with its World at the latest.
-// Calls then return ErrClosed.
+// Misuse that a rank can see for itself is an error at the call, which changes nothing. A window is closed with its
+// World at the latest. Calls then return ErrClosed.
 //
 // # Mapped memory
 //
-// Where the target's memory is mapped in this process, an operation is a check and a copy, and is complete when it returns. Nothing is
-// allocated. Accumulates of one element to large parts are an exception: a few at a time are held back (see [Immediate]). A program that
-// reads memory before the synchronization may see half-written bytes, except of the accumulate family. [Window.Mapped] returns the
-// memory itself.
+// Where the target's memory is mapped in this process, an operation is a check and a copy, and is complete when it
+// returns. Nothing is allocated. Accumulates of one element to large parts are an exception: a few at a time are held
+// back (see [Immediate]). A program that reads memory before the synchronization may see half-written bytes, except of
+// the accumulate family. [Window.Mapped] returns the memory itself.
 //
 // # Memory that is not mapped
 //
-// Operations on a rank that shares no memory with this one are deferred. They wait until a call has to complete them or blocks, or
-// until enough of them have gathered. The library decides how they cross the wire (package scheduler). Long ones go direct. Small ones
-// go together, with the synchronization (package aggregate). The lock under which they are done goes with them, too, so that Lock and
-// Start do not wait there. Each window learns, for each rank, which schemes of arranging operations pay (scheduler.Learner).
+// Operations on a rank that shares no memory with this one are deferred. They wait until a call has to complete them or
+// blocks, or until enough of them have gathered. The library decides how they cross the wire (package scheduler). Long
+// ones go direct. Small ones go together, with the synchronization (package aggregate). The lock under which they are
+// done goes with them, too, so that Lock and Start do not wait there. Each window learns, for each rank, which schemes
+// of arranging operations pay (scheduler.Learner).
 //
-// An operation that its target rejects is a *world.RejectionError of the call that completes it. The error names the operation; the others
-// are applied. Complete waits for nothing where nothing was read, and leaves the error to a later call on the same window.
+// An operation that its target rejects is a *world.RejectionError of the call that completes it. The error names the
+// operation; the others are applied. Complete waits for nothing where nothing was read, and leaves the error to a later
+// call on the same window.
 //
 // # Served windows
 //
-// Serve lets programs that are not ranks of the job use this rank's part of a window. Such a client attaches to it by a name (Attach),
-// over a World of two that world.Dial returns. The window needs Seats for its clients. A client has locks, and operations between them,
-// which need no call of another rank. What a client holds is given back when it leaves or dies.
+// Serve lets programs that are not ranks of the job use this rank's part of a window. Such a client attaches to it by a
+// name (Attach), over a World of two that world.Dial returns. The window needs Seats for its clients. A client has
+// locks, and operations between them, which need no call of another rank. What a client holds is given back when it
+// leaves or dies.
 //
 // # Observing
 //
-// Stats counts what was done to a window and how it travelled. world.WithDebug finds conflicting operations: a *MisuseError names
-// both. world.WithHook calls a function with a *world.Event for each operation.
+// Stats counts what was done to a window and how it travelled. world.WithDebug finds conflicting operations: a
+// *MisuseError names both. world.WithHook calls a function with a *world.Event for each operation.
 //
 // # Cards with atomics
 //
-// RDMA cards add to words of 8 bytes, and swap them, by themselves. Most of these atomics are atomic only to each other, and not to
-// the instructions of processors. So only a window that is made with CardAtomics leaves the accumulate family to cards. It then
-// leaves all of it to them, also what a rank does to its own part.
+// RDMA cards add to words of 8 bytes, and swap them, by themselves. Most of these atomics are atomic only to each
+// other, and not to the instructions of processors. So only a window that is made with CardAtomics leaves the
+// accumulate family to cards. It then leaves all of it to them, also what a rank does to its own part.
 package window

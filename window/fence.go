@@ -142,10 +142,11 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 		c.mu.Unlock()
 		return fmt.Errorf("window: Close: %w", ErrServed)
 	}
+	var kept error
 	err := c.epochs.Close()
 	if errors.Is(err, ErrEpochOpen) && c.world.FailureCount() != 0 {
 		c.mu.Unlock()
-		c.endLostExposure()
+		kept = c.endLostExposure()
 		c.mu.Lock()
 		err = c.epochs.Close()
 	}
@@ -157,35 +158,36 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	c.mu.Unlock()
 	switch {
 	case calls != "":
-		return errtext.Errorf("window: %w; opened by %s", err, calls)
+		return errors.Join(errtext.Errorf("window: %w; opened by %s", err, calls), kept)
 	case err != nil:
-		return errtext.Errorf("window: %w", err)
+		return errors.Join(errtext.Errorf("window: %w", err), kept)
 	}
 	c.shut()
-	return c.finishClose(ctx)
+	return errors.Join(c.finishClose(ctx), kept)
 }
 
-// endLostExposure ends an exposure to a rank that has failed, also if the Post that began it was interrupted.
-func (c *core) endLostExposure() {
+// endLostExposure ends an exposure to a rank that has failed, also if the Post that began it was interrupted. It returns
+// what the Post that continues would have returned, without the failures.
+func (c *core) endLostExposure() (kept error) {
 	c.mu.Lock()
 	group, told, suspended := c.epochs.SuspendedPost()
 	// No other Post continues it meanwhile.
 	suspended = suspended && c.epochs.BeginPost(group) == nil
 	c.mu.Unlock()
 	if suspended {
-		_, lost := c.pollExposure(group)
+		_, err := c.pollExposure(group)
 		c.mu.Lock()
-		if lost == nil {
+		if err == nil {
 			c.epochs.SuspendPost(told)
 		} else {
 			c.epochs.EndPost()
-			// No other Post continues it, so nobody asks for its other errors.
-			_ = c.posting.take()
+			kept = c.posting.takeOthers()
 		}
 		c.mu.Unlock()
 	}
 	// If the Post is still suspended, this changes nothing.
 	_, _ = c.test()
+	return kept
 }
 
 // finishClose waits for the other ranks and frees the window. It is called again after a context has ended it early.
@@ -224,9 +226,9 @@ func (c *core) finishClose(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		cut := ctx.Err() != nil || interrupted(ctx, err)
+		unfinished := ctx.Err() != nil || interrupted(ctx, err)
 		c.mu.Lock()
-		c.unfinished = cut
+		c.unfinished = unfinished
 		c.mu.Unlock()
 		return closedIn("Close", err)
 	}

@@ -29,8 +29,8 @@ func interrupted(ctx context.Context, err error) bool {
 // errUnsent is wrapped by the error of a message that was not sent to a rank which may still wait for it.
 var errUnsent = errors.New("a message was not sent: make the call again")
 
-// keepOpenIfUnsent returns the error of sending a message without which a call must not end. A lost rank waits for no message,
-// nor does any rank when the World is closed.
+// keepOpenIfUnsent returns the error of sending a message without which a call must not end. A lost rank waits for no
+// message, nor does any rank when the World is closed.
 func keepOpenIfUnsent(ctx context.Context, err error) error {
 	if err == nil || interrupted(ctx, err) || job.Failed(err) != nil || job.Is(err, job.ErrClosed) {
 		return err
@@ -66,4 +66,10 @@ func (k *keptErrors) take() error {
 		return errs[0]
 	}
 	return errors.Join(errs...)
+}
+
+// takeOthers is take without the failures of ranks.
+func (k *keptErrors) takeOthers() error {
+	k.errs = slices.DeleteFunc(k.errs, func(err error) bool { return job.Failed(err) != nil })
+	return k.take()
 }

@@ -65,7 +65,7 @@ func TestUnsent(t *testing.T) {
 }
 
 // Each error is kept once, in order, until it is taken.
-func TestFlaws(t *testing.T) {
+func TestKeptErrors(t *testing.T) {
 	var k keptErrors
 	require.NoError(t, k.take())
 	first, second := errors.New("first"), errors.New("second")
@@ -76,6 +76,10 @@ func TestFlaws(t *testing.T) {
 	k.add(second)
 	k.add(errors.New("first"))
 	require.EqualError(t, k.take(), "first\nsecond")
+	require.NoError(t, k.take())
+	k.add(&job.PeerError{Rank: 1, Cause: first})
+	k.add(second)
+	require.Equal(t, second, k.takeOthers())
 	require.NoError(t, k.take())
 }
 

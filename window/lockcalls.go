@@ -154,8 +154,8 @@ func (c *core) lockable(ctx context.Context, call string, target int) (*peer, er
 // Unlock ends the epoch that Lock opened, and returns when all operations on target are complete there. If target has
 // failed, the epoch ends and Unlock returns a *world.PeerError.
 //
-// If ctx ends first, or the process is out of file descriptors, Unlock returns that error, and another Unlock continues.
-// No other call on target is legal until then, and the lock may be free already.
+// If ctx ends first, the process is out of file descriptors, or a message cannot be sent, Unlock returns that error, and
+// another Unlock continues. No other call on target is legal until then, and the lock may be free already.
 func (w *Window[T]) Unlock(ctx context.Context, target int) error {
 	return w.calls().Unlock(ctx, target)
 }
@@ -232,17 +232,17 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 		}
 		keep(err)
 	}
-	var cut, lost keptErrors
+	var interruption, lost keptErrors
 	if c.remote {
 		c.flushEach(ctx, call, everyone, func(err error) {
 			if interrupted(ctx, err) {
-				cut.add(err)
+				interruption.add(err)
 			} else if keep(err); job.Failed(err) != nil {
 				lost.add(err)
 			}
 		})
 	}
-	if err := cut.take(); err != nil {
+	if err := interruption.take(); err != nil {
 		return told, err
 	}
 	for _, err := range lost.errs {
@@ -423,9 +423,9 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 // UnlockAll ends the epoch that LockAll opened, and returns when all operations are complete at their targets. If a
 // target has failed, the epoch ends and UnlockAll returns an error that wraps a *world.PeerError.
 //
-// If ctx ends first, or the process is out of file descriptors, UnlockAll returns that error, and another UnlockAll
-// continues. No operation and no other call that
-// opens or closes an access epoch is legal until then. The locks of some ranks, or all, may be free already.
+// If ctx ends first, the process is out of file descriptors, or a message cannot be sent, UnlockAll returns that error,
+// and another UnlockAll continues. No operation, no flush and no other call that opens or closes an access epoch is legal
+// until then. The locks of some ranks, or all, may be free already.
 func (w *Window[T]) UnlockAll(ctx context.Context) error { return w.calls().UnlockAll(ctx) }
 
 func (w *untyped) UnlockAll(ctx context.Context) error {

@@ -3,7 +3,6 @@ package window
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -41,11 +40,8 @@ func meetingCallName(call uint8) string {
 
 // mismatch returns the error of a call in which ranks disagree, or nil if err is another error.
 func (c *core) mismatch(ctx context.Context, call string, err error) *MismatchError {
-	if err == nil {
-		return nil
-	}
-	var met *job.MeetingError
-	if !errors.As(err, &met) {
+	met := job.Mismatched(err)
+	if met == nil {
 		return nil
 	}
 	made := func(i int) string { return meetingCallName(met.Calls[i]) + c.placeOf(ctx, met.Ranks[i]) }

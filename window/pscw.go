@@ -69,7 +69,8 @@ func (c *core) postRides(target int) bool {
 //
 // If this rank could not send some operations, only its own Complete returns an error. The targets learn of the end of
 // the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
-// first, Complete returns its error, and another Complete continues.
+// first, the process is out of file descriptors, or a target cannot be told, Complete returns that error, and another
+// Complete continues.
 func (w *Window[T]) Complete(ctx context.Context) error { return w.calls().Complete(ctx) }
 
 func (w *untyped) Complete(ctx context.Context) error {
@@ -118,16 +119,16 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 	if !c.remote {
 		return told, nil
 	}
-	var cut keptErrors
+	var interruption keptErrors
 	_ = c.eachLink(group.Contains, func(rank int, p *peer) error {
 		if err := c.blame(call, rank, p.deferred.settle(ctx)); interrupted(ctx, err) {
-			cut.add(err)
+			interruption.add(err)
 		} else {
 			c.completing.add(err)
 		}
 		return nil
 	})
-	if err := cut.take(); err != nil {
+	if err := interruption.take(); err != nil {
 		return told, err
 	}
 	_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
@@ -139,9 +140,9 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 //
 // Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. If ctx
 // ends while Post maps memory, there is no exposure, and likewise if this rank cannot connect to a rank. If ctx ends
-// later, or the process is out of file descriptors, Post returns that error, and the same Post made again continues. Until
-// then no other Post, no Wait and no Test is legal: Wait and Test return [ErrBusy], and Post of another group returns
-// [ErrEpochOpen].
+// later, the process is out of file descriptors, or a message cannot be sent, Post returns that error, and the same Post
+// made again continues. Until then no other Post, no Wait and no Test is legal: Wait and Test return [ErrBusy], and Post of
+// another group returns [ErrEpochOpen].
 func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
 
 func (w *untyped) Post(ctx context.Context, group Group) error {
@@ -328,7 +329,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	p, err := c.peer(rank)
 	if err != nil {
-		return nil, keepOpenIfUnsent(ctx, c.blame(call, rank, err))
+		return nil, c.blame(call, rank, keepOpenIfUnsent(ctx, err))
 	}
 	if p.control.base == nil {
 		operationErr, err = p.deferred.tell(ctx, at, number)
@@ -356,6 +357,11 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (operati
 		}
 		if operationErr = err; operationErr == nil {
 			operationErr = d.start(ctx, scheduler.End)
+		} else {
+			// What cannot be sent must not leave in a later epoch.
+			d.mu.Lock()
+			d.drop()
+			d.mu.Unlock()
 		}
 	} else {
 		_, operationErr = d.begin(ctx, scheduler.Message)

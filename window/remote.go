@@ -104,7 +104,8 @@ func (d *deferred) awaitLock(ctx context.Context, call string) error {
 // returnLock gives the lock of the rank back, or withdraws the request for it, when nothing is queued. It has no context:
 // the call has opened no epoch, so no later call would continue it. It may wait for room, as long as the rank may be silent.
 func (d *deferred) returnLock() {
-	// An error is the failure of the rank, which other calls report.
+	// An error is the failure of the rank, which other calls report. If a message cannot be sent for want of memory, the
+	// lock stays with this rank until this rank ends.
 	_ = throughShortage(func() error { _, err := d.tellUnlock(context.Background()); return err })
 }
 

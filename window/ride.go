@@ -360,6 +360,9 @@ func (d *deferred) leave(ctx context.Context) error {
 		d.learn()
 		d.unlocking.add(d.refusal(ctx))
 		return d.unlocking.take()
+	case wanted:
+		// The target has not been asked.
+		return d.unlocking.take()
 	case returned:
 	default:
 		operationErr, err := d.tellUnlock(ctx)

@@ -2,7 +2,6 @@ package window_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 
 	"github.com/onesided/rma/internal/job"
@@ -10,64 +9,20 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// busyService and idleService are what a rank tells others.
-const busyService, idleService = 1000, 1001
-
-// delaying puts off what it is told until it is set, and what is behind that. It answers a question once whatever else is
-// sent stays with the sender.
-type delaying struct{ atomic.Bool }
-
-func (d *delaying) Serve(from *job.Link, _ *job.Message, _ []byte) error {
-	from.Later(func() (bool, error) {
-		done := d.Load()
-		if done || from.InboxFull() {
-			from.Answer(nil)
-		}
-		return done, nil
-	})
-	return nil
+// delay has this rank serve what jobtest.Crowd and tell send.
+func (s *script) delay() (later *jobtest.Busy, stop func()) {
+	return jobtest.ServeBusy(job.Of(s.World))
 }
 
-// delay has this rank serve busyService, by what puts it off until it is set, and idleService.
-func (s *script) delay() (later *delaying, stop func()) {
-	later, now := new(delaying), new(delaying)
-	now.Store(true)
-	stopLater, stopNow := job.Of(s.World).Serve(busyService, later), job.Of(s.World).Serve(idleService, now)
-	return later, func() {
-		stopLater()
-		stopNow()
-	}
-}
-
-// tell sends a rank a message for a service.
+// tell sends a rank a message for a service of jobtest.
 func (s *script) tell(rank int, service uint32) *job.Link {
-	link, err := job.Of(s.World).Link(rank)
+	link, err := jobtest.Tell(job.Of(s.World), rank, service)
 	s.OK(err)
-	s.OK(link.Tell(&job.Message{Kind: job.FirstKind, Service: service}, nil))
 	return link
 }
 
 // crowd has a rank busy, and no more room on the way to it until it is busy no more.
-func (s *script) crowd(rank int) {
-	link, err := job.Of(s.World).Link(rank)
-	s.OK(err)
-	s.OK(link.Ask(s.Ctx, &job.Message{Kind: job.FirstKind, Service: busyService}, nil, nil))
-	question := link.Questions()
-	ended, end := context.WithCancel(s.Ctx)
-	end()
-	fill := func() {
-		err := error(nil)
-		for err == nil {
-			err = link.TellWithin(ended, &job.Message{Kind: job.FirstKind, Service: idleService}, nil)
-		}
-		s.Fails(err, context.Canceled)
-	}
-	// The first time the rank may not have taken all that it has room for. Its answer comes when it has, and behind the
-	// acknowledgements of that.
-	fill()
-	s.OK(link.Reach(s.Ctx, question))
-	fill()
-}
+func (s *script) crowd(rank int) { s.OK(jobtest.Crowd(s.Ctx, job.Of(s.World), rank)) }
 
 func runFull(t *testing.T, name string) {
 	t.Helper()

@@ -36,7 +36,7 @@ const shortRanks, stranger = 6, 3
 func (s *script) lack(f func(another *job.Link)) {
 	end, err := shortage.Descriptors(0)
 	s.OK(err)
-	f(s.tell(stranger, idleService))
+	f(s.tell(stranger, jobtest.IdleService))
 	s.OK(end())
 }
 
@@ -55,7 +55,7 @@ func soonShort() ([]world.Option, error) {
 const manyElements, someElements = 1 << 20, 1 << 14
 
 // registerShort registers what rank 0 calls, under a lock of rank 1, which serves no messages behind
-// one for busyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
+// one for jobtest.BusyService until "cut short", and calls serve. Rank 0 accumulates 1 to each element of
 // rank 1, and unlocks it.
 func registerShort(name string, count int, serve func(s *script, win *window.Window[int64]), call func(s *script, win *window.Window[int64], ones []int64)) string {
 	return jobtest.RegisterWith(name, soonShort, scripted(func(s *script) {
@@ -104,7 +104,7 @@ var shortBefore = registerShort("short before a long accumulate", someElements, 
 
 // A part of the accumulate has left when this process is short: the call goes on.
 var shortAmid = registerShort("short amid a long accumulate", manyElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
-	link := s.tell(1, busyService)
+	link := s.tell(1, jobtest.BusyService)
 	before := link.Mark()
 	done := make(chan error, 1)
 	go func() { done <- win.Accumulate(window.Sum, ones, 1, 0) }()

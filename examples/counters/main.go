@@ -176,7 +176,11 @@ func add(ctx context.Context, address string, args []string, stdout io.Writer, o
 	for i, a := range additions {
 		err = errors.Join(err, win.FetchAndOp(window.Sum, a.number, &before[i], 0, a.index))
 	}
-	if err = errors.Join(err, win.Unlock(context.WithoutCancel(ctx), 0), win.Close()); err != nil {
+	if err = errors.Join(err, win.Unlock(ctx, 0)); err != nil {
+		// The end of the session gives back the lock, too.
+		return err
+	}
+	if err = win.Close(); err != nil {
 		return err
 	}
 	for i, a := range additions {

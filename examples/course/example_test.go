@@ -153,7 +153,7 @@ func Example_notify() {
 		} else if err = win.WaitNotify(ctx, slot, 1); err == nil {
 			fmt.Println(win.Local())
 		}
-		return errors.Join(err, win.UnlockAll(ctx), win.Close())
+		return errors.Join(err, win.UnlockAll(context.WithoutCancel(ctx)), win.Close())
 	})
 	// Output: [0 7 8 9]
 }
@@ -189,7 +189,7 @@ func Example_tickets() {
 		if w.Rank() == 0 {
 			fmt.Println(done[0])
 		}
-		return errors.Join(next.UnlockAll(ctx), next.Close())
+		return errors.Join(next.UnlockAll(context.WithoutCancel(ctx)), next.Close())
 	})
 	// Output: 66
 }
@@ -227,7 +227,7 @@ func Example_requests() {
 		if w.Rank() == 0 {
 			fmt.Println(sum)
 		}
-		return errors.Join(win.UnlockAll(ctx), win.Close())
+		return errors.Join(win.UnlockAll(context.WithoutCancel(ctx)), win.Close())
 	})
 	// Output: 12
 }
@@ -264,7 +264,7 @@ func Example_fast() {
 		if w.Rank() == 0 {
 			fmt.Println(sum[0])
 		}
-		return errors.Join(table.UnlockAll(ctx), table.Close())
+		return errors.Join(table.UnlockAll(context.WithoutCancel(ctx)), table.Close())
 	})
 	// Output: 10000
 }

@@ -37,8 +37,8 @@ type unserved struct {
 // Service is not served. If the rank fails meanwhile nothing more is done. It is for a Service.
 func (l *Link) Later(try func() (done bool, err error)) { l.unserved.try = try }
 
-// InboxFull reports whether letters that wait take all receives of this link: whatever the rank sends now stays with
-// it. It is for the function that a Service gives to Later.
+// InboxFull reports whether letters that wait take all receives of this link: another letter that takes one stays with
+// the rank that sends it. It is for the function that a Service gives to Later, in tests of calls that find no room.
 func (l *Link) InboxFull() bool {
 	waiting := 0
 	if l.unserved.first.slot != inRing {

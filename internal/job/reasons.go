@@ -12,6 +12,15 @@ func Failed(err error) (failed *PeerError) {
 	return failed
 }
 
+// Mismatched returns the *MeetingError in err as Failed does for a *PeerError.
+func Mismatched(err error) (met *MeetingError) {
+	search(err, func(err error) bool {
+		met, _ = err.(*MeetingError)
+		return met != nil
+	})
+	return met
+}
+
 // Is is errors.Is for the reason why a call of this rank has failed. It looks neither into the cause of a context that has
 // ended, nor into a *PeerError, whose cause is the error of another rank. target is comparable.
 func Is(err, target error) bool {
