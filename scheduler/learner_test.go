@@ -37,10 +37,11 @@ func costsWithout(early, interleave, pack, getsFirst, merge, deferring float64) 
 // what the first ones cost, and what it could win before they tell.
 func TestLearner(t *testing.T) {
 	p := planner(scheduler.All, true)
-	many, few := pattern(t, p, "300*p16 300*g16"), pattern(t, p, "3*p8")
+	const largeScript = "p1048576"
+	many, few, large := pattern(t, p, "300*p16 300*g16"), pattern(t, p, "3*p8"), pattern(t, p, largeScript)
 	const ever = 1 << 30
-	always := func(c *epochCosts) []phase { return []phase{{ever, many, c}} }
-	inTurn := func(n int, a, b *epochCosts) []phase { return []phase{{n, many, a}, {n, few, b}} }
+	always := func(c *epochCosts) []phase { return []phase{{ever, many, c, nil}} }
+	inTurn := func(n int, a, b *epochCosts) []phase { return []phase{{n, many, a, nil}, {n, few, b, nil}} }
 
 	pays := costsWithout(1.1, 1.05, 1.5, 1.05, 1.2, 3)
 	noEarly := costsWithout(0.8, 1.05, 1.5, 1.05, 1.2, 3)
@@ -60,12 +61,16 @@ func TestLearner(t *testing.T) {
 		{"merging does not pay", always(costsWithout(1, 1, 1, 1, 0.85, 1.5)), 1.15},
 		{"waiting does not pay", always(noDefer), 1.2},
 		{"nor do the last two of all", always(costsWithout(1.1, 0.9, 1, 1.1, 0.8, 1.1)), 1.2},
-		{"waiting does not pay where little else matters", []phase{{ever, few, noDefer}}, 1.12},
-		{"what pays changes", []phase{{15000, many, pays}, {ever, many, noEarly}}, 1.05},
+		{"waiting does not pay where little else matters", []phase{{ever, few, noDefer, nil}}, 1.12},
+		{"what pays changes", []phase{{15000, many, pays, nil}, {ever, many, noEarly, nil}}, 1.05},
 		{"two patterns, long in turn", inTurn(100, noEarly, noDefer), 1.1},
 		{"two patterns, short in turn", inTurn(20, noEarly, noDefer), 1.1},
 		{"two patterns, alternating", inTurn(1, noEarly, noEarly), 1.12},
 		{"two patterns, alternating, of which one is to wait", inTurn(1, pays, noDefer), 1.05},
+		{"a rare long epoch of another pattern", []phase{
+			{100, many, costsWithout(0.95, 1, 1.5, 1, 1.2, 3), nil},
+			{1, large, costsWithout(1.7, 1, 1, 1, 1, 1).times(40), queued(t, largeScript)},
+		}, 1.25},
 	} {
 		for _, run := range []struct {
 			name        string
@@ -127,7 +132,7 @@ func TestPatient(t *testing.T) {
 		{2, 3000, true, 1.1, 1.5},
 		{10, 3000, false, 1.15, 1.15},
 	} {
-		phases := []phase{{1 << 30, pattern(t, p, "16*p9000 16*g9000"), costsWithout(c.early, 1.05, 1, 1.2, 1, 1.4)}}
+		phases := []phase{{1 << 30, pattern(t, p, "16*p9000 16*g9000"), costsWithout(c.early, 1.05, 1, 1.2, 1, 1.4), nil}}
 		sum := 0.0
 		const seeds = 10
 		for seed := range uint64(seeds) {
@@ -165,7 +170,7 @@ func TestManyPatterns(t *testing.T) {
 	for n, most := range map[int]float64{8: 1.03, 9: 1.06, 12: 1.09} {
 		var phases []phase
 		for i := range n {
-			phases = append(phases, phase{100, pattern(t, p, fmt.Sprintf("%d*p600 g16", 20<<i)), costsWithout(0.8, 1.05, 1.5, 1.05, 1.2, 3)})
+			phases = append(phases, phase{100, pattern(t, p, fmt.Sprintf("%d*p600 g16", 20<<i)), costsWithout(0.8, 1.05, 1.5, 1.05, 1.2, 3), nil})
 		}
 		m := simulated{r: rand.New(rand.NewPCG(1, 4)), epoch: 30 * time.Microsecond}
 		ratio, _ := m.run(scheduler.NewLearner(scheduler.All), 100_000, phases)
@@ -176,7 +181,7 @@ func TestManyPatterns(t *testing.T) {
 // Who gave up waiting, for a time, comes back to waiting as it was best.
 func TestWaitingComesBack(t *testing.T) {
 	large := pattern(t, planner(scheduler.All, true), "16*p9000 16*g9000")
-	phases := []phase{{5000, large, costsWithout(0.9, 1, 1, 1, 1, 0.7)}, {1 << 30, large, costsWithout(0.5, 1, 1, 1, 1, 0.8)}}
+	phases := []phase{{5000, large, costsWithout(0.9, 1, 1, 1, 1, 0.7), nil}, {1 << 30, large, costsWithout(0.5, 1, 1, 1, 1, 0.8), nil}}
 	m := simulated{r: rand.New(rand.NewPCG(1, 8)), epoch: 30 * time.Microsecond}
 	_, under := m.run(scheduler.NewLearner(scheduler.All), 100_000, phases)
 	require.Greater(t, under[without(scheduler.Early)], 80_000)
@@ -203,7 +208,7 @@ func TestWhatIsKept(t *testing.T) {
 			share := make([]float64, 5)
 			for seed := range share {
 				m := simulated{r: rand.New(rand.NewPCG(uint64(seed), 3)), epoch: 5 * time.Microsecond, noisy: noisy}
-				_, under := m.run(scheduler.NewLearner(scheduler.All), 100_000, []phase{{1 << 30, many, c.costs}})
+				_, under := m.run(scheduler.NewLearner(scheduler.All), 100_000, []phase{{1 << 30, many, c.costs, nil}})
 				share[seed] = float64(under[c.best]) / 100_000
 			}
 			slices.Sort(share)
@@ -219,7 +224,7 @@ func TestTrialsLoseLittle(t *testing.T) {
 	for _, times := range []float64{1.03, 1.1, 1.4, 2.5, 10, 30} {
 		for _, noisy := range []bool{false, true} {
 			m := simulated{r: rand.New(rand.NewPCG(0, 4)), epoch: 5 * time.Microsecond, noisy: noisy}
-			ratio, _ := m.run(scheduler.NewLearner(scheduler.All), 300_000, []phase{{1 << 30, many, costsWithout(times, 1, times, times, times, times)}})
+			ratio, _ := m.run(scheduler.NewLearner(scheduler.All), 300_000, []phase{{1 << 30, many, costsWithout(times, 1, times, times, times, times), nil}})
 			require.Less(t, ratio, 1.02, "ways that pay %v times, noisy %v", times, noisy)
 			require.Less(t, m.reads, 300_000/10)
 		}

@@ -140,6 +140,45 @@ func TestUnmeasuredCopies(t *testing.T) {
 	}
 }
 
+// TestOutgrown has epochs outgrow the pattern that a scheme is for. They are due then, and are arranged by all schemes.
+func TestOutgrown(t *testing.T) {
+	all := planner(scheduler.All, true)
+	small := pattern(t, all, "100*p8")
+	learned := all.With(without(scheduler.Early|scheduler.GetsFirst|scheduler.Interleave), small)
+	for script, outgrown := range map[string]bool{
+		"":                false,
+		"100*p8":          false,
+		"127*p8":          false,
+		"128*p8":          true,
+		"p1023":           false,
+		"p1024":           true,
+		"p1048576":        true,
+		"100*g1 100*p1":   true,
+		"100*a8":          false,
+		"60*p8 p700":      true,
+		"60*p8 p500 3*a8": false,
+	} {
+		q := queued(t, script)
+		base, grown := learned.Outgrown(q)
+		require.Equal(t, outgrown, grown, script)
+		require.Equal(t, outgrown, learned.Due(q), script)
+		if outgrown {
+			require.Equal(t, *all, base, script)
+		}
+		// What has been sent counts, too.
+		q.Drop(len(q.Operations))
+		_, grown = learned.Outgrown(q)
+		require.Equal(t, outgrown, grown, script)
+		require.False(t, learned.Due(q), script)
+		for name, p := range map[string]scheduler.Planner{
+			"of all patterns": all.With(without(scheduler.Early), scheduler.Pattern{}), "of all schemes": all.With(scheduler.All, small),
+		} {
+			_, grown = p.Outgrown(q)
+			require.False(t, grown, "%s, %s", name, script)
+		}
+	}
+}
+
 // TestWith makes planners of another scheme from one, which stays as it is.
 func TestWith(t *testing.T) {
 	const script = "p8 +p8 p9000 g9000 g8"

@@ -27,11 +27,32 @@ func costing(without map[scheduler.Scheme]float64) *epochCosts {
 	return &c
 }
 
-// phase is so many epochs of a pattern.
+// times is c for epochs that take so many times as long.
+func (c *epochCosts) times(factor float64) *epochCosts {
+	longer := *c
+	for s := range longer {
+		longer[s] *= factor
+	}
+	return &longer
+}
+
+// phase is so many epochs of a pattern. If it has a queue, that has what an epoch queues before its synchronization.
 type phase struct {
 	epochs  int
 	pattern scheduler.Pattern
 	costs   *epochCosts
+	queue   *scheduler.Queue
+}
+
+// scheme returns the scheme by which an epoch of the phase is arranged.
+func (p *phase) scheme(l *scheduler.Learner) scheduler.Scheme {
+	if p.queue != nil {
+		learned := planner(scheduler.All, true).With(l.Scheme(), l.Pattern())
+		if _, outgrown := learned.Outgrown(p.queue); outgrown {
+			return scheduler.All
+		}
+	}
+	return l.Scheme()
 }
 
 // simulated is a machine on which it is known what schemes cost.
@@ -70,7 +91,7 @@ func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio floa
 		p := &phases[at]
 		weights[at] += m.speed
 		under[l.Scheme()]++
-		cost := p.costs[l.Scheme()&^scheduler.Adapt] * m.speed
+		cost := p.costs[p.scheme(l)&^scheduler.Adapt] * m.speed
 		total += cost
 		m.pass(cost * float64(m.epoch))
 		if m.noisy && m.now > m.stop {
