@@ -70,7 +70,7 @@ func TestATraceShowsWhetherDirectionsOverlap(t *testing.T) {
 	part := func(switches ...string) float64 {
 		file := filepath.Join(t.TempDir(), "t.json")
 		measured(t, append(append([]string{"-device", "sim:ndr-2024", "-trace", file}, switches...), "pattern16_bw:65536")...)
-		written, read := spansOf(t, file, 0, "link out", "write to 1"), spansOf(t, file, 0, "link in", "read answer from 1")
+		written, read := spansOf(t, file, 0, "link out", "write to 1"), spansOf(t, file, 0, "link in", "read response from 1")
 		require.NotEmpty(t, written)
 		require.InDelta(t, total(written), total(read), 0.01*total(read))
 		require.InDelta(t, total(read), shared(read, spansOf(t, file, 0, "program", "Complete")), 0.01*total(read))

@@ -119,7 +119,7 @@ func TestEventsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		at += 1500
 		w.Span(1000, 2, at, at+1000)
-		w.Numbered(4000, "write", " answer", " to ")
+		w.Numbered(4000, "write", " response", " to ")
 		w.Argument("bytes", 1<<40)
 		w.End()
 		w.Mark(1000, 2, at, timeline.OnLane)

@@ -109,7 +109,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.responded {
-		return nil, fmt.Errorf("sim: Accept of a connection request that was answered: %w", verbs.ErrClosed)
+		return nil, fmt.Errorf("sim: Accept of a connection request that already has a response: %w", verbs.ErrClosed)
 	}
 	if r.from.state != verbs.StateConnecting {
 		return nil, fmt.Errorf("sim: Accept: the peer has closed its queue pair: %w", verbs.ErrPeerGone)

@@ -70,7 +70,7 @@ func (d *Device) fall(power bool) {
 
 // unanswered returns the error of a peer that has not responded for a time.
 func unanswered(what string, limit time.Duration) error {
-	return fmt.Errorf("sim: %s: no answer for %v: %w: %w", what, limit, verbs.StatusRetryExceeded, verbs.ErrPeerGone)
+	return fmt.Errorf("sim: %s: no response for %v: %w: %w", what, limit, verbs.StatusRetryExceeded, verbs.ErrPeerGone)
 }
 
 // exhaust makes the sender of a message that found no receive give up, after as many tries as a card makes that does

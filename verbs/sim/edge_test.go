@@ -27,7 +27,7 @@ func (n *node) ended(count int) (got []verbs.Completion) {
 	return got
 }
 
-// What is no longer registered when an answer leaves is not read.
+// A region that is deregistered before the response to a read leaves is not read.
 func TestRegionThatEndsBeforeItIsRead(t *testing.T) {
 	s := simtest.With(t, bare(func(p *sim.Profile) { p.Wire, p.TurnRead = us, 10*us }), 1)
 	a, b := two(t, s, 64)
@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrClosed)
 }
 
-// Frames counts what leaves with data or a request: two writes, and the answer to a read.
+// Frames counts what leaves with data or a request: two writes, and the response to a read.
 func TestFrames(t *testing.T) {
 	s := simtest.With(t, sim.Ideal(), 1)
 	a, b := two(t, s, 1<<17)

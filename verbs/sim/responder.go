@@ -250,7 +250,7 @@ func (q *queuePair) sendResponse() {
 	}
 	from, until := q.device.transmit(n, gap)
 	if s.trace != nil {
-		q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Answer: true, Offset: offset, Bytes: n})
+		q.report(Event{Kind: Sent, At: from, Until: until, Opcode: r.Opcode, Request: r.ID, Response: true, Offset: offset, Bytes: n})
 	}
 	if arrives := q.device.leaves(from); arrives < forever {
 		e := s.schedule(arrives, q.lane, evReturn)

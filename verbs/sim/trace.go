@@ -69,8 +69,8 @@ type Event struct {
 	// Opcode and Request are those of the work request. For a response they are those of the peer's request.
 	Opcode  verbs.Opcode
 	Request uint64
-	// Answer reports, for Sent and Received, that the bytes belong to the response to a request.
-	Answer bool
+	// Response reports, for Sent and Received, that the bytes belong to the response to a request.
+	Response bool
 	// Bytes is the number of bytes of the request, from Offset on.
 	Offset, Bytes int
 	Status        verbs.Status
@@ -84,8 +84,8 @@ type Event struct {
 func (e Event) String() string {
 	text := fmt.Sprintf("%d-%d %s rank %d to %d pair %d task %d opcode %d request %d bytes %d+%d status %d",
 		e.At, e.Until, e.Kind, e.Rank, e.Peer, e.QueuePair, e.Task, e.Opcode, e.Request, e.Offset, e.Bytes, e.Status)
-	if e.Answer {
-		text += " answer"
+	if e.Response {
+		text += " response"
 	}
 	if e.Fault != "" {
 		text += ": " + e.Fault
@@ -121,7 +121,7 @@ func (q *queuePair) reportReceived(r *request, piece *event, from time.Duration)
 	if q.device.sim.trace == nil {
 		return
 	}
-	e := Event{Kind: Received, At: from, Until: q.device.in.free, Answer: piece.kind == evReturn, Offset: piece.offset, Bytes: piece.bytes}
+	e := Event{Kind: Received, At: from, Until: q.device.in.free, Response: piece.kind == evReturn, Offset: piece.offset, Bytes: piece.bytes}
 	if r != nil {
 		e.Opcode, e.Request = r.Opcode, r.ID
 	}

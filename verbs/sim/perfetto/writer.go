@@ -83,8 +83,8 @@ func (t *Writer) link(e *sim.Event) {
 	part := ""
 	if e.Opcode >= verbs.OpRDMARead && e.Opcode <= verbs.OpCompareSwap {
 		part = " request"
-		if e.Answer {
-			part = " answer"
+		if e.Response {
+			part = " response"
 		}
 	}
 	t.out.Numbered(e.Peer, e.Opcode.String(), part, towards)

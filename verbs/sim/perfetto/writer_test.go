@@ -148,7 +148,7 @@ func TestLanes(t *testing.T) {
 	require.Equal(t, passed, written)
 	require.Equal(t, passed[0], passed[1])
 	for _, name := range []string{
-		"link out: write to 1", "link in: write from 0", "link out: read request to 1", "link in: read answer from 1", "processor: compute", "processor: post write",
+		"link out: write to 1", "link in: write from 0", "link out: read request to 1", "link in: read response from 1", "processor: compute", "processor: post write",
 		"processor: sleep", "processor: poll", "processor: register", "processor 2: compute", "program: round 7", "program: wait \"for\" both\n",
 		"completed read", "placed write", "struck: at 400µs stall rank 1 in for 100µs", "healed: at 1.5ms slow rank 2 by 3 for 100µs",
 	} {
