@@ -31,7 +31,7 @@ func TestNoOlderTLS(t *testing.T) {
 	pollUntil(t, "the log", func() bool { return said.has("the peer speaks TLS 1.2, the least allowed is TLS 1.3") }, far)
 }
 
-// A third party whose certificate both devices accept ends TLS on both sides and relays the proof: both devices reject it.
+// A third party whose certificate both devices accept ends TLS on both sides and relays the proof. Both reject it.
 func TestProofRelayedBetweenDevices(t *testing.T) {
 	config, key := tlstest.Config(t, "127.0.0.1"), proof.NewKey()
 	// It relays until the devices are closed.

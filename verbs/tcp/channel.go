@@ -25,7 +25,7 @@ type channel struct {
 // closedNap is the longest sleep on a closed device, which has no descriptors and receives nothing.
 const closedNap = time.Millisecond
 
-// Prepare announces a sleeper. The announcement precedes the caller's loads, and Ring loads sleepers after the ringer's
+// Prepare announces a sleeper. The announcement precedes the caller's loads, and Ring loads sleepers after the waker's
 // stores; so one sees the other.
 func (c *channel) Prepare() uint32 {
 	c.sleepers.Add(1)

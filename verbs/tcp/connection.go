@@ -54,11 +54,11 @@ type connection struct {
 	// armed: the poller waits for room for output.
 	armed bool
 
-	in       input
-	out      output
-	answers  answers
-	requests counters
-	health   health
+	in        input
+	out       output
+	responses responses
+	requests  counters
+	health    health
 }
 
 // counters are the counts of requests and receives that both sides have exchanged.
@@ -134,9 +134,8 @@ func (c *connection) wantVisit() {
 
 // delayAcknowledgement lets the next frame carry the pending acknowledgement. Without a frame it leaves after the next
 // poll, or after maxAckDelay. If a goroutine sleeps, which may be the only one that polls, the acknowledgement leaves
-// now.
-// The store of delayed precedes the load of sleepers here, and a sleeper's announcement precedes its load of delayed;
-// so one sees the other.
+// now. The store of delayed precedes the load of sleepers here, and a sleeper's announcement precedes its load of
+// delayed; so one sees the other.
 func (c *connection) delayAcknowledgement() {
 	if !c.delayed.Swap(true) {
 		c.device.delayed.Add(1)

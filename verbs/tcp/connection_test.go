@@ -36,7 +36,7 @@ func newStage(t testing.TB) *stage {
 	for i := range s.area {
 		s.area[i], s.landing[i] = byte(i), byte(i*7)
 	}
-	// Receives, each of 64 bytes, and requests that wait for answers.
+	// Receives, each of 64 bytes, and requests that wait for responses.
 	for i := range uint64(4) {
 		n, err := s.pair.PostReceive([]verbs.ReceiveRequest{{ID: 100 + i, Segments: []verbs.Segment{s.landed(int(i)*64, 64)}}})
 		require.NoError(t, err)
@@ -134,22 +134,22 @@ func TestViolations(t *testing.T) {
 			}
 			return all
 		}, "write with immediate 5 for which no receive was granted"},
-		{"an answer to nothing", func(*stage) [][]byte { return [][]byte{message(frame{kind: kindReadResponse, request: 9}, "x")} }, "request 9, which is not the one that is next"},
-		{"an answer out of order", func(*stage) [][]byte {
+		{"a response to nothing", func(*stage) [][]byte { return [][]byte{message(frame{kind: kindReadResponse, request: 9}, "x")} }, "request 9, which is not the one that is next"},
+		{"a response out of order", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindAtomicResponse, request: 3}, "")}
 		}, "request 3, which is not the one that is next"},
-		{"an answer of another kind", func(*stage) [][]byte {
+		{"a response of another kind", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindAtomicResponse, request: 2}, "")}
 		}, "which has opcode 4"},
-		{"an answer that is too long", func(*stage) [][]byte {
+		{"a response that is too long", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindReadResponse, request: 2}, text(101))}
-		}, "101 bytes of the answer to read 2"},
-		{"an answer that goes on and on", func(*stage) [][]byte {
+		}, "101 bytes of the response to read 2"},
+		{"a response that goes on and on", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindReadResponse, request: 2}, text(60)), message(frame{kind: kindReadResponse, request: 2}, text(41))}
 		}, "of which 40 of 100 are missing"},
-		{"an answer without bytes", func(*stage) [][]byte {
+		{"a response without bytes", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindReadResponse, request: 2}, "")}
-		}, "0 bytes of the answer"},
+		}, "0 bytes of the response"},
 		{"an acknowledgement of what was not sent", func(*stage) [][]byte {
 			return [][]byte{message(frame{kind: kindAcknowledge, acked: 5}, "")}
 		}, "request 5 acknowledged, the last that was sent is 4"},
@@ -267,9 +267,8 @@ func TestDeregisterInTheMiddleOfAWrite(t *testing.T) {
 	require.Equal(t, kindRequestRejection, said[len(said)-1].kind)
 }
 
-// After Deregister nothing of a read that is being answered leaves any more.
-// Answers come between the frames of a write: the peer sends both in turn.
-func TestAnswerInTheMiddleOfAWrite(t *testing.T) {
+// A response arrives between the frames of a write: the peer sends both in turn.
+func TestResponseInTheMiddleOfAWrite(t *testing.T) {
 	s := newStage(t)
 	f := frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, operand: messageOperand(to-from, 0)}
 	s.hear(s.script,
@@ -282,6 +281,7 @@ func TestAnswerInTheMiddleOfAWrite(t *testing.T) {
 	s.expectUntouched(t)
 }
 
+// After Deregister nothing leaves any more of a read whose response is in a batch.
 func TestDeregisterInTheMiddleOfARead(t *testing.T) {
 	s := newStage(t)
 	large := bytes.Repeat([]byte("secret"), 1<<20)
@@ -304,7 +304,7 @@ func TestReadsBeforeAtomics(t *testing.T) {
 	ask := func(request uint32, k kind, at, operand uint64) []byte {
 		return message(frame{kind: k, request: request, rkey: openKey, address: s.base + at, operand: operand, compare: operand}, "")
 	}
-	// One answer is on its way already, and holds the others up.
+	// The first response is in a batch already, and holds the others up.
 	s.hear(s.script, ask(1, kindRead, 512, 1), ask(2, kindRead, 3, 100), ask(3, kindFetchAdd, 8, 1), ask(4, kindFetchAdd, 8, 1),
 		ask(5, kindFetchAdd, 96, 1), ask(6, kindFetchAdd, 0, 1), ask(7, kindRead, 0, 256), ask(8, kindFetchAdd, 248, 1))
 	s.full = false
@@ -334,8 +334,7 @@ func TestReadsBeforeAtomics(t *testing.T) {
 	require.Equal(t, want, s.area[from:from+256])
 }
 
-// What a header promises costs nothing until it comes.
-// A read's answer that waits for room has the memory as it was before the atomic behind.
+// The response to a read that waits for room has the memory as it was before the atomic after it.
 func TestReadInABatchBeforeAtomics(t *testing.T) {
 	s := newStage(t)
 	long := make([]byte, 4*smallPayload)
@@ -353,6 +352,7 @@ func TestReadInABatchBeforeAtomics(t *testing.T) {
 	require.Equal(t, make([]byte, len(long)), s.spoken[headerSize:][:len(long)])
 }
 
+// What a header promises costs nothing until it comes.
 func TestNothingIsAllocatedForAPromise(t *testing.T) {
 	s := newStage(t)
 	large := make([]byte, maxPayload*2)
@@ -368,7 +368,7 @@ func TestNothingIsAllocatedForAPromise(t *testing.T) {
 	require.Equal(t, verbs.StateReady, s.pair.State())
 }
 
-// The order of completions is that of posting, whatever order answers come in.
+// The order of completions is that of posting, whatever order responses arrive in.
 func TestCompletionsInOrder(t *testing.T) {
 	s := newStage(t)
 	s.hear(s.script, message(frame{kind: kindReadResponse, request: 2, acked: 1}, text(100)))

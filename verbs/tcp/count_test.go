@@ -55,8 +55,7 @@ func TestVisitsAreBounded(t *testing.T) {
 	require.False(t, s.blocked.Load())
 }
 
-// Writes that are not signalled cost no acknowledgement, and one acknowledgement answers
-// for all before it.
+// Writes that are not signalled cost no acknowledgement, and one acknowledgement is for all requests before it.
 func TestOneAcknowledgement(t *testing.T) {
 	s := newStage(t)
 	s.said(t)
@@ -74,23 +73,23 @@ func TestOneAcknowledgement(t *testing.T) {
 	require.EqualValues(t, 53, said[0].acked)
 }
 
-// The acknowledgement of a message goes with an answer that comes before the next poll, or else in that. That
-// of a write, which gets no response, goes at once, also where only the message after it requests one.
+// The acknowledgement of a message goes with a frame that leaves before the next poll, or else in that poll. The
+// acknowledgement of a write, which gets no response, leaves at once, also if only the message after it requests one.
 func TestDelayedAcknowledgements(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		kinds         []kind
-		answer        bool
+		responds      bool
 		without       Optimization
 		sleeper       bool
 		first, second []kind
 	}{
-		{"a message without an answer", []kind{kindSend}, false, 0, false, nil, []kind{kindAcknowledge}},
-		{"a message with an answer", []kind{kindSend}, true, 0, false, nil, []kind{kindWrite}},
+		{"a message without a response", []kind{kindSend}, false, 0, false, nil, []kind{kindAcknowledge}},
+		{"a message with a response", []kind{kindSend}, true, 0, false, nil, []kind{kindWrite}},
 		{"a message, without delayed acknowledgements", []kind{kindSend}, true, DelayedAcknowledgements, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a write", []kind{kindWrite}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
 		{"a message after a write", []kind{kindWrite, kindSend}, true, 0, false, []kind{kindAcknowledge}, []kind{kindWrite}},
-		{"a message while somebody sleeps", []kind{kindSend}, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
+		{"a message while a goroutine sleeps", []kind{kindSend}, true, 0, true, []kind{kindAcknowledge}, []kind{kindWrite}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
@@ -117,7 +116,7 @@ func TestDelayedAcknowledgements(t *testing.T) {
 			}
 			s.device.drive()
 			require.Equal(t, c.first, kinds())
-			if c.answer {
+			if c.responds {
 				_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite, Segments: []verbs.Segment{s.landed(512, 8)}}})
 				require.NoError(t, err)
 			}
@@ -144,7 +143,7 @@ func TestDelayAfterAcknowledgedWrite(t *testing.T) {
 	}
 }
 
-// Who has received a message and then polls no more, because it waits for something else, still acknowledges it.
+// A device that has received a message and is not polled any more acknowledges the message nevertheless.
 func TestDelayEnds(t *testing.T) {
 	near, far := openWith(t, Options{}), openWith(t, Options{})
 	p, q := join(t, far, near)

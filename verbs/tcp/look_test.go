@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sleeper that is woken by another peer than the one that was received from last reads what that peer sent at once,
-// though it is not yet time to poll other connections.
+// A peer other than the one that sent last wakes a sleeper. The next poll reads what that peer sent, although it is not
+// yet time to poll other connections.
 func TestWokenOnce(t *testing.T) {
 	near := openWith(t, Options{})
 	var fars, nears [2]*queuePair

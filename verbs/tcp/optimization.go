@@ -8,7 +8,8 @@ const (
 	Batches Optimization = 1 << iota
 	// PollRecent polls the connection that received last more often than the others.
 	PollRecent
-	// Dwell polls that connection several times in a poll that finds nothing, while the device's Dwell is on.
+	// Dwell polls the connection that received last several times in a poll that finds nothing, while the device's
+	// [verbs.Server] dwells.
 	Dwell
 	// HeaderReads reads the header that follows a long payload alone, so that the next long payload is read directly to
 	// its destination.
@@ -20,8 +21,8 @@ const (
 	// Reno makes connections within a machine use the oldest congestion control. Nothing is congested there, and other
 	// algorithms measure and pace the output. It is for Linux.
 	Reno
-	// DelayedAcknowledgements delays the acknowledgement of a message until the next poll, at most 50 ms, so that another
-	// frame to its sender can carry it.
+	// DelayedAcknowledgements delays the acknowledgement of a message until the next poll, at most 50 ms, so that
+	// another frame to its sender can carry it.
 	DelayedAcknowledgements
 
 	allOptimizations = Batches | PollRecent | Dwell | HeaderReads | FewSockets | Copies | Reno | DelayedAcknowledgements

@@ -186,7 +186,7 @@ func (o *output) drop() {
 func (c *connection) settle() bool {
 	o := &c.out
 	if !o.requestRejected {
-		c.answers.clear()
+		c.responses.clear()
 	}
 	return !c.stuck() || c.detach()
 }
@@ -218,9 +218,9 @@ func (c *connection) fill() bool {
 	if c.phase == phaseReady || c.phase == phaseShutdown {
 		// Responses and requests alternate, so that neither direction waits for the other.
 		for o.roomy() && (o.bytes == 0 || c.device.options.has(Batches)) {
-			answered := c.fillAnswer()
-			asked := c.phase == phaseReady && c.fillRequest()
-			if !answered && !asked {
+			responded := c.fillResponse()
+			requested := c.phase == phaseReady && c.fillRequest()
+			if !responded && !requested {
 				break
 			}
 		}
@@ -259,7 +259,7 @@ func (c *connection) fillControl() {
 // fillLast adds the last frames, once the responses before them are in a batch.
 func (c *connection) fillLast() {
 	o := &c.out
-	if c.answers.count > 0 || !o.roomy() {
+	if c.responses.count > 0 || !o.roomy() {
 		return
 	}
 	switch {

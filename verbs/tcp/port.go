@@ -50,9 +50,9 @@ func NewPort(listener net.Listener) *Port {
 // Addr returns the listener's address.
 func (p *Port) Addr() net.Addr { return p.listener.Addr() }
 
-// Accept returns the next connection that is for no device. It makes the Port a net.Listener. Until Authenticate
-// has returned, or the connection is closed, it counts as unproven: the number of such connections is bounded, and the
-// Port may close it for another.
+// Accept returns the next connection that is for no device. It makes the Port a net.Listener. Until Authenticate has
+// returned, or the connection is closed, it counts as unproven: the number of such connections is bounded, and the Port
+// may close it for another.
 func (p *Port) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.others:

@@ -40,7 +40,7 @@ type queuePair struct {
 	uncovered int
 	// firstNumber is the number of the first request.
 	firstNumber uint32
-	// unread are the indices of the reads and atomics that are built and not answered.
+	// unread are the numbers of the reads and atomics that are built and have no complete response.
 	unread      [maxReads]uint32
 	unreadFirst int
 	unreadCount int
@@ -57,9 +57,9 @@ type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// arrived is how much of a read has arrived. answered: all of it has.
-	arrived  int
-	answered bool
+	// arrived is how much of a read has arrived. responded: all of it has.
+	arrived   int
+	responded bool
 }
 
 // posted is a receive.

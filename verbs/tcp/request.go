@@ -74,7 +74,7 @@ func (q *queuePair) growInline(at int) {
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := append(r.Segments[:0], from.Segments...)
 	r.SendRequest = *from
-	r.length, r.arrived, r.answered = length, 0, false
+	r.length, r.arrived, r.responded = length, 0, false
 	if from.Flags&verbs.Inline != 0 {
 		r.inline = r.inline[:0]
 		for i := range from.Segments {
@@ -173,12 +173,12 @@ func (q *queuePair) mayGo(r *request) bool {
 	return false
 }
 
-// settleSends completes what the peer has executed or answered, in order.
+// settleSends completes the requests that the peer has executed or responded to, in order.
 func (q *queuePair) settleSends() {
 	for q.built > 0 && q.err == nil {
 		r := &q.sends[q.sendFirst]
 		if r.Opcode >= verbs.OpRDMARead {
-			if !r.answered {
+			if !r.responded {
 				return
 			}
 		} else if int32(q.conn.requests.acked-q.firstNumber) < 0 || int32(q.conn.out.left-q.firstNumber) < 0 {
@@ -189,7 +189,7 @@ func (q *queuePair) settleSends() {
 	}
 }
 
-// reading returns the read or atomic that is answered next.
+// reading returns the read or atomic whose response is the next.
 func (q *queuePair) reading() *request {
 	return q.at(int(q.unread[q.unreadFirst] - q.firstNumber))
 }
@@ -212,7 +212,7 @@ func (c *connection) takeResponse(f *frame) {
 		return
 	}
 	if missing := r.length - r.arrived; int(f.length) > missing || f.length == 0 && missing > 0 {
-		c.violation("%d bytes of the answer to read %d, of which %d of %d are missing", f.length, f.request, missing, r.length)
+		c.violation("%d bytes of the response to read %d, of which %d of %d are missing", f.length, f.request, missing, r.length)
 		return
 	}
 	c.expect(f, placeResponse, r.arrived)
@@ -224,7 +224,7 @@ func (q *queuePair) responded(arrived int) {
 	if r.arrived = arrived; arrived < r.length {
 		return
 	}
-	r.answered = true
+	r.responded = true
 	q.unreadFirst = (q.unreadFirst + 1) % maxReads
 	q.unreadCount--
 	q.settleSends()

@@ -8,17 +8,18 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// answers are the peer's unanswered reads and atomics, in order. Atomics have been executed; a read is read when its
-// response leaves.
-type answers struct {
-	queue [maxReads]answer
+// responses are the pending responses to the peer's reads and atomics, in order. Atomics have been executed; a read is
+// read when its response leaves.
+type responses struct {
+	queue [maxReads]pendingResponse
 	first int
 	count int
 	// atomics is the number of atomics among them.
 	atomics int
 }
 
-type answer struct {
+// A pendingResponse is the response to a read or an atomic. done bytes of total are in batches.
+type pendingResponse struct {
 	kind    kind
 	request uint32
 	rkey    uint32
@@ -29,17 +30,17 @@ type answer struct {
 	old uint64
 }
 
-func (a *answers) push(next answer) {
-	a.queue[(a.first+a.count)%maxReads] = next
-	a.count++
+func (r *responses) push(next pendingResponse) {
+	r.queue[(r.first+r.count)%maxReads] = next
+	r.count++
 }
 
-func (a *answers) pop() {
-	a.first = (a.first + 1) % maxReads
-	a.count--
+func (r *responses) pop() {
+	r.first = (r.first + 1) % maxReads
+	r.count--
 }
 
-func (a *answers) clear() { *a = answers{} }
+func (r *responses) clear() { *r = responses{} }
 
 // takeMessage begins or continues a send or a write.
 func (c *connection) takeMessage(f *frame) {
@@ -139,8 +140,8 @@ func (c *connection) messagePlaced() {
 		if m.kind != kindSend {
 			c.device.served.Add(1)
 		}
-		// A message is likely to be answered. A write is not, and a peer that waits for it may have signalled only the
-		// message after it.
+		// A message is likely to have a response. A write is not, and a peer that waits for it may have signalled only
+		// the message after it.
 		if !c.out.written && c.device.options.has(DelayedAcknowledgements) {
 			c.delayAcknowledgement()
 		} else {
@@ -161,8 +162,8 @@ func (c *connection) takeReadOrAtomic(f *frame) {
 	if !c.inTurn(f) {
 		return
 	}
-	a := &c.answers
-	if a.count == maxReads {
+	pending := &c.responses
+	if pending.count == maxReads {
 		c.violation("%v %d while %d reads and atomics are unanswered, which is the most", f.kind, f.request, maxReads)
 		return
 	}
@@ -187,18 +188,18 @@ func (c *connection) takeReadOrAtomic(f *frame) {
 		c.fail(errWithdrawn, shutdownNow)
 		return
 	}
-	next := answer{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address}
+	next := pendingResponse{kind: f.kind, request: f.request, rkey: f.rkey, total: total, address: f.address}
 	if f.kind != kindRead {
 		var ok bool
 		if next.old, ok = c.execute(f); !ok {
 			c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 			return
 		}
-		a.atomics++
+		pending.atomics++
 	}
 	c.in.carried = f.request
 	c.device.served.Add(1)
-	a.push(next)
+	pending.push(next)
 }
 
 // execute executes an atomic and returns the old value. ok is false if the region has ended.
@@ -224,15 +225,15 @@ func (c *connection) execute(f *frame) (old uint64, ok bool) {
 	}
 }
 
-// unchanged returns how many of the n bytes at address, which the first of the answers reads, no later atomic has
+// unchanged returns how many of the n bytes at address, which the first of the responses reads, no later atomic has
 // changed. If one has changed the first bytes, it returns those of its word before the change. So reads and atomics are
 // ordered, although atomics are executed as they arrive.
-func (a *answers) unchanged(address uint64, n int) (int, []byte) {
-	if a.atomics == 0 {
+func (r *responses) unchanged(address uint64, n int) (int, []byte) {
+	if r.atomics == 0 {
 		return n, nil
 	}
-	for i := 1; i < a.count; i++ {
-		atomic := &a.queue[(a.first+i)%maxReads]
+	for i := 1; i < r.count; i++ {
+		atomic := &r.queue[(r.first+i)%maxReads]
 		if atomic.kind == kindRead {
 			continue
 		}
@@ -250,20 +251,20 @@ func (a *answers) unchanged(address uint64, n int) (int, []byte) {
 	return n, nil
 }
 
-// fillAnswer adds a frame of the next response to the batch.
-func (c *connection) fillAnswer() bool {
-	a := &c.answers
-	if a.count == 0 {
+// fillResponse adds a frame of the next response to the batch.
+func (c *connection) fillResponse() bool {
+	pending := &c.responses
+	if pending.count == 0 {
 		return false
 	}
-	next := &a.queue[a.first]
+	next := &pending.queue[pending.first]
 	if next.kind != kindRead {
 		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.old})
-		a.atomics--
-		a.pop()
+		pending.atomics--
+		pending.pop()
 		return true
 	}
-	n, old := a.unchanged(next.address, min(next.total-next.done, maxPayload))
+	n, old := pending.unchanged(next.address, min(next.total-next.done, maxPayload))
 	f := frame{kind: kindReadResponse, request: next.request, length: uint32(n)}
 	if n == 0 {
 		c.put(&f)
@@ -280,7 +281,7 @@ func (c *connection) fillAnswer() bool {
 	}
 	next.address += uint64(n)
 	if next.done += n; next.done == next.total {
-		a.pop()
+		pending.pop()
 	}
 	return true
 }
@@ -292,9 +293,9 @@ func (c *connection) rejectRequest(request uint32, status verbs.Status) {
 	c.fail(fmt.Errorf("tcp: %s: its request %d was rejected: %w", c.peer, request, status), shutdownInOrder)
 }
 
-// withdraw rejects a request that is the next to be answered.
+// withdraw rejects the request whose response is the next.
 func (c *connection) withdraw(request uint32) {
-	c.answers.clear()
+	c.responses.clear()
 	if c.out.requestRejected {
 		// A later request was rejected before; this one replaces it.
 		c.out.requestRejection.request, c.out.requestRejection.operand = request, uint64(verbs.StatusRemoteAccess)
