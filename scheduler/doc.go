@@ -1,8 +1,8 @@
 // Package scheduler plans how the operations of an epoch cross the wire; it is for layers over package verbs that defer
 // operations. To a target whose memory is not mapped, operations wait in a [Queue] until a synchronization, or until
-// waiting would cost more than it saves. A [Planner] then arranges them into a [Plan]. The ways to arrange them are
-// those of "Scheduling of one-sided operations" (section 4); see [Scheme]. A [Learner] finds out which of them pay for
-// a [Pattern] of epochs. The paper leaves this to future work (section 7).
+// waiting would cost more than it saves. A [Planner] then arranges them into a [Plan]. The schemes are those of
+// "Scheduling of one-sided operations" (section 4); see [Scheme]. A [Learner] finds out which of them pay for a
+// [Pattern] of epochs. The paper leaves this to future work (section 7).
 //
 // The package is pure: it knows no wire, no clock and no goroutine.
 //
@@ -14,6 +14,6 @@
 //   - A notification comes after all operations that were called before it.
 //   - Nothing is allocated once queue and plan have reached their final length.
 //   - The scheme of a Learner is for one pattern of epochs. An epoch that outgrows it is arranged by the initial scheme.
-//   - A Learner never uses a way that is not in its initial scheme. In a simulation with noise it stays within 5 % of
+//   - A Learner uses no single scheme outside its initial scheme. In a simulation with noise it stays within 5 % of
 //     the scheme that is best for all epochs. Its trials lose at most about 2 % of the time of a long run.
 package scheduler

@@ -1,4 +1,4 @@
 package scheduler
 
-// Relevant are the ways that may matter to epochs of the pattern.
+// Relevant returns the schemes that may matter to epochs of the pattern.
 func (p Pattern) Relevant() Scheme { return p.relevant }

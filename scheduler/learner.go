@@ -47,8 +47,8 @@ const (
 	spareShare, spareBlocks, pauseBlocks = 64, 12, 4
 )
 
-// NewLearner returns a Learner that begins with scheme s. If s contains Adapt, the Learner leaves out those ways of s
-// that do not pay. It never uses a way that is not in s.
+// NewLearner returns a Learner that begins with scheme s. If s contains Adapt, the Learner leaves out those single
+// schemes of s that do not pay. It never uses one that is not in s.
 func NewLearner(s Scheme) *Learner {
 	l := &Learner{base: s, now: s, spare: spareBlocks * longBlock}
 	for i := range l.trials {

@@ -51,7 +51,7 @@ func TestLearner(t *testing.T) {
 		phases []phase
 		long   float64
 	}{
-		{"all ways pay", always(pays), 1.05},
+		{"all schemes pay", always(pays), 1.05},
 		{"all pay a little", always(costsWithout(1.05, 1.05, 1.05, 1.05, 1.05, 1.05)), 1.05},
 		{"all pay much", always(costsWithout(10, 10, 10, 1, 10, 30)), 1.15},
 		{"nothing matters", always(costsWithout(1, 1, 1, 1, 1, 1)), 1},
@@ -225,14 +225,14 @@ func TestTrialsLoseLittle(t *testing.T) {
 		for _, noisy := range []bool{false, true} {
 			m := simulated{r: rand.New(rand.NewPCG(0, 4)), epoch: 5 * time.Microsecond, noisy: noisy}
 			ratio, _ := m.run(scheduler.NewLearner(scheduler.All), 300_000, []phase{{1 << 30, many, costsWithout(times, 1, times, times, times, times), nil}})
-			require.Less(t, ratio, 1.02, "ways that pay %v times, noisy %v", times, noisy)
+			require.Less(t, ratio, 1.02, "schemes that pay %v times, noisy %v", times, noisy)
 			require.Less(t, m.reads, 300_000/10)
 		}
 	}
 }
 
-// TestLearnerKeepsToItsScheme: whatever the epochs, it takes no way that it was not made
-// with, and leaves out none that cannot matter, unless Defer is left out.
+// TestLearnerKeepsToItsScheme: whatever the epochs, a Learner uses no single scheme outside its initial scheme. It
+// leaves out none that is not relevant, unless it leaves out Defer.
 func TestLearnerKeepsToItsScheme(t *testing.T) {
 	for seed := range testsize.Samples(t, 200) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -246,13 +246,13 @@ func TestLearnerKeepsToItsScheme(t *testing.T) {
 		now := time.Duration(0)
 		clock := func() time.Duration { return now }
 		change := 1 + r.IntN(100)
-		ways := scheduler.Scheme(0)
+		relevant := scheduler.Scheme(0)
 		some := patterns[r.IntN(len(patterns)):][:1]
 		if r.IntN(3) > 0 {
 			some = patterns
 		}
 		for _, p := range some {
-			ways |= p.Relevant()
+			relevant |= p.Relevant()
 		}
 		at := some[0]
 		for i := range 5000 {
@@ -266,7 +266,7 @@ func TestLearnerKeepsToItsScheme(t *testing.T) {
 			case base&scheduler.Adapt == 0 && s != base:
 				t.Fatalf("seed %d, of %b, which is fixed, took %b", seed, base, s)
 			case s&scheduler.Defer == 0:
-			case (base&^s)&^(ways|scheduler.Interleave) != 0:
+			case (base&^s)&^(relevant|scheduler.Interleave) != 0:
 				t.Fatalf("seed %d, of %b took %b for %+v", seed, base, s, some)
 			case s&scheduler.GetsFirst == 0 && s&base&scheduler.Interleave != 0 && base&scheduler.GetsFirst != 0:
 				t.Fatalf("seed %d: %b", seed, s)

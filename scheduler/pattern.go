@@ -14,8 +14,8 @@ type Pattern struct {
 	kinds uint8
 	// operations is the logarithm of their number. bytes is half the logarithm of the bytes that puts and gets touch.
 	operations, bytes uint8
-	// relevant are the ways that may matter to such an epoch. patient is set if the epoch should not start early until
-	// that has been seen to pay. Its large reads and writes could alternate, but operations that start early keep
+	// relevant are the schemes that may matter to such an epoch. patient is set if the epoch should not start early
+	// until that has been seen to pay. Its large reads and writes could alternate, but operations that start early keep
 	// program order, and reads after many writes wait for all of them.
 	relevant Scheme
 	patient  bool
@@ -56,22 +56,22 @@ func (c *counts) add(kind aggregate.Kind, bytes int) {
 func (p *Planner) Ended(q *Queue) Pattern {
 	c := q.dropped
 	q.dropped = counts{}
-	ways := p.relevant(&c)
+	schemes := p.relevant(&c)
 	return Pattern{
 		kinds: c.kinds, operations: uint8(bits.Len(uint(c.operations))), bytes: uint8(bits.Len(uint(c.bytes))+1) / 2,
-		relevant: ways, patient: ways.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.packing.small,
+		relevant: schemes, patient: schemes.has(Early|Interleave) && min(c.mostPut, c.mostGet) >= p.packing.small,
 	}
 }
 
-// relevant returns the ways without which the plan of such operations may differ. Runs of accumulates, which depend on
-// Merge, change the queue but not the plan.
-func (p *Planner) relevant(c *counts) (ways Scheme) {
+// relevant returns the schemes without which the plan of such operations may differ. Runs of accumulates, which depend
+// on Merge, change the queue but not the plan.
+func (p *Planner) relevant(c *counts) (schemes Scheme) {
 	if c.operations == 0 {
 		return 0
 	}
-	ways = Defer
+	schemes = Defer
 	if c.bytes >= p.startBytes || c.operations >= p.startOperations {
-		ways |= Early
+		schemes |= Early
 	}
 	puts, gets := c.kinds&(1<<aggregate.Put) != 0, c.kinds&(1<<aggregate.Get) != 0
 	small, large := puts || gets, false
@@ -79,16 +79,16 @@ func (p *Planner) relevant(c *counts) (ways Scheme) {
 		small, large = small && c.least < p.packing.alone, max(c.mostPut, c.mostGet) >= p.packing.sure
 	}
 	if arranged := c.kinds &^ (1 << aggregate.Notify); arranged&(arranged-1) != 0 || small && large {
-		ways |= GetsFirst
+		schemes |= GetsFirst
 	}
 	if p.direct && puts && gets {
-		ways |= Interleave
+		schemes |= Interleave
 	}
 	if p.direct && small {
-		ways |= Pack
+		schemes |= Pack
 	}
 	if small && puts && c.operations > 1 {
-		ways |= Merge
+		schemes |= Merge
 	}
-	return ways
+	return schemes
 }

@@ -34,8 +34,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestWaysThatMatter names the ways that may matter to an epoch.
-func TestWaysThatMatter(t *testing.T) {
+// TestRelevantSchemes names the schemes that may matter to an epoch.
+func TestRelevantSchemes(t *testing.T) {
 	const E, I, K, G, M, D = scheduler.Early, scheduler.Interleave, scheduler.Pack, scheduler.GetsFirst, scheduler.Merge, scheduler.Defer
 	for _, c := range []struct {
 		script           string
@@ -86,10 +86,10 @@ func TestEndedCountsOneEpoch(t *testing.T) {
 	}
 }
 
-// changes reports whether a way changes when operations are due, or their plan. It returns their pattern too.
-func changes(like *planned, way scheduler.Scheme) (changed bool, pattern scheduler.Pattern) {
+// changes reports whether a single scheme changes when operations are due, or their plan. It returns their pattern too.
+func changes(like *planned, single scheduler.Scheme) (changed bool, pattern scheduler.Pattern) {
 	p := scheduler.NewPlanner(like.conditions)
-	less := p.With(scheduler.All&^way, scheduler.Pattern{})
+	less := p.With(scheduler.All&^single, scheduler.Pattern{})
 	var q scheduler.Queue
 	for _, o := range like.operations {
 		if o.Run == 0 {
@@ -110,35 +110,35 @@ func changes(like *planned, way scheduler.Scheme) (changed bool, pattern schedul
 	return changed || !slices.Equal(with.Steps, without.Steps), p.Ended(&q)
 }
 
-// randomQueue is a queue, under random conditions but with all ways.
+// randomQueue is a queue, under random conditions but with all schemes.
 func randomQueue(seed uint64) *planned {
 	like := random(rand.New(rand.NewPCG(seed, 6)))
 	like.conditions.Scheme = scheduler.All
 	return like
 }
 
-// TestOtherWaysChangeNothing plans and starts random queues with and without each way: where
-// that makes a difference, the way may matter to the pattern.
-func TestOtherWaysChangeNothing(t *testing.T) {
+// TestOtherSchemesChangeNothing plans and starts random queues with and without each single scheme. Where that makes a
+// difference, the scheme is relevant to the pattern.
+func TestOtherSchemesChangeNothing(t *testing.T) {
 	for seed := range testsize.Samples(t, 3000) {
 		like := randomQueue(seed)
-		for way := scheduler.Defer; way < scheduler.Adapt; way <<= 1 {
-			changed, pattern := changes(like, way)
-			require.True(t, !changed || pattern.Relevant()&way != 0, "seed %d: way %b", seed, way)
+		for single := scheduler.Defer; single < scheduler.Adapt; single <<= 1 {
+			changed, pattern := changes(like, single)
+			require.True(t, !changed || pattern.Relevant()&single != 0, "seed %d: scheme %b", seed, single)
 		}
 	}
 }
 
-// TestRandomQueuesChange sees that each way changes some of the random queues. They are the same in each run, so that this is
-// no matter of luck.
+// TestRandomQueuesChange checks that each single scheme changes some of the random queues. The queues are the same in
+// each run, so that this does not depend on luck.
 func TestRandomQueuesChange(t *testing.T) {
-	for way := scheduler.Defer; way < scheduler.Adapt; way <<= 1 {
+	for single := scheduler.Defer; single < scheduler.Adapt; single <<= 1 {
 		differences := 0
 		for seed := range uint64(200) {
-			if changed, _ := changes(randomQueue(seed), way); changed {
+			if changed, _ := changes(randomQueue(seed), single); changed {
 				differences++
 			}
 		}
-		require.Greater(t, differences, 20, "way %b", way)
+		require.Greater(t, differences, 20, "scheme %b", single)
 	}
 }

@@ -1,12 +1,12 @@
 package scheduler
 
-// A Scheme is a set of ways to arrange the operations of an epoch. Each can be left out, so that its effect can be
-// measured.
+// A Scheme says how to arrange the operations of an epoch. It is a set of single schemes. Each can be left out, so that
+// its effect can be measured.
 type Scheme uint8
 
 const (
 	// Defer makes operations wait for a synchronization, or until waiting would cost more than it saves. Without Defer
-	// each operation is sent when it is called, and no other way matters.
+	// each operation is sent when it is called, and no other scheme matters.
 	Defer Scheme = 1 << iota
 	// GetsFirst sends operations that read before operations that write, because the origin waits for the data.
 	GetsFirst
@@ -24,10 +24,10 @@ const (
 	// connectx-ddr-2009, 1.48 times on pcie-2005, and 1.04 times on ndr-2024. Over TCP the difference is at most 3 %.
 	// The command is bench schemes -device sim:PROFILE overlap_put_lat:1048576, without -device for TCP.
 	Early
-	// Adapt leaves out the ways that have not paid in earlier epochs.
+	// Adapt leaves out the single schemes that have not paid in earlier epochs.
 	Adapt
 
-	// All is the set of all ways.
+	// All is the set of all single schemes.
 	All = Defer | GetsFirst | Interleave | Pack | Merge | Early | Adapt
 )
 

@@ -12,14 +12,14 @@ import (
 // epochCosts are how long an epoch takes under each scheme, where 1 is usual. Adapt costs nothing.
 type epochCosts [scheduler.Adapt]float64
 
-// costing gives the costs if an epoch takes so many times as long without a way. Without
-// Defer nothing else matters.
+// costing returns the costs if an epoch takes so many times as long without a single scheme. Without Defer nothing else
+// matters.
 func costing(without map[scheduler.Scheme]float64) *epochCosts {
 	var c epochCosts
 	for s := range c {
 		c[s] = 1
-		for way, times := range without {
-			if way&scheduler.Scheme(s) == 0 && (s&int(scheduler.Defer) != 0 || way == scheduler.Defer) {
+		for single, times := range without {
+			if single&scheduler.Scheme(s) == 0 && (s&int(scheduler.Defer) != 0 || single == scheduler.Defer) {
 				c[s] *= times
 			}
 		}

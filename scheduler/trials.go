@@ -7,21 +7,22 @@ type trials struct {
 	pattern Pattern
 	// weight is how much is lost if the pattern is forgotten.
 	weight uint8
-	// relevant are the ways that may matter. deferring is the best scheme with Defer.
+	// relevant are the schemes that may matter. deferring is the best scheme with Defer.
 	best, relevant, deferring Scheme
 	// size is the logarithm of the number of epochs in a block, blocks the number of blocks so far.
 	size   uint8
 	blocks uint32
-	// next is the way to try next. A way may be tried when blocks has reached due, which is 1<<gap blocks after its
-	// last trial.
+	// next is the index in order of the single scheme to try next. A single scheme may be tried when blocks has reached
+	// its due, which is 1<<gap blocks after its last trial.
 	next uint8
 	gap  [tried]uint8
 	due  [tried]uint32
 
-	// A trial compares best with candidate, which has way flipped. way is none outside a trial. block counts the
-	// trial's blocks, and voids its useless blocks since the last complete pair. lead is the number of votes for the
-	// candidate less those against it. first is the time of the last block, if that was the first of its pair.
-	way          uint8
+	// A trial compares best with candidate, in which a single scheme is flipped. trying is the index of that in order,
+	// and none outside a trial. block counts the trial's blocks, and voids its useless blocks since the last complete
+	// pair. lead is the number of votes for the candidate less those against it. first is the time of the last block,
+	// if that was the first of its pair.
+	trying       uint8
 	block, voids uint8
 	lead         int8
 	candidate    Scheme
@@ -46,7 +47,7 @@ const (
 	mostVoids = 8
 	// firstBlocks is the number of blocks without a trial, in which the length of a block is found.
 	firstBlocks = 4
-	// A gap doubles when its way has lost, until lostGap. It grows faster, until farGap, when the way has lost by far.
+	// A gap doubles when its scheme has lost, until lostGap. It grows faster, until farGap, when that has lost by far.
 	firstGap, lostGap, farGap = 6, 8, 12
 )
 
@@ -55,16 +56,16 @@ const (
 	none  = tried
 )
 
-// order is the order in which ways are tried.
+// order is the order in which single schemes are tried.
 var order = [tried]Scheme{Early, Interleave, Pack, GetsFirst, Merge, Defer}
 
 // pairOrders have a bit for each of eight pairs. A set bit means that the candidate comes first. Each value has four
 // bits set, so that slow changes cancel. Any two values agree in four bits: where a fence ends the epochs on several
-// targets, each Learner measures the trials of all, and the trials of other ways or patterns cancel too.
+// targets, each Learner measures the trials of all, and the trials of other schemes or patterns cancel too.
 var pairOrders = [...]uint8{0b10101010, 0b01100110, 0b11001100, 0b11110000, 0b01011010, 0b00111100, 0b10010110}
 
 func newTrials(p Pattern, base Scheme) trials {
-	at := trials{pattern: p, best: base, deferring: base, size: 1, way: none}
+	at := trials{pattern: p, best: base, deferring: base, size: 1, trying: none}
 	at.cover(p, base)
 	for i := range tried {
 		at.gap[i], at.due[i] = firstGap, firstBlocks
@@ -82,43 +83,43 @@ func (at *trials) cover(p Pattern, base Scheme) {
 
 // try begins a trial if none is in progress and one is due.
 func (at *trials) try(base Scheme) {
-	if at.way != none {
+	if at.trying != none {
 		return
 	}
 	for i := range uint8(tried) {
-		way := (at.next + i) % tried
-		if at.relevant&order[way] == 0 || int32(at.due[way]-at.blocks) > 0 {
+		index := (at.next + i) % tried
+		if at.relevant&order[index] == 0 || int32(at.due[index]-at.blocks) > 0 {
 			continue
 		}
-		if at.candidate = at.flipped(order[way], base); at.candidate != at.best {
-			at.way, at.block, at.voids, at.lead = way, 0, 0, 0
+		if at.candidate = at.flipped(order[index], base); at.candidate != at.best {
+			at.trying, at.block, at.voids, at.lead = index, 0, 0, 0
 			return
 		}
 	}
 }
 
-// flipped returns the best scheme with way removed or added, together with the ways that depend on it.
-func (at *trials) flipped(way, base Scheme) Scheme {
+// flipped returns the best scheme with single removed or added, together with the schemes that depend on it.
+func (at *trials) flipped(single, base Scheme) Scheme {
 	switch {
-	case way == Defer && at.best.has(Defer):
+	case single == Defer && at.best.has(Defer):
 		at.deferring = at.best
 		return base & Adapt
-	case way == Defer:
+	case single == Defer:
 		return at.deferring
-	case !at.best.has(Defer), way == Interleave && !at.best.has(GetsFirst):
+	case !at.best.has(Defer), single == Interleave && !at.best.has(GetsFirst):
 		return at.best
-	case way == GetsFirst && at.best.has(GetsFirst):
+	case single == GetsFirst && at.best.has(GetsFirst):
 		return at.best &^ (GetsFirst | Interleave)
-	case way == GetsFirst:
+	case single == GetsFirst:
 		return at.best | base&(GetsFirst|Interleave)
 	}
-	return at.best ^ way
+	return at.best ^ single
 }
 
 // epochs returns the number of epochs of the next block.
 func (at *trials) epochs() int32 {
 	size := int(at.size)
-	if at.way != none {
+	if at.trying != none {
 		size = max(size-max(shortPairs-int(at.block/2), 0), 0)
 	}
 	return 1 << size
@@ -126,7 +127,7 @@ func (at *trials) epochs() int32 {
 
 // scheme returns the scheme of the next block.
 func (at *trials) scheme() Scheme {
-	if at.way != none && at.candidateFirst() == (at.block%2 == 0) {
+	if at.trying != none && at.candidateFirst() == (at.block%2 == 0) {
 		return at.candidate
 	}
 	return at.best
@@ -135,7 +136,7 @@ func (at *trials) scheme() Scheme {
 // candidateFirst reports whether the candidate comes first in the current pair.
 func (at *trials) candidateFirst() bool {
 	p := at.pattern
-	pairOrder := pairOrders[(at.way+p.kinds+p.operations+p.bytes)%uint8(len(pairOrders))]
+	pairOrder := pairOrders[(at.trying+p.kinds+p.operations+p.bytes)%uint8(len(pairOrders))]
 	return pairOrder>>(at.block/2%8)&1 != 0
 }
 
@@ -143,7 +144,7 @@ func (at *trials) candidateFirst() bool {
 // gain is negative.
 func (at *trials) measured(took time.Duration) (lost time.Duration) {
 	at.blocks++
-	if at.way == none {
+	if at.trying == none {
 		at.resize(took)
 		return 0
 	}
@@ -206,7 +207,7 @@ func (at *trials) vote(best, candidate time.Duration) {
 	}
 	switch {
 	case at.lead >= enough && at.lead > before:
-		at.best, at.gap[at.way] = at.candidate, firstGap
+		at.best, at.gap[at.trying] = at.candidate, firstGap
 		at.giveUp()
 	case at.lead <= -reject && (at.size == 0 || at.block/2 > shortPairs+1):
 		at.conclude(1, lostGap)
@@ -215,17 +216,17 @@ func (at *trials) vote(best, candidate time.Duration) {
 	}
 }
 
-// conclude ends a trial and schedules the next trial of its way after the way's gap, which it widens.
+// conclude ends a trial and schedules the next trial of its single scheme after that scheme's gap, which it widens.
 func (at *trials) conclude(by, most uint8) {
-	at.due[at.way] = at.blocks + 1<<at.gap[at.way]
-	at.gap[at.way] = min(at.gap[at.way]+by, most)
-	at.next = (at.way + 1) % tried
-	at.way = none
+	at.due[at.trying] = at.blocks + 1<<at.gap[at.trying]
+	at.gap[at.trying] = min(at.gap[at.trying]+by, most)
+	at.next = (at.trying + 1) % tried
+	at.trying = none
 }
 
-// giveUp ends the trial, if there is one, without a result against its way.
+// giveUp ends the trial, if there is one, without a result against its single scheme.
 func (at *trials) giveUp() {
-	if at.way != none {
+	if at.trying != none {
 		at.conclude(0, lostGap)
 	}
 }
@@ -233,7 +234,7 @@ func (at *trials) giveUp() {
 // void drops a pair with a block of other patterns.
 func (at *trials) void() {
 	at.block &^= 1
-	if at.voids++; at.voids >= mostVoids && at.way != none {
+	if at.voids++; at.voids >= mostVoids && at.trying != none {
 		at.conclude(1, lostGap)
 	}
 }

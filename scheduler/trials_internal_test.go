@@ -30,7 +30,7 @@ func TestCostOfPairs(t *testing.T) {
 		at.relevant, at.size = All, c.size
 		at.blocks = firstBlocks
 		at.try(All)
-		require.NotEqual(t, uint8(none), at.way, c.name)
+		require.NotEqual(t, uint8(none), at.trying, c.name)
 		at.block = 2 * shortPairs
 		took := map[bool]time.Duration{true: c.candidate, false: c.best}
 		first := at.candidateFirst()
