@@ -143,9 +143,9 @@ func orphaned() bool {
 	return pid == 0
 }
 
-// handleTerminalStop handles a rank that the terminal has stopped because it reads the terminal or sets its modes in the
-// background. If rmarun does not have the foreground, the whole job waits for the shell to bring it there, as any job
-// of a shell does.
+// handleTerminalStop handles a rank that the terminal has stopped because it reads the terminal or sets its modes in
+// the background. If rmarun does not have the foreground, the whole job waits for the shell to bring it there, as any
+// job of a shell does.
 func (j *job) handleTerminalStop(r *rank, s syscall.Signal) {
 	t := j.terminal
 	switch {

@@ -75,8 +75,8 @@ const (
 	directions
 )
 
-// nobody is the rank of a missing neighbor.
-const nobody = -1
+// missing is the rank of a neighbor that does not exist.
+const missing = -1
 
 // A neighbor has an edge of this block as its border.
 type neighbor struct {
@@ -151,7 +151,7 @@ func New(ctx context.Context, w *world.World, rows, columns, width int, by Sync)
 	var ranks []int
 	for direction := range directions {
 		n := &f.neighbors[direction]
-		n.rank = nobody
+		n.rank = missing
 		r, c := row+[...]int{-1, 1, 0, 0}[direction], column+[...]int{0, 0, -1, 1}[direction]
 		if r < 0 || r >= high || c < 0 || c >= wide {
 			continue
@@ -250,7 +250,7 @@ func (f *Field) put() error {
 	memory := f.win.Local()
 	for i := range f.neighbors {
 		n := &f.neighbors[i]
-		if n.rank == nobody {
+		if n.rank == missing {
 			continue
 		}
 		if err := f.win.PutLayout(memory[n.edge.from:], n.edge.layout(), n.rank, n.border.from, n.border.layout()); err != nil {
@@ -296,7 +296,7 @@ func (f *Field) byNotification(ctx context.Context) error {
 	f.turn ^= 1
 	for direction := range f.neighbors {
 		n := &f.neighbors[direction]
-		if n.rank == nobody {
+		if n.rank == missing {
 			continue
 		}
 		packed := f.packed[:0]
@@ -313,7 +313,7 @@ func (f *Field) byNotification(ctx context.Context) error {
 	}
 	for direction := range f.neighbors {
 		n := &f.neighbors[direction]
-		if n.rank == nobody {
+		if n.rank == missing {
 			continue
 		}
 		if err := f.win.WaitNotify(ctx, direction, 1); err != nil {

@@ -16,8 +16,8 @@ type Channel struct {
 	woken    sync.Cond
 	// sleepers counts the announced sleepers.
 	sleepers atomic.Int32
-	// timer wakes at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is not set. One
-	// timer serves all sleepers, so that Sleep allocates nothing.
+	// timer wakes the sleepers at due, the earliest time at which a sleeper's limit ends. due is zero when the timer is
+	// not set. One timer serves all sleepers, so that Sleep allocates nothing.
 	timer *time.Timer
 	due   time.Time
 }

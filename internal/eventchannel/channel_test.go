@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/eventchannel"
 	"github.com/onesided/rma/verbs"
 )
@@ -42,8 +43,8 @@ func TestWakeIfSleeping(t *testing.T) {
 	c.Finish()
 	c.Finish()
 
-	// One goroutine wakes the sleeper for each of many things, and another sleeps until all are there. A lost wake would
-	// leave it asleep.
+	// One goroutine wakes the sleeper for each of many things, and another sleeps until all are there. A lost wake
+	// would leave it asleep.
 	const things = 10000
 	var there atomic.Int32
 	go func() {
@@ -52,13 +53,18 @@ func TestWakeIfSleeping(t *testing.T) {
 			c.WakeIfSleeping()
 		}
 	}()
-	for there.Load() < things {
-		ticket := c.Prepare()
-		if there.Load() < things {
-			c.Sleep(ticket, -1)
+	awake := make(chan struct{})
+	go func() {
+		defer close(awake)
+		for there.Load() < things {
+			ticket := c.Prepare()
+			if there.Load() < things {
+				c.Sleep(ticket, -1)
+			}
+			c.Finish()
 		}
-		c.Finish()
-	}
+	}()
+	await.Closed(t, "the last wake", awake)
 }
 
 func TestSleepAllocatesNothing(t *testing.T) {

@@ -62,11 +62,11 @@ type card struct {
 	// watcher is nil if the device notices by itself that the peer of a connection has
 	// ended, or is told by others.
 	watcher verbs.Watcher
-	// server is nil if the device needs no CPU for its peers; heard and
-	// served are what it has said last.
-	server        verbs.Server
-	heard, served uint64
-	queue         verbs.CompletionQueue
+	// server is nil if the device needs no CPU for its peers. activity and served are the values that its methods of
+	// these names returned last.
+	server           verbs.Server
+	activity, served uint64
+	queue            verbs.CompletionQueue
 	// links are all of those over the card, by queue pair.
 	links map[uint32]*Link
 	// last is the link with number lastNumber, if not nil: the one that was looked up last.

@@ -76,8 +76,8 @@ func TestObituary(t *testing.T) {
 	}
 }
 
-// Those that both ranks map are told of by their end itself: nobody writes to others of
-// it. And nobody writes to one that has failed.
+// A rank sets no flag for the failure of a rank that both it and the reader map: each finds that end itself. It sets no
+// flag in the block of a rank that has failed.
 func TestNoObituary(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks of several devices share memory on Linux only")
@@ -92,9 +92,9 @@ func TestNoObituary(t *testing.T) {
 	}
 }
 
-// A rank that another has taken for dead does not tell that of failures: it may have been stopped, and others have ended their
-// connections to it meanwhile.
-func TestDeadTellNothing(t *testing.T) {
+// A rank that finds itself recorded as failed in another's block sets no flags there. It may have been stopped, and its
+// peers have then closed their connections to it: it would take them for failed.
+func TestFailedRankSetsNoFlags(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: ranks of several devices share memory on Linux only")
 	}
@@ -102,7 +102,7 @@ func TestDeadTellNothing(t *testing.T) {
 	worlds[0].roster.fail(1, errBoom)
 	require.Equal(t, []int{0, 2}, worlds[1].tellable(3))
 	worlds[1].roster.fail(3, verbs.ErrPeerGone)
-	// It tells rank 0 first.
+	// Rank 1 handles rank 0 before rank 2.
 	for worlds[2].Failure(3) == nil {
 		worlds[2].Poll()
 		runtime.Gosched()

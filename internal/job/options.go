@@ -59,7 +59,8 @@ type Settings struct {
 	statsTo string
 	// tuning has the switches of the benchmark and of tests.
 	tuning tuning.Tuning
-	// kept bounds what a card is told of and keeps. Only tests set another than keptBytes and keptRegions.
+	// kept bounds the memory that stays registered with a card while no operation uses it. Only tests change it from
+	// keptBytes and keptRegions.
 	kept regcache.Limits
 	// unshared tells that no memory is shared with others, whatever host they are on.
 	unshared bool
@@ -72,8 +73,8 @@ type Settings struct {
 	// session is that of the World, nil if it has none. yield is that of the endpoint, nil for that of goroutines.
 	session *Session
 	yield   func()
-	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Four things
-	// wake nobody, and are found only after a sleep:
+	// longestSleep bounds what is lost if the rank that should wake this one was cancelled or died before it did. Four
+	// events wake no rank, and are found only after a sleep:
 	//   - a rank is silent with which the root of a barrier has no connection: the root connects to ask only when it has
 	//     waited long;
 	//   - the limit of a within is over;

@@ -98,8 +98,8 @@ func (w *World) pollCard(c *card) int {
 		o.tidy()
 	}
 	if c.server != nil {
-		if heard := c.server.Activity(); heard != c.heard {
-			c.heard = heard
+		if activity := c.server.Activity(); activity != c.activity {
+			c.activity = activity
 			n++
 			if served := c.server.Served(); served != c.served {
 				c.served = served

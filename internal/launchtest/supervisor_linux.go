@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-// supervisor runs a command by a supervisorConfig, and returns the exit status.
+// supervisor runs a command as a supervisorConfig in JSON says, and returns the exit status.
 func supervisor(text string, arguments []string) int {
 	_ = os.Unsetenv(supervisorVariable)
 	syscall.CloseOnExec(lifeFile)

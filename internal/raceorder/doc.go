@@ -1,6 +1,6 @@
 // Package raceorder makes the race detector see order that goes through other processes; it is for devices and windows.
-// A process notifies another process, and later waits for its notification. What the first process did before it
-// notified happened before what it does after it waited. The detector does not see this by itself.
+// A process notifies a second process, and later waits for a notification from it. What the first process did before it
+// notified the second happened before what it does after the wait. The detector does not see this by itself.
 //
 //	raceorder.Release()
 //	flag.Store(1) // In memory that another process maps.

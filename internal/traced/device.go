@@ -123,7 +123,7 @@ func (d *device) Work(ticket uint32, limit time.Duration) {
 	d.trace.add(record{kind: computed, from: from, until: d.Now()})
 }
 
-// activity returns 0 if the inner device is no verbs.Server.
+// activity returns the Activity of the inner device, or 0 if that is no verbs.Server.
 func (d *device) activity() uint64 {
 	if d.server == nil {
 		return 0

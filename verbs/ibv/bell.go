@@ -24,5 +24,5 @@ func (b *armedBell) Prepare() uint32 {
 }
 
 // Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
-// ringer's stores; so one sees the other.
+// waker's stores; so one sees the other.
 func (b *armedBell) Ring() { b.WakeIfSleeping() }

@@ -111,7 +111,7 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	if d.closed.Load() {
 		return 0
 	}
-	d.pollRails()
+	d.pollConnections()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := min(len(into), len(d.callers.whole))
@@ -122,8 +122,8 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// pollRails takes connection requests from the rails.
-func (d *device) pollRails() {
+// pollConnections takes connection requests from the rails.
+func (d *device) pollConnections() {
 	c := &d.callers
 	if !c.admission.enter() {
 		return

@@ -90,7 +90,7 @@ type form interface {
 	close() error
 }
 
-// A ringer is a CompletionChannel that can wake by a load alone if there is no sleeper.
+// A ringer is a CompletionChannel whose WakeIfSleeping costs one load if there is no sleeper.
 type ringer interface {
 	verbs.CompletionChannel
 	WakeIfSleeping()
@@ -242,10 +242,10 @@ func (d *device) PollConnections(into []verbs.ConnectionRequest) int {
 	return n
 }
 
-// maxRequests bounds the connections that wait for PollConnections.
+// maxConnectionRequests bounds the connections that wait for PollConnections.
 const (
-	maxRequests = 1 << 16
-	tooMany     = "too many connections wait to be accepted"
+	maxConnectionRequests = 1 << 16
+	tooMany               = "too many connections wait to be accepted"
 )
 
 // ask queues a connection request of a peer.
@@ -255,7 +255,7 @@ func (d *device) ask(r verbs.ConnectionRequest) error {
 	if d.closed.Load() {
 		return fmt.Errorf("shm: %s: %w", d.address, verbs.ErrPeerGone)
 	}
-	if len(d.requests) == maxRequests {
+	if len(d.requests) == maxConnectionRequests {
 		return fmt.Errorf("%w: %s", verbs.ErrRejected, tooMany)
 	}
 	d.requests = append(d.requests, r)
@@ -321,7 +321,7 @@ type answer struct{ given atomic.Bool }
 // has gone.
 func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
 	if a.given.Swap(true) {
-		return nil, fmt.Errorf("shm: Accept of a connection request that was answered: %w", verbs.ErrClosed)
+		return nil, fmt.Errorf("shm: Accept of a connection request that already has a response: %w", verbs.ErrClosed)
 	}
 	q, err := it()
 	if err != nil {

@@ -145,7 +145,7 @@ func TestTooManyRequests(t *testing.T) {
 			near, far := connected(t, form.open(t), verbs.QueuePairConfig{})
 			ready := near.pair
 			far.device.mu.Lock()
-			far.device.requests = make([]verbs.ConnectionRequest, maxRequests)
+			far.device.requests = make([]verbs.ConnectionRequest, maxConnectionRequests)
 			far.device.mu.Unlock()
 			near.connect(far.device.Address(), verbs.QueuePairConfig{})
 			near.await(func() bool { return near.pair.State() == verbs.StateError }, "error")

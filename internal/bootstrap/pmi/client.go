@@ -316,7 +316,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// request writes a request, which is a line, in one piece and waits for the response named want.
+// request writes the line of a request at once, and waits for the response named want.
 func (c *Client) request(ctx context.Context, line, want string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,7 +129,7 @@ func TestManagersThatErr(t *testing.T) {
 		{"another version", dialogue{opening[0], "< cmd=response_to_init pmi_version=2 rc=0"}, nil, ErrRejected, `version 1 is wanted, the manager has "2"`},
 		{"a rejection", dialogue{opening[0], "< cmd=response_to_init pmi_version=1 rc=-1"}, nil, ErrRejected, "version"},
 		{"no key-value space", append(opening[:3:3], "< cmd=my_kvsname rc=-1"), nil, ErrProtocol, "names no key-value space"},
-		{"another answer", append(opening[:3:3], "< cmd=maxes kvsname_max=256"), nil, ErrProtocol, "maxes instead of my_kvsname"},
+		{"another response", append(opening[:3:3], "< cmd=maxes kvsname_max=256"), nil, ErrProtocol, "maxes instead of my_kvsname"},
 		{"an end", opening[:3], nil, ErrProtocol, "closed the connection"},
 		{"words", append(opening[:3:3], "< hello there"), nil, ErrProtocol, `"hello" is not name=value`},
 		{"no command", append(opening[:3:3], "< rc=0"), nil, ErrProtocol, "no command"},
@@ -149,7 +149,7 @@ func TestManagersThatErr(t *testing.T) {
 	}
 }
 
-// A client that has got a wrong answer rejects every later call with the same error.
+// A client that has received a wrong response rejects every later call with the same error.
 func TestBroken(t *testing.T) {
 	d := append(opening[:4:4], "> cmd=barrier_in", "< cmd=put_result rc=0")
 	_ = withManager(t, d, func(c *Client) error {
@@ -253,16 +253,16 @@ func TestPort(t *testing.T) {
 // goroutines may allocate, too.
 const mostAllocated = 256 << 10
 
-// FuzzClient plays a manager that sends arbitrary bytes. Each call of the client returns in time, with an error or an
-// answer.
+// FuzzClient plays a manager that sends arbitrary bytes. Each call of the client returns in time, with an error or a
+// response.
 func FuzzClient(f *testing.F) {
 	f.Add([]byte("cmd=response_to_init pmi_version=1\ncmd=my_kvsname kvsname=k\ncmd=get_result value=1:v\n"))
 	f.Add([]byte("cmd=response_to_init pmi_version=1\ncmd=my_kvsname kvsname=k\ncmd=get_result value=82:v\n\n"))
 	f.Add([]byte(strings.Repeat("=", 5000)))
-	f.Fuzz(func(t *testing.T, answers []byte) {
+	f.Fuzz(func(t *testing.T, responses []byte) {
 		near, far := net.Pipe()
 		go func() {
-			_, _ = far.Write(answers)
+			_, _ = far.Write(responses)
 			_ = far.Close()
 		}()
 		go func() {
@@ -280,11 +280,11 @@ func FuzzClient(f *testing.F) {
 				return
 			}
 			if value, err := c.Get("a"); err == nil {
-				require.LessOrEqual(t, len(value), len(answers))
+				require.LessOrEqual(t, len(value), len(responses))
 			}
 			_ = c.Barrier(t.Context())
 			_ = c.Close()
-		}), mostAllocated+64*len(answers))
+		}), mostAllocated+64*len(responses))
 	})
 }
 

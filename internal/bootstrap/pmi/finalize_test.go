@@ -11,18 +11,18 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// FinalizeContext ends with its context while the manager does not answer. The next call waits for the answer to the
+// FinalizeContext ends with its context while the manager does not respond. The next call waits for the response to the
 // same request.
 func TestFinalizeContext(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	answer, played := make(chan struct{}), make(chan error, 1)
+	respond, played := make(chan struct{}), make(chan error, 1)
 	go func() {
 		err := append(hydra[:4:4], "> cmd=finalize").play(far)
 		cancel(enough)
-		<-answer
+		<-respond
 		played <- errors.Join(err, dialogue{"< cmd=finalize_ack"}.play(far))
 	}()
 	c, err := New(near, 0, 1)
@@ -34,7 +34,7 @@ func TestFinalizeContext(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.FinalizeContext(t.Context()) }()
 	await.Parked(t, "pmi.(*Client).FinalizeContext", 1)
-	close(answer)
-	require.NoError(t, await.Receive(t, "the client to hear the answer", ended))
+	close(respond)
+	require.NoError(t, await.Receive(t, "the response", ended))
 	require.NoError(t, <-played)
 }

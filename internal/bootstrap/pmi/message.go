@@ -29,8 +29,8 @@ const (
 // NoRank is the rank to blame in order to take back an earlier blame.
 const NoRank = -1
 
-// A Server announces in its response to init that it accepts blames, which are not part of PMI. The version means that a
-// rank may take a blame back, and may blame itself.
+// A Server announces in its response to init that it accepts blames, which are not part of PMI. The version means that
+// a rank may take a blame back, and may blame itself.
 const (
 	blameCommand = "rma_blame"
 	blameField   = "rma_blame"

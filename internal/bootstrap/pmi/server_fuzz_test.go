@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/internal/allocs"
 )
 
-// converse sends lines to a server of one rank, and returns its answers.
+// converse sends lines to a server of one rank, and returns its responses.
 func converse(t *testing.T, lines ...string) []string {
 	t.Helper()
 	near, far := net.Pipe()
@@ -20,18 +20,18 @@ func converse(t *testing.T, lines ...string) []string {
 	s.Serve(far, 0)
 	go func() {
 		_, _ = near.Write([]byte(strings.Join(lines, "\n") + "\n"))
-		// Finalize ends the connection after requests without an answer.
+		// Finalize ends the connection after requests without a response.
 		_, _ = near.Write([]byte("cmd=finalize\n"))
 	}()
-	var answers []string
-	for heard := bufio.NewScanner(near); heard.Scan(); {
-		answers = append(answers, heard.Text())
-		if heard.Text() == "cmd=finalize_ack" {
+	var responses []string
+	for scanner := bufio.NewScanner(near); scanner.Scan(); {
+		responses = append(responses, scanner.Text())
+		if scanner.Text() == "cmd=finalize_ack" {
 			require.NoError(t, near.Close())
 		}
 	}
 	require.NoError(t, s.Close())
-	return answers
+	return responses
 }
 
 // FuzzServer plays a rank that sends arbitrary bytes.
@@ -49,8 +49,8 @@ func FuzzServer(f *testing.F) {
 				_, _ = near.Write(says)
 				_ = near.Close()
 			}()
-			for heard := bufio.NewScanner(near); heard.Scan(); {
-				_, err := parse(heard.Text())
+			for scanner := bufio.NewScanner(near); scanner.Scan(); {
+				_, err := parse(scanner.Text())
 				require.NoError(t, err)
 			}
 			require.NoError(t, s.Close())

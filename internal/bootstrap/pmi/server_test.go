@@ -269,7 +269,7 @@ func TestNothingIsLeftOfAJob(t *testing.T) {
 	}
 }
 
-// A rank that does not read its answers delays no other rank.
+// A rank that does not read its responses delays no other rank.
 func TestDeafRank(t *testing.T) {
 	s := NewServer(2, Events{})
 	deaf, far := net.Pipe()
@@ -349,12 +349,12 @@ func TestLateBlame(t *testing.T) {
 	near, far := net.Pipe()
 	s.Serve(far, 0)
 	const begin = "cmd=init pmi_version=1 pmi_subversion=1"
-	answers := bufio.NewScanner(near)
+	responses := bufio.NewScanner(near)
 	for _, line := range []string{begin, "cmd=finalize", "cmd=rma_blame rank=1 left=false", begin, "cmd=rma_blame rank=1 left=true", "cmd=finalize"} {
 		_, err := fmt.Fprintln(near, line)
 		require.NoError(t, err)
 		if !strings.Contains(line, "blame") {
-			require.True(t, answers.Scan(), line)
+			require.True(t, responses.Scan(), line)
 		}
 	}
 	require.NoError(t, near.Close())
