@@ -17,7 +17,7 @@ import (
 	"github.com/onesided/rma/verbs/sim"
 )
 
-// options are a command line without the word of a command, or with schemes.
+// options are the options of bench without a command, and of bench schemes.
 type options struct {
 	runner.Options
 	plan.Selection
@@ -97,7 +97,7 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, comparing bool) {
 	for some := range slices.Chunk(schemes.Patterns(), 5) {
 		fmt.Fprintln(usage, "  "+strings.Join(some, " "))
 	}
-	fmt.Fprintln(usage, "switches compares each switch's default with another value: see bench switches -h.")
+	fmt.Fprintln(usage, "switches compares each switch's default with another setting: see bench switches -h.")
 	fmt.Fprintln(usage, "kernels runs kernels of the examples alternating with their MPI versions: see bench kernels -h.")
 	fmt.Fprintln(usage, "paper reproduces figures of papers in virtual time: see bench paper -h.")
 	fmt.Fprintln(usage, "scale shows how time and memory grow with the number of ranks: see bench scale -h.")
@@ -136,7 +136,8 @@ func (o *options) checkSchemes(given map[string]bool) error {
 	return nil
 }
 
-// checkAll rejects values that no run can have. Its order decides which of several faults is told.
+// checkAll returns the error of the first check that fails. If a command line has several faults, the order of the
+// checks decides which of them is reported.
 func (o *options) checkAll(given map[string]bool) error {
 	for _, check := range []func(given map[string]bool) error{
 		func(given map[string]bool) error { return o.CheckLoops(given, o.Ranks) },
@@ -181,7 +182,7 @@ func (o *options) checkPeers(map[string]bool) error {
 	case o.peers && o.Card != nil:
 		return cli.Usagef("-peers is for real devices: no peer runs in virtual time")
 	case o.peers && o.Device == device.IBV:
-		return cli.Usagef("-peers is for -device %s, %s and %s: what to hold -device %s against is the same card's perftest, with which verbs/ibv/softroce compares", device.Local, device.Shm, device.TCP, device.IBV)
+		return cli.Usagef("-peers is for -device %s, %s and %s: compare -device %s with perftest on the same card, as verbs/ibv/softroce does", device.Local, device.Shm, device.TCP, device.IBV)
 	}
 	return nil
 }
@@ -192,7 +193,7 @@ func (o *options) checkPeersAlone(map[string]bool) error {
 	case o.Trace != "" && o.peers:
 		return cli.Usagef("-trace is for runs without -peers, which runs many jobs")
 	case o.Allocs && (o.peers || o.format != "json"):
-		return cli.Usagef("-allocs is told by -format json only, without -peers")
+		return cli.Usagef("-allocs is for -format json without -peers")
 	case o.peers && o.Percentiles:
 		return cli.Usagef("-percentiles is for runs without -peers, whose programs print no distribution")
 	case o.peers && o.Profile != "":

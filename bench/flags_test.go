@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/bench/internal/experiments/schemes"
 )
 
-// cells as text, job by job.
+// planned returns the cells that a command line plans, as text, by job.
 func planned(t *testing.T, world int, args ...string) ([][]string, error) {
 	t.Helper()
 	o, err := parse(args, io.Discard)
@@ -30,7 +30,7 @@ func planned(t *testing.T, world int, args ...string) ([][]string, error) {
 	return text, err
 }
 
-func TestCellsAreThoseAskedFor(t *testing.T) {
+func TestCellsAreThoseRequested(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		world int
@@ -50,11 +50,11 @@ func TestCellsAreThoseAskedFor(t *testing.T) {
 				"fence_put_lat:1000", "fence_rate:1000", "pscw_put_lat:1000", "pscw_get_lat:1000", "pscw_both_lat:1000", "halo_lat:1000", "pattern16_bw:1000", "hashtable_insert_rate:1000", "hashtable_lookup_rate:1000",
 				"msg_lat:1000", "msg_bw:1000", "allreduce_lat:1000", "bcast_lat:1000"},
 				{"socket_lat:1000", "socket_bw:1000"}}},
-		{"sockets are between two, apart from the ranks", 0, []string{"-n", "4", "fop_lat", "socket_lat:8", "put_bw:64", "socket_bw:64"},
+		{"socket cases are a job of their own", 0, []string{"-n", "4", "fop_lat", "socket_lat:8", "put_bw:64", "socket_bw:64"},
 			[][]string{{"fop_lat:8", "put_bw:64"}, {"socket_lat:8", "socket_bw:64"}}},
 		{"a job for each number of ranks", 0, []string{"fop_lat", "create_time", "fence_scale:4"},
 			[][]string{{"fop_lat:8"}, {"create_time:4", "fence_scale:4"}, {"create_time:16"}, {"create_time:64"}}},
-		{"two ranks apart from what sizes are bytes of", 0, []string{"allreduce_lat:8", "barrier_lat", "allreduce_scale:4"},
+		{"a case by bytes and one by ranks do not share a job", 0, []string{"allreduce_lat:8", "barrier_lat", "allreduce_scale:4"},
 			[][]string{{"allreduce_lat:8"}, {"barrier_lat:2"}, {"barrier_lat:4", "allreduce_scale:4"}, {"barrier_lat:16"}, {"barrier_lat:64"}}},
 		{"ranks by -n", 0, []string{"-n", "3", "fence_scale", "fop_lat"},
 			[][]string{{"fence_scale:3"}, {"fop_lat:8"}}},
@@ -117,7 +117,7 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"socket_bw:100000000"}, "socket_bw has no size 100000000: allowed are 1 to 33554432 bytes"},
 		{0, []string{"-n", "0"}, "-n 0: allowed are 1 to 4096 ranks"},
 		{0, []string{"-device", "ib"}, `-device "ib": allowed are local, shm, tcp, ibv, sim:PROFILE`},
-		{0, []string{"-device", "ibv", "-peers"}, "-peers is for -device local, shm and tcp: what to hold -device ibv against"},
+		{0, []string{"-device", "ibv", "-peers"}, "-peers is for -device local, shm and tcp: compare -device ibv"},
 		{0, []string{"-device", "ibv", "-set", "tls=on"}, "-set tls=on is of what goes over TCP: say -device tcp too"},
 		{0, []string{"-device", "sim"}, `-device "sim": allowed are local, shm, tcp, ibv, sim:PROFILE`},
 		{0, []string{"-device", "sim:myrinet"}, `-device sim:myrinet: there is no profile "myrinet"; allowed are ideal, pcie-2005, pcix-2005, `},
@@ -139,8 +139,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 		{0, []string{"-peers", "-rounds", "0"}, "-rounds 0: at least 1"},
 		{0, []string{"-rounds", "2"}, "-rounds is for -peers and schemes"},
 		{0, []string{"-timeout", "-1s"}, "-timeout -1s: more than 0"},
-		{0, []string{"-allocs"}, "-allocs is told by -format json only"},
-		{0, []string{"-allocs", "-format", "json", "-peers"}, "-allocs is told by -format json only, without -peers"},
+		{0, []string{"-allocs"}, "-allocs is for -format json"},
+		{0, []string{"-allocs", "-format", "json", "-peers"}, "-allocs is for -format json"},
 		{0, []string{"-format", "xml"}, `-format "xml": allowed are text and json`},
 		{0, []string{"-set", "fast"}, `-set fast: there is no switch "fast"; there are copy, kernels, tls, singleelement`},
 		{0, []string{"-set", "tls"}, "-set tls: allowed are tls=off, tls=on"},
@@ -178,8 +178,8 @@ func TestWrongUsageNamesWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// What the help says is the default is that, whatever the environment says.
-func TestTheCommandLineNamesTheDevice(t *testing.T) {
+// RMA_DEVICE does not change the default of -device.
+func TestTheEnvironmentDoesNotChangeTheDevice(t *testing.T) {
 	t.Setenv(device.Variable, device.TCP)
 	o, err := parse(nil, io.Discard)
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestALauncherHasNoPeersAndNoSchemesOfMappedMemory(t *testing.T) {
 	assert.ErrorIs(t, err, cli.ErrUsage)
 }
 
-// What ranks are told is what they read.
+// A rank parses the flags with which bench schemes starts it.
 func TestRanksReadThatTheyCompareSchemes(t *testing.T) {
 	child, err := parse([]string{"schemes", "-device", "tcp", "-format", "json", "-timeout", "9s", "-rounds", "4", "-set", "tls=on", "get_bw:8"}, io.Discard)
 	require.NoError(t, err)

@@ -50,8 +50,8 @@ func sharedScript(t *testing.T) *Table {
 	return c
 }
 
-// tcpScript has goals that are ratios to the sockets, two of a cell, and one that
-// cannot be judged.
+// tcpScript returns a table over TCP. Its goals are ratios to socket cases; one cell has two goals, and one goal cannot
+// be judged.
 func tcpScript(t *testing.T) *Table {
 	t.Helper()
 	jobs := []plan.Job{plantest.Job(t, "put_flush_lat:8,1024", "cas_lat", "get_flush_lat:8", "put_bw:65536", "passive_put_lat"), plantest.Job(t, "socket_bw:65536")}
@@ -103,7 +103,7 @@ func TestALibraryThatIsTooSlowDoesNotRunAgain(t *testing.T) {
 	assert.Nil(t, rows[0].Ratio.Median)
 }
 
-func TestTheForecastIsWithoutWhoIsTooSlow(t *testing.T) {
+func TestTheForecastOmitsALibraryThatIsTooSlow(t *testing.T) {
 	slow := Library{Ours, func(context.Context, plan.Job) ([]plan.Result, error) { return nil, program.ErrTimeout }}
 	_, err := Run(t.Context(), device.Shm, []plan.Job{plantest.Job(t, "fop_lat")}, []Library{slow}, 3, func(line string) { assert.NotContains(t, line, "left") })
 	require.NoError(t, err)
@@ -131,8 +131,8 @@ func TestARunThatIsCompleteWhenTheComparisonEndsIsNotMissing(t *testing.T) {
 	}
 }
 
-// What a run gave before its time was over counts, and is told to be of fewer rounds than the rest.
-func TestCellsThatACutRunDidNotBeginAreNotFailures(t *testing.T) {
+// A run that is cut counts for the cells that it completed. A note says in how many rounds such a cell has no value.
+func TestCellsThatACutRunDidNotBeginSaySo(t *testing.T) {
 	for _, test := range []struct {
 		err    error
 		begun  string
@@ -154,7 +154,7 @@ func TestCellsThatACutRunDidNotBeginAreNotFailures(t *testing.T) {
 	}
 }
 
-func TestTheBetterPeerIsThatOfTheRound(t *testing.T) {
+func TestTheBetterPeerIsChosenInEachRound(t *testing.T) {
 	for _, test := range []struct {
 		name                 string
 		ours, openmpi, mpich []float64
@@ -189,8 +189,8 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 		ratio  []float64
 		better []string
 	}{
-		{"another is there", []Library{flaky, Library{"mpich", plantest.Scripted(map[string][]float64{"fop_lat:8": {8, 8, 8}}, nil)}}, []float64{0.5, 0.25, 0.5}, []string{"openmpi", "mpich", "openmpi"}},
-		{"none is there", []Library{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
+		{"another peer has a value", []Library{flaky, Library{"mpich", plantest.Scripted(map[string][]float64{"fop_lat:8": {8, 8, 8}}, nil)}}, []float64{0.5, 0.25, 0.5}, []string{"openmpi", "mpich", "openmpi"}},
+		{"no other peer has a value", []Library{flaky}, []float64{0.5, 0.5}, []string{"openmpi", "", "openmpi"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			runs = 0
@@ -208,7 +208,7 @@ func TestARoundOfOnePeerIsComparedWithThat(t *testing.T) {
 	}
 }
 
-func TestARoundGoesCaseByCaseAndEveryOtherBackwards(t *testing.T) {
+func TestRoundsGoForwardsAndBackwardsInTurn(t *testing.T) {
 	var order []string
 	library := func(name string) Library {
 		return Library{name, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
@@ -254,8 +254,8 @@ func TestACancelledComparisonEnds(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// What came before the end of a job that is ended counts.
-func TestARunThatIsEndedCountsAsFarAsItGot(t *testing.T) {
+// The results that a job gave before it was cancelled count.
+func TestACancelledRunCountsAsFarAsItGot(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := Library{Ours, func(_ context.Context, j plan.Job) ([]plan.Result, error) {
 		cancel()

@@ -36,8 +36,7 @@ func (m *moody) library(name string, costs map[string]float64) Library {
 	}}
 }
 
-// Over TCP a round of either case is of three runs: the socket's, ours, the peer's,
-// and the next round backwards.
+// Over TCP a round of a case has three runs: of the socket, of ours and of the peer. The next round has them backwards.
 func TestRatiosAreOfOneSpeedWhereMediansAreNot(t *testing.T) {
 	for _, test := range []struct {
 		name               string

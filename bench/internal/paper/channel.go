@@ -32,11 +32,11 @@ const beyondOverhead = "the paper does not print what MPI takes of the processor
 
 func channelFigures() []*Figure {
 	const profile, label = "infinihost-2003", "bytes of a message"
-	eager, rings := curve{short: "eager", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
+	send, rings := curve{short: "send", name: "send and receive, each completes"}, curve{short: "rings", name: "RDMA channel"}
 	sizes := []int{4, 16, 64, 256, 1 << 10, 2 << 10}
 	latency := Figure{
 		name: "11", title: "latency of messages there and back", xs: sizes, unit: stats.Microseconds, yLabel: "latency (us)",
-		curves: []curve{eager, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
+		curves: []curve{send, rings}, measure: overChannel(func(m *channelMeasured) float64 { return inMicroseconds(m.latency) }),
 	}
 	stream := Figure{
 		name: "12", title: "bandwidth of messages, 100 between replies", xs: sizes, unit: stats.MegabytesPerSecond, yLabel: "bandwidth (MB/s, 10^6 bytes)", logarithmic: true,
@@ -86,7 +86,7 @@ func overChannel(value func(m *channelMeasured) float64) measurement {
 				return nil, err
 			}
 			options := channel.Options{Letters: eagerMessages}
-			if c.short == "eager" {
+			if c.short == "send" {
 				options.Budget, options.SignalAll = -1, true
 			}
 			m := channelMeasured{bytes: bytes}

@@ -19,7 +19,7 @@ const collectiveRanks = 8
 func collectiveFigures() []*Figure {
 	const profile = "infinihost-2003"
 	curves := []curve{
-		{short: "eager", name: "send and receive", tuning: tuning.Tuning{Rings: tuning.RingsNever}},
+		{short: "send", name: "send and receive", tuning: tuning.Tuning{Rings: tuning.RingsNever}},
 		{short: "rings", name: "RDMA channel", tuning: tuning.Tuning{Rings: tuning.RingsAlways}},
 	}
 	sizes := []int{8, 16, 64, 256, 1 << 10, 2 << 10}

@@ -57,16 +57,16 @@ func TestAxesEndAtRoundValues(t *testing.T) {
 	}
 }
 
-// A figure is measured at the same places whether it is drawn or not, so that the same is told of it.
+// Drawing does not change the sizes at which a figure is measured.
 func TestDrawingChangesNoFigure(t *testing.T) {
 	for _, f := range Figures() {
 		f.measure = func(_ context.Context, f *Figure, _ *curve, _ *Options) ([]float64, error) {
 			return slices.Repeat([]float64{1}, len(f.xs)), nil
 		}
-		told, err := f.Reproduce(t.Context(), &Options{})
+		printed, err := f.Reproduce(t.Context(), &Options{})
 		require.NoError(t, err)
 		drawn, err := f.Reproduce(t.Context(), &Options{svg: t.TempDir()})
 		require.NoError(t, err)
-		assert.Equal(t, told.X, drawn.X, f.Name())
+		assert.Equal(t, printed.X, drawn.X, f.Name())
 	}
 }

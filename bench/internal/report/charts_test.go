@@ -13,7 +13,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// Of the reports' other charts, on whose axes names and numbers of ranks stand.
+// The charts whose axes have names or numbers of ranks can be read.
 func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 	var drawn [][]plan.Result
 	for i, name := range patterns {

@@ -30,7 +30,7 @@ import (
 	"github.com/onesided/rma/bench/internal/stats"
 )
 
-// scriptedReport has two cases on two devices, of which one is beside a peer, with values that are given.
+// scriptedReport returns a report of two cases on two devices, each beside a peer, with scripted values.
 func scriptedReport(t *testing.T) *report {
 	t.Helper()
 	o, err := parse([]string{"-o", "DIR", "-devices", "local,tcp", "-rounds", "2", "put_flush_lat:8,1024,65536", "put_bw:8,1024"}, io.Discard)
@@ -96,7 +96,8 @@ func TestReportBenchmarks(t *testing.T) {
 	golden.Check(t, "testdata/report.results.golden", ofAnyMachine)
 }
 
-// What the units of cases become is more or less of the same.
+// In results.txt a value has a unit that benchmark tools know. Larger values are better there if they are in the unit of
+// the case, and worse otherwise.
 func TestReportUnits(t *testing.T) {
 	for _, test := range []struct {
 		value float64
@@ -126,7 +127,7 @@ func TestReportPage(t *testing.T) {
 	assert.NotRegexp(t, `src=|href="[^#]`, text, "it needs nothing else")
 }
 
-// The top of the page says what there is: the medians, what failed, and what else the machine did.
+// The top of the page has the medians, the failures, and the load of the machine.
 func TestReportSummary(t *testing.T) {
 	r := scriptedReport(t)
 	r.took = 65*time.Second + 300*time.Millisecond
@@ -184,7 +185,7 @@ func TestReportNamesWhatFailedOnce(t *testing.T) {
 	assert.Equal(t, "rank 0 of 2: no memory", c.Reason)
 }
 
-// A run that was too slow has no others, and says nothing of how long the rest takes.
+// A library that was too slow does not run again, and the forecast omits it.
 func TestReportForecastsWithoutLateRuns(t *testing.T) {
 	r := scriptedReport(t)
 	late := true
@@ -195,7 +196,7 @@ func TestReportForecastsWithoutLateRuns(t *testing.T) {
 	assert.Equal(t, []string{"slow; about 35m0s left", "quick; about 1m40s left", "slow; about 0s left"}, said)
 }
 
-// The command below a plot is one that the program takes.
+// The program accepts the command below each plot.
 func TestCommandsOfPlots(t *testing.T) {
 	for _, f := range scriptedReport(t).plots() {
 		for command := range strings.SplitSeq(f.command, "; ") {
@@ -208,7 +209,7 @@ func TestCommandsOfPlots(t *testing.T) {
 	}
 }
 
-// Who ends the run gets what came before, and is told that it is not all.
+// The report of a run that is interrupted has the earlier results, and says that it ended early.
 func TestReportThatIsInterrupted(t *testing.T) {
 	r := scriptedReport(t)
 	r.o.dir = t.TempDir()
@@ -224,8 +225,8 @@ func TestReportThatIsInterrupted(t *testing.T) {
 	assert.Contains(t, string(page), "This run ended early, and has only what came before: context canceled")
 }
 
-// The last line is short however much failed: the page tells of each cell.
-func TestReportTellsEachCauseOnce(t *testing.T) {
+// The error names each cause once, however many cells failed. The page names each cell.
+func TestReportNamesEachCauseOnce(t *testing.T) {
 	r := scriptedReport(t)
 	require.NoError(t, r.ourFailures())
 	for _, l := range r.lines {

@@ -1,5 +1,5 @@
 // Package switches shows the effect of each switch of -set: cases with the switch alternately at its default and at
-// another value.
+// another setting.
 package switches
 
 import _ "github.com/onesided/rma/internal/platform"
