@@ -13,7 +13,8 @@
 //     effect in program order. Puts and gets of an epoch have no order.
 //   - A notification comes after all operations that were called before it.
 //   - Nothing is allocated once queue and plan have reached their final length.
-//   - The scheme of a Learner is for one pattern of epochs. An epoch that outgrows it is arranged by the initial scheme.
+//   - A Learner chooses a scheme for one pattern of epochs, or for several that alternate. If an epoch outgrows the one
+//     pattern, [Planner.Outgrown] returns a planner with the initial scheme.
 //   - A Learner uses no single scheme outside its initial scheme. In a simulation with noise it stays within 5 % of
 //     the scheme that is best for all epochs. Its trials lose at most about 2 % of the time of a long run.
 package scheduler

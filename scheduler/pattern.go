@@ -26,7 +26,7 @@ func (p Pattern) most() (bytes, operations int) {
 	if p.operations == 0 {
 		return math.MaxInt, math.MaxInt
 	}
-	return 1<<(2*p.bytes) - 1, 1<<p.operations - 1
+	return 1<<min(2*p.bytes, bits.UintSize-2) - 1, 1<<p.operations - 1
 }
 
 // counts describe the operations that were dropped from a queue.

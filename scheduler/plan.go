@@ -106,7 +106,6 @@ func (p *Planner) use(s Scheme, of Pattern) {
 	default:
 		p.dueBytes, p.dueOperations = math.MaxInt, mostQueued
 	}
-	// Whoever sends what is due looks whether the epoch has outgrown its pattern.
 	if p.mostBytes < p.dueBytes {
 		p.dueBytes = p.mostBytes + 1
 	}
@@ -115,8 +114,9 @@ func (p *Planner) use(s Scheme, of Pattern) {
 	}
 }
 
-// Outgrown returns a copy of the planner with the conditions' scheme, if the epoch has outgrown the pattern that the
-// scheme is for. What pays in the epochs of a pattern may cost much in a larger one that comes unexpectedly.
+// Outgrown returns a copy of the planner with the conditions' scheme, if the epoch has more operations or bytes than
+// those of the pattern that the scheme is for. What pays in the epochs of a pattern may cost much in a larger one that
+// comes unexpectedly.
 func (p *Planner) Outgrown(q *Queue) (base Planner, outgrown bool) {
 	if q.bytes+q.dropped.bytes <= p.mostBytes && q.count+q.dropped.operations <= p.mostOperations {
 		return Planner{}, false
@@ -131,7 +131,8 @@ const (
 	defaultStart = 32 << 10
 )
 
-// Due reports whether the queue should be sent now although no call waits for it.
+// Due reports whether the queue should be sent now although no call waits for it, or the epoch has outgrown the pattern
+// of the scheme. Its caller then asks Outgrown, and if that is so, whether the queue is due by the planner it returns.
 func (p *Planner) Due(q *Queue) bool { return q.bytes >= p.dueBytes || q.count >= p.dueOperations }
 
 // Runs reports whether accumulates are to be queued in runs, by [Queue.Accumulate].

@@ -90,8 +90,9 @@ func (m *simulated) run(l *scheduler.Learner, n int, phases []phase) (ratio floa
 		}
 		p := &phases[at]
 		weights[at] += m.speed
-		under[l.Scheme()]++
-		cost := p.costs[p.scheme(l)&^scheduler.Adapt] * m.speed
+		s := p.scheme(l)
+		under[s]++
+		cost := p.costs[s&^scheduler.Adapt] * m.speed
 		total += cost
 		m.pass(cost * float64(m.epoch))
 		if m.noisy && m.now > m.stop {

@@ -63,9 +63,9 @@
 // the post of the target, because Lock and Start do not wait for it over a network.
 //
 // Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be
-// made again as if their context had ended. An operation that has partly left waits for a descriptor. If a message
-// cannot be sent for another reason, such as memory that the card refuses, Complete, Post, Unlock and UnlockAll return
-// an error, keep the epoch open, and may be made again.
+// made again as if their context had ended. An operation that has partly left waits for a descriptor. If the
+// message of a Complete, Post, Unlock or UnlockAll cannot be sent for another reason, such as memory that the card
+// refuses, the call returns an error, the epoch stays open, and the call may be made again.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it.
 // The survivors can then close the window. A Fence in which a rank dies may end well on some ranks and fail on others.

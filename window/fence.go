@@ -158,12 +158,20 @@ func (w *untyped) CloseContext(ctx context.Context) error {
 	c.mu.Unlock()
 	switch {
 	case calls != "":
-		return errors.Join(errtext.Errorf("window: %w; opened by %s", err, calls), kept)
+		return with(errtext.Errorf("window: %w; opened by %s", err, calls), kept)
 	case err != nil:
-		return errors.Join(errtext.Errorf("window: %w", err), kept)
+		return with(errtext.Errorf("window: %w", err), kept)
 	}
 	c.shut()
-	return errors.Join(c.finishClose(ctx), kept)
+	return with(c.finishClose(ctx), kept)
+}
+
+// with returns err, joined with the errors that an interrupted call has kept, if there are any.
+func with(err, kept error) error {
+	if kept == nil {
+		return err
+	}
+	return errors.Join(err, kept)
 }
 
 // endLostExposure ends an exposure to a rank that has failed, also if the Post that began it was interrupted. It returns

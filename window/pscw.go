@@ -357,7 +357,7 @@ func (d *deferred) tell(ctx context.Context, at uintptr, number uint32) (operati
 		}
 		if operationErr = err; operationErr == nil {
 			operationErr = d.start(ctx, scheduler.End)
-		} else {
+		} else if !interrupted(ctx, err) {
 			// What cannot be sent must not leave in a later epoch.
 			d.mu.Lock()
 			d.drop()

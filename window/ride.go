@@ -327,7 +327,8 @@ func (d *deferred) leave(ctx context.Context) error {
 	var err error
 	switch {
 	case d.hold == wanted:
-		err = d.ask(ctx, true)
+		// Without this message the operations would not be done.
+		err = keepOpenIfUnsent(ctx, d.ask(ctx, true))
 	case d.hold == asked && !d.loaded && len(d.queue.Operations) == 0:
 		// To give it back is to take the wish back.
 		d.hold = settled

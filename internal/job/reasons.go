@@ -12,7 +12,8 @@ func Failed(err error) (failed *PeerError) {
 	return failed
 }
 
-// Mismatched returns the *MeetingError in err as Failed does for a *PeerError.
+// Mismatched returns the *MeetingError in err, or nil if there is none. Like Failed, it does not look into the cause of a
+// context.
 func Mismatched(err error) (met *MeetingError) {
 	search(err, func(err error) bool {
 		met, _ = err.(*MeetingError)

@@ -12,8 +12,8 @@ import (
 // BusyService and IdleService are what ServeBusy has a rank serve.
 const BusyService, IdleService = 1000, 1001
 
-// A Busy puts off what its rank is told until it is set, and what is behind that. It answers a question once another
-// message stays with the sender.
+// A Busy delays the messages to its service, and those after them, until it is set. It answers a question once the inbox
+// of the link is full.
 type Busy struct{ atomic.Bool }
 
 // Serve is a job.Service.
@@ -58,9 +58,9 @@ func Crowd(ctx context.Context, w *job.World, rank int) error {
 		return err
 	}
 	question := link.Questions()
-	// The first time the rank may not have taken all letters for which it has receives. It answers when it has, and the
-	// answer comes behind their acknowledgements. More letters than fit a ring of the rank are outstanding then, so no
-	// other becomes complete.
+	// The first time the rank may not have taken all letters for which it has receives. It answers when it has taken
+	// them, and the answer comes after their acknowledgements. More letters than fit a ring of the rank are outstanding
+	// then, so no other becomes complete.
 	if err := fill(ctx, link); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func fill(ctx context.Context, link *job.Link) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, context.Canceled):
-			return nil
+			return ctx.Err()
 		default:
 			return fmt.Errorf("jobtest: filling the way to rank %d: %w", link.Rank(), err)
 		}

@@ -1,7 +1,7 @@
 // Package logqueue decouples logging calls from a logger that may block, such as on a full disk or an unread pipe.
 //
 //	queue := logqueue.New(logger)
-//	queue.Logger().Warn("connection rejected", "peer", peer)
+//	queue.Logger().Warn("connection refused", "peer", peer)
 //	…
 //	queue.Close()
 //

@@ -16,8 +16,8 @@ func Example() {
 		return a
 	}
 	queue := logqueue.New(slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: untimed})))
-	queue.Logger().Warn("connection rejected", "peer", "192.0.2.1")
+	queue.Logger().Warn("connection refused", "peer", "192.0.2.1")
 	queue.Close()
 	// Output:
-	// level=WARN msg="connection rejected" peer=192.0.2.1
+	// level=WARN msg="connection refused" peer=192.0.2.1
 }

@@ -57,9 +57,9 @@ type request struct {
 	verbs.SendRequest
 	inline []byte
 	length int
-	// arrived is how much of a read has arrived. responded: all of it has.
-	arrived   int
-	responded bool
+	// arrived is how much of a read has arrived. whole: all of it has.
+	arrived int
+	whole   bool
 }
 
 // posted is a receive.

@@ -74,7 +74,7 @@ func (q *queuePair) growInline(at int) {
 func (r *request) take(from *verbs.SendRequest, length int) {
 	segments := append(r.Segments[:0], from.Segments...)
 	r.SendRequest = *from
-	r.length, r.arrived, r.responded = length, 0, false
+	r.length, r.arrived, r.whole = length, 0, false
 	if from.Flags&verbs.Inline != 0 {
 		r.inline = r.inline[:0]
 		for i := range from.Segments {
@@ -178,7 +178,7 @@ func (q *queuePair) settleSends() {
 	for q.built > 0 && q.err == nil {
 		r := &q.sends[q.sendFirst]
 		if r.Opcode >= verbs.OpRDMARead {
-			if !r.responded {
+			if !r.whole {
 				return
 			}
 		} else if int32(q.conn.requests.acked-q.firstNumber) < 0 || int32(q.conn.out.left-q.firstNumber) < 0 {
@@ -224,7 +224,7 @@ func (q *queuePair) responded(arrived int) {
 	if r.arrived = arrived; arrived < r.length {
 		return
 	}
-	r.responded = true
+	r.whole = true
 	q.unreadFirst = (q.unreadFirst + 1) % maxReads
 	q.unreadCount--
 	q.settleSends()

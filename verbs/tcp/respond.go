@@ -140,7 +140,7 @@ func (c *connection) messagePlaced() {
 		if m.kind != kindSend {
 			c.device.served.Add(1)
 		}
-		// A message is likely to have a response. A write is not, and a peer that waits for it may have signalled only
+		// A message is likely to have a response. A write has none, and a peer that waits for it may have signalled only
 		// the message after it.
 		if !c.out.written && c.device.options.has(DelayedAcknowledgements) {
 			c.delayAcknowledgement()

@@ -188,8 +188,7 @@ func (b *Buffers) Begin(ctx context.Context, kind Kind) error {
 func (b *Buffers) End(ctx context.Context, kind Kind) error {
 	switch kind {
 	case Passive:
-		// A window with an open epoch could not be closed.
-		return b.bytes.UnlockAll(context.WithoutCancel(ctx))
+		return b.bytes.UnlockAll(ctx)
 	case Fence:
 		return b.bytes.Fence(ctx, window.NoSucceed)
 	case Messages:

@@ -13,7 +13,7 @@ import (
 )
 
 // Part D: "High performance RDMA-based MPI implementation over InfiniBand", sections 6.3 and 6.4. Two ranks send
-// messages on a channel: by eager messages, each of which completes at both ends, or by rings. The rest of MPI's work
+// messages on a channel: by send and receive, each of which completes at both ends, or by rings. The rest of MPI's work
 // for a message takes mpiShare of the processor on each side.
 
 const (
@@ -76,7 +76,7 @@ type channelMeasured struct {
 	latency, stream, host time.Duration
 }
 
-// overChannel measures messages by eager messages or rings at each x, and returns value of the result.
+// overChannel measures messages by send and receive or by rings at each x, and returns value of the result.
 func overChannel(value func(m *channelMeasured) float64) measurement {
 	return func(_ context.Context, f *Figure, c *curve, o *Options) ([]float64, error) {
 		var values []float64

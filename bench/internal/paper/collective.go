@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// Part D, section 6.3.2: the collectives of this library, by eager messages or by the RDMA channel.
+// Part D, section 6.3.2: the collectives of this library, by send and receive or by the RDMA channel.
 
 // collectiveRanks is the number of ranks of the paper's cluster, one on each node.
 const collectiveRanks = 8
