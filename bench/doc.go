@@ -43,7 +43,8 @@
 //     two ends of one loopback connection by system calls alone, from and to memory as in the library's cases. Goals
 //     over TCP are ratios to them.
 //   - *_target_cpu: the value is user and system time of rank 1's process from the barrier before the loop to the one
-//     after it, where rank 1 waits. Its polls for messages count, too.
+//     after it, where rank 1 waits. Its polls for messages count, too. In virtual time the value is the time by which
+//     the operations delay a computation of rank 1.
 //
 // Messages go over a channel (package verbs/channel) of ranks 0 and 1, on a separate device of the kind that the
 // ranks use. Short messages are copied into the channel, longer ones are sent from the program's memory, and all are

@@ -89,6 +89,36 @@ func (r *Rank) putTimes(ctx context.Context, b *Buffers, n int, within time.Dura
 	}
 }
 
+// computedPiece is how long a simulated target computes before it looks whether the origin has finished.
+const computedPiece = 50 * time.Microsecond
+
+// TargetDelay runs a loop of rank 0, while simulated rank 1 computes. It returns on rank 1 by how much the loop has
+// delayed the computation: the time of rank 1's processor that the operations have taken.
+func (r *Rank) TargetDelay(ctx context.Context, b *Buffers, f Step, n, iterations int) (time.Duration, error) {
+	const slot = 0
+	switch r.World.Rank() {
+	case 0:
+		if err := Loop(ctx, b, f, n, iterations); err != nil {
+			return 0, err
+		}
+		if err := b.bytes.PutNotify(nil, 1, 0, slot); err != nil {
+			return 0, err
+		}
+		return 0, b.bytes.Flush(ctx, 1)
+	case 1:
+		start, computed := r.World.Now(), time.Duration(0)
+		for {
+			finished, err := b.bytes.TestNotify(slot, 1)
+			if err != nil || finished {
+				return r.World.Now() - start - computed, err
+			}
+			r.World.Compute(computedPiece)
+			computed += computedPiece
+		}
+	}
+	return 0, nil
+}
+
 // A pace is a number of iterations of arithmetic in a second.
 type pace float64
 

@@ -201,6 +201,12 @@ func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, iter
 	if err := s.World.Barrier(ctx); err != nil {
 		return 0, 0, err
 	}
+	if one.Case.OfTarget && s.Virtual {
+		if took, err = s.TargetDelay(ctx, b, f, one.Size, iterations); err == nil {
+			took, err = s.ofTarget(ctx, took)
+		}
+		return took, 0, err
+	}
 	used := machine.ProcessorTime()
 	start := s.World.Now()
 	if err := cases.Loop(ctx, b, f, one.Size, iterations); err != nil {
@@ -218,7 +224,7 @@ func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, iter
 	return took, allocs, err
 }
 
-// OfTarget returns rank 1's value.
+// ofTarget returns rank 1's value.
 func (s *Rank) ofTarget(ctx context.Context, value time.Duration) (time.Duration, error) {
 	values := []time.Duration{value}
 	err := world.Broadcast(ctx, s.World, 1, values)
