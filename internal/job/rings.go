@@ -114,7 +114,7 @@ func (l *Link) stamp() {
 		}
 		letter := r.Segments[0].Memory
 		if !l.stampIntoRing(r, letter[channel.StampBytes:]) {
-			g.channel.StampLetter(letter)
+			g.channel.StampEager(letter)
 		}
 	}
 }
@@ -256,7 +256,7 @@ const inRing = -1
 
 // heardFrom counts a letter.
 func (l *Link) heardFrom() {
-	if r := l.card.rings; r != nil && r.set.Heard(l.ring.channel) {
+	if r := l.card.rings; r != nil && r.set.Count(l.ring.channel) {
 		r.due = true
 	}
 }
@@ -264,7 +264,7 @@ func (l *Link) heardFrom() {
 // takeLetter takes a letter that has come by a receive, behind those in the ring that were sent before it.
 func (l *Link) takeLetter(slot int, letter []byte) {
 	for vain := false; ; {
-		turn, err := l.ring.channel.Letter(letter)
+		turn, err := l.ring.channel.TakeEager(letter)
 		switch {
 		case err != nil:
 			l.ends(fmt.Errorf("%w: %w", ErrMessage, err))
@@ -291,7 +291,7 @@ func (l *Link) takeLetter(slot int, letter []byte) {
 // tellOwed tells the rank what it has to be told of rings, though there is no letter for it.
 func (l *Link) tellOwed() {
 	l.mu.Lock()
-	owed := l.broken.Load() == nil && l.ring.channel.NeedsTelling()
+	owed := l.broken.Load() == nil && l.ring.channel.NeedsStamp()
 	l.mu.Unlock()
 	if owed {
 		l.Reply(&Message{Kind: kindNothing}, nil)

@@ -12,10 +12,10 @@ import (
 // A Channel is one end of a connection. It holds the state to write messages into the peer's ring, and to take messages
 // from this side's ring. It calls no device.
 //
-// Its sender half (Lend, Place, Seal, SealGathered, StampLetter, NeedsTelling, Mark, Completed) is for one goroutine at
-// a time. So is its receiver half (Own, Poll, Free, Letter, SetPolled, Polled, Draining). Both halves may be used at
-// once. A Channel without rings numbers eager messages, and takes no memory beside itself. Only
-// an End gives its channel a pipe.
+// Its sender half (Lend, Place, Seal, SealGathered, StampEager, NeedsStamp, Mark, Completed) is for one goroutine at a
+// time. So is its receiver half (Own, Poll, Free, TakeEager, TakeStamps, SetPolled, Polled, Draining). Both halves may
+// be used at once. A Channel without rings numbers eager messages, and takes no memory beside itself. Only an End gives
+// its channel a pipe.
 type Channel struct {
 	// ID is for the user. The package does not read it.
 	ID int
@@ -28,9 +28,9 @@ type Channel struct {
 	// used is the number of buffers of the peer's ring ever used. The sender half writes it; the receiver half checks
 	// the peer's credits against it.
 	used atomic.Uint32
-	// heard is the last stamp of the peer, with the number of requests to leave its ring in place of a message number.
-	// tells is what the peer has to know. The receiver half writes both.
-	heard, tells atomic.Uint64
+	// peerStamp is the last stamp of the peer, with the number of requests to leave its ring in place of a message
+	// number. owed is what the peer has to know. The receiver half writes both.
+	peerStamp, owed atomic.Uint64
 
 	// traffic is for the set.
 	traffic traffic

@@ -19,18 +19,18 @@ func connected(t testing.TB, traits Traits, config Config) (from, to *Channel) {
 	require.NoError(t, to.Own(config, aligned(config.Bytes())))
 	require.NoError(t, from.Lend(config, aligned(config.Bytes())))
 	to.SetPolled(true)
-	require.True(t, to.NeedsTelling())
-	tell(t, to, from)
-	require.False(t, to.NeedsTelling())
+	require.True(t, to.NeedsStamp())
+	sendStamp(t, to, from)
+	require.False(t, to.NeedsStamp())
 	return from, to
 }
 
-// tell has a channel tell another what it has to.
-func tell(t testing.TB, from, to *Channel) {
+// sendStamp has a channel send another its stamp, as an eager message.
+func sendStamp(t testing.TB, from, to *Channel) {
 	t.Helper()
-	letter := make([]byte, StampBytes)
-	from.StampLetter(letter)
-	turn, err := to.Letter(letter)
+	message := make([]byte, StampBytes)
+	from.StampEager(message)
+	turn, err := to.TakeEager(message)
 	require.NoError(t, err)
 	require.True(t, turn)
 }
@@ -99,7 +99,7 @@ func TestLengths(t *testing.T) {
 				require.Equal(t, byte(n+i), b)
 			}
 			to.Free(m)
-			tell(t, to, from)
+			sendStamp(t, to, from)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestPlaceGrows(t *testing.T) {
 	for i := 1; i < 66; i++ {
 		place := from.Place(92)
 		if place == nil {
-			tell(t, to, from)
+			sendStamp(t, to, from)
 			place = from.Place(92)
 		}
 		clear(place)
@@ -138,14 +138,14 @@ func TestPlaceGrows(t *testing.T) {
 	}
 }
 
-// A ring whose credits are not told has no room, and what a card that resends has not completed
+// A ring whose credits are not sent has no room, and what a card that resends has not completed
 // is not used again.
 func TestRoom(t *testing.T) {
 	config := Config{Buffers: 4, BufferBytes: 64, MaxMessage: 100}
 	for _, resends := range []bool{false, true} {
 		from, to := connected(t, Traits{Ordered: true, Resends: resends}, config)
 		for range 4 {
-			require.False(t, to.NeedsTelling() && to.in.tail < 2)
+			require.False(t, to.NeedsStamp() && to.in.tail < 2)
 			from.Place(8)
 			write(from, to, from.Seal(8))
 			m, some, err := to.Poll()
@@ -154,8 +154,8 @@ func TestRoom(t *testing.T) {
 			to.Free(m)
 		}
 		require.Nil(t, from.Place(8))
-		require.True(t, to.NeedsTelling())
-		tell(t, to, from)
+		require.True(t, to.NeedsStamp())
+		sendStamp(t, to, from)
 		require.Equal(t, resends, from.Place(8) == nil)
 		// Of what was never used nothing can have completed.
 		from.Completed(from.Mark() + 1)
@@ -165,24 +165,24 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A message that had its place before the peer told to leave its ring still goes there. The peer
-// polls on until a letter says that there will be no other.
+// A message that had its place before the peer asked to leave its ring still goes there. The peer
+// polls on until an eager message says that there will be no other.
 func TestLeaveMeanwhile(t *testing.T) {
 	from, to := connected(t, Traits{Ordered: true}, DefaultConfig())
 	from.Place(8)
 	to.SetPolled(false)
-	tell(t, to, from)
+	sendStamp(t, to, from)
 	write(from, to, from.Seal(8))
 	require.Nil(t, from.Place(8))
-	require.True(t, from.NeedsTelling())
+	require.True(t, from.NeedsStamp())
 	m, some, err := to.Poll()
 	require.NoError(t, err)
 	require.True(t, some)
 	to.Free(m)
 	require.True(t, to.Draining())
-	tell(t, from, to)
+	sendStamp(t, from, to)
 	require.False(t, to.Draining())
-	require.False(t, from.NeedsTelling())
+	require.False(t, from.NeedsStamp())
 }
 
 // TestGarbage: what no peer writes or sends is an error that says so, and stays one.
@@ -209,11 +209,11 @@ func TestGarbage(t *testing.T) {
 			require.ErrorIs(t, err, ErrProtocol, text)
 			require.ErrorContains(t, err, text)
 		}
-		_, err := to.Letter(make([]byte, 8))
+		_, err := to.TakeEager(make([]byte, 8))
 		require.ErrorContains(t, err, text)
 	}
 
-	// A flag without data waits, as data may be under way; a letter shows that there is none.
+	// A flag without data waits, as data may be under way; an eager message shows that there is none.
 	from, to := connected(t, Traits{Ordered: true}, config)
 	head(to.in.memory, headWord(8, flagOne), usesBit)
 	_, some, err := to.Poll()
@@ -221,14 +221,14 @@ func TestGarbage(t *testing.T) {
 	require.False(t, some)
 	from.Place(8)
 	from.Seal(8)
-	letter := make([]byte, StampBytes)
-	from.StampLetter(letter)
-	_, err = to.Letter(letter)
-	require.ErrorContains(t, err, "the number of a letter is 1; allowed is 0 to 0")
+	message := make([]byte, StampBytes)
+	from.StampEager(message)
+	_, err = to.TakeEager(message)
+	require.ErrorContains(t, err, "the number of an eager message is 1; allowed is 0 to 0")
 
 	_, to = connected(t, Traits{}, config)
-	_, err = to.Letter(make([]byte, 7))
-	require.ErrorContains(t, err, "the length of a letter is 7")
+	_, err = to.TakeEager(make([]byte, 7))
+	require.ErrorContains(t, err, "the length of an eager message is 7")
 }
 
 // mostAllocated is what may be allocated for what a peer has written: the errors of some messages, and what other
@@ -246,7 +246,7 @@ func FuzzGarbage(f *testing.F) {
 	}
 	f.Add(to.in.memory, []byte{1})
 	f.Add([]byte{}, []byte{0, 0, 0, 0, 0, 0, 0, 1, 0})
-	f.Fuzz(func(t *testing.T, written, letter []byte) {
+	f.Fuzz(func(t *testing.T, written, message []byte) {
 		_, to := connected(t, Traits{}, config)
 		ring := to.in.memory
 		copy(ring, written)
@@ -263,7 +263,7 @@ func FuzzGarbage(f *testing.F) {
 						t.Fatalf("%d bytes elsewhere than in the ring", len(m.Payload))
 					}
 					held = append(held, m)
-				} else if turn, err := to.Letter(letter); err != nil && !errors.As(err, &protocol) || turn && err != nil {
+				} else if turn, err := to.TakeEager(message); err != nil && !errors.As(err, &protocol) || turn && err != nil {
 					t.Fatalf("%t, %v", turn, err)
 				}
 			}
@@ -276,13 +276,13 @@ func FuzzGarbage(f *testing.F) {
 
 func TestAllocates(t *testing.T) {
 	from, to := connected(t, Traits{}, DefaultConfig())
-	letter := make([]byte, StampBytes)
+	message := make([]byte, StampBytes)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		from.Place(100)
 		write(from, to, from.Seal(100))
 		m, _, _ := to.Poll()
 		to.Free(m)
-		to.StampLetter(letter)
-		_, _ = from.Letter(letter)
+		to.StampEager(message)
+		_, _ = from.TakeEager(message)
 	}))
 }

@@ -43,7 +43,7 @@
 //
 // A buffer is reused after the receiver has freed it (4.4). Messages are freed in any order and credited in their
 // order, by a count of all buffers ever freed. Each message in the other direction carries this count, by ring or not.
-// [Channel.NeedsTelling] reports when a message must be sent only for the count: half of the ring is owed. A credit
+// [Channel.NeedsStamp] reports when a message must be sent only for the count: half of the ring is owed. A credit
 // proves that the write has arrived, so the sender needs no completion. If the card may resend data that has arrived
 // (verbs.Attributes.Resends), the sender must also have its completion before it changes the memory.
 //
@@ -59,7 +59,7 @@
 //
 // Polling a ring costs approximately a load, and there may be thousands of peers, most of which send little. So a [Set]
 // has the rings of the busiest peers, as many as a time budget allows (3.3, 4.6). It counts messages, by ring or eager,
-// in periods, each of which weighs half as much as the next. A member loses its seat only to a channel with twice its
+// in periods, each of which weighs half as much as the next. A member loses its place only to a channel with twice its
 // score. A bit of every stamp tells the peer whether its ring is polled. When that ends, the peer responds with an
 // eager message that says that it does not use the ring any more. Until then the ring is still polled.
 //
@@ -112,6 +112,6 @@
 //   - A peer that sends little costs no ring: the ring is made when the peer first joins the set. A ring of
 //     [DefaultConfig] takes 10.25 KiB on either side, so a connection polled at both ends takes 20.5 KiB of each rank;
 //     the paper's takes about 100 KiB (4.1). A pipe takes 72 KiB of the receiving rank, and 4 KiB of its heap. The
-//     eager buffers of an End take Options.Letters places for each direction, 33 KiB in all by default.
+//     eager buffers of an End take Options.EagerMessages places for each direction, 33 KiB in all by default.
 //   - Nothing is allocated for a message.
 package channel

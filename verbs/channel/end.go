@@ -20,10 +20,10 @@ type End struct {
 	own, mirror verbs.MemoryRegion
 	peer        Offer
 	neighbor    verbs.Neighbor
-	// letters has the eager buffers for receiving, and then those for sending. arrived are the received ones that were
-	// not taken.
-	letters verbs.MemoryRegion
-	arrived []received
+	// eagerMemory has the eager buffers for receiving, and then those for sending. arrived are the received ones that
+	// were not taken.
+	eagerMemory verbs.MemoryRegion
+	arrived     []received
 	// next is the next eager buffer for sending.
 	next int
 	// offered: the peer knows the ring or pipe. ringless: there is no memory for one. pipeless: the peer cannot map
@@ -63,14 +63,14 @@ func (p *Poller) Accept(request verbs.ConnectionRequest) (*End, error) {
 
 func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error)) (*End, error) {
 	o := &p.options
-	e := &End{poller: p, channel: New(TraitsOf(&p.attributes)), arrived: make([]received, 0, o.Letters)}
+	e := &End{poller: p, channel: New(TraitsOf(&p.attributes)), arrived: make([]received, 0, o.EagerMessages)}
 	var err error
-	if e.letters, err = RingMemory(p.device, 2*o.Letters*p.letterBytes(), verbs.LocalWrite); err != nil {
+	if e.eagerMemory, err = RingMemory(p.device, 2*o.EagerMessages*p.eagerBytes(), verbs.LocalWrite); err != nil {
 		return nil, err
 	}
-	e.pair, err = create(verbs.QueuePairConfig{SendQueue: p.queue, ReceiveQueue: p.queue, MaxSends: o.MaxSends, MaxReceives: o.Letters})
+	e.pair, err = create(verbs.QueuePairConfig{SendQueue: p.queue, ReceiveQueue: p.queue, MaxSends: o.MaxSends, MaxReceives: o.EagerMessages})
 	if err != nil {
-		return nil, errors.Join(err, FreeRing(p.device, e.letters))
+		return nil, errors.Join(err, FreeRing(p.device, e.eagerMemory))
 	}
 	e.channel.ID = len(p.ends)
 	if free := slices.Index(p.ends, nil); free >= 0 {
@@ -80,7 +80,7 @@ func (p *Poller) open(create func(verbs.QueuePairConfig) (verbs.QueuePair, error
 		p.ends = append(p.ends, e)
 	}
 	p.pairs[e.pair.Number()] = e
-	for slot := range o.Letters {
+	for slot := range o.EagerMessages {
 		e.await(slot)
 	}
 	return e, e.err
@@ -183,7 +183,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 	}
 	place := e.channel.Place(n)
 	if place == nil && e.peer.MaxMessage >= n {
-		if e.hear(); e.err != nil {
+		if e.takeCredits(); e.err != nil {
 			return e.err
 		}
 		place = e.channel.Place(n)
@@ -192,15 +192,15 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 		e.poller.device.Copy(place, head)
 		return e.write(e.channel.SealGathered(n, len(body.Memory)), body)
 	}
-	return e.mail(kindMessage, head, body)
+	return e.sendEager(kindMessage, head, body)
 }
 
-// hear takes the credits that the peer may have returned.
-func (e *End) hear() {
+// takeCredits takes the credits that the peer may have returned.
+func (e *End) takeCredits() {
 	if e.poller.rings != nil {
 		e.poller.rings.PollRings(1)
 	}
-	if err := e.channel.Hear(); err != nil {
+	if err := e.channel.TakeStamps(); err != nil {
 		e.fail(err)
 	}
 	e.poller.owe(e)
@@ -256,7 +256,7 @@ func (e *End) post(n int, lends bool) error {
 		e.lends, e.lent = true, e.written
 	}
 	mark := e.channel.Mark()
-	if lends || o.SignalAll || int(e.written-e.signalled) >= o.MaxSends/4 || 2*int(e.sent-e.signed) >= o.Letters ||
+	if lends || o.SignalAll || int(e.written-e.signalled) >= o.MaxSends/4 || 2*int(e.sent-e.signed) >= o.EagerMessages ||
 		e.channel.out.traits.Resends && 2*since(mark, e.marked) >= e.peer.Buffers && e.mirror != nil {
 		last := &e.requests[n-1]
 		last.Flags |= verbs.Signalled
@@ -288,7 +288,7 @@ func (e *End) completed(c *verbs.Completion) {
 		e.lose(err)
 	case c.ID&receiveBit != 0:
 		if len(e.arrived) == 0 {
-			e.poller.lettered = append(e.poller.lettered, e)
+			e.poller.withArrived = append(e.poller.withArrived, e)
 		}
 		e.poller.piped = false
 		e.arrived = append(e.arrived, received{int(c.ID &^ receiveBit), int(c.Bytes)})
@@ -305,7 +305,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 		return e.takePipe(into)
 	}
 	if len(into) == 0 {
-		if err := e.channel.Hear(); err != nil {
+		if err := e.channel.TakeStamps(); err != nil {
 			e.fail(err)
 		}
 	}
@@ -319,7 +319,7 @@ func (e *End) takeRing(into []Arrival) (n int) {
 		}
 		into[n] = Arrival{End: e, Message: m, slot: byRing}
 		n++
-		e.poller.heard(e)
+		e.poller.count(e)
 	}
 	// Messages without payload have been freed.
 	e.poller.owe(e)
@@ -356,7 +356,7 @@ func (e *End) fail(err error) {
 	e.channel.leavePipe()
 	e.lends = false
 	e.poller.set.Remove(e.channel)
-	e.poller.ended, e.poller.calm = append(e.poller.ended, e), false
+	e.poller.ended, e.poller.quiet = append(e.poller.ended, e), false
 	_ = e.pair.Close()
 }
 
@@ -370,12 +370,12 @@ func (e *End) Close() error {
 	delete(p.pairs, e.pair.Number())
 	p.ends[e.channel.ID], e.channel.ID = nil, -1
 	is := func(other *End) bool { return other == e }
-	p.lettered, p.owing, p.ended = slices.DeleteFunc(p.lettered, is), slices.DeleteFunc(p.owing, is), slices.DeleteFunc(p.ended, is)
+	p.withArrived, p.owing, p.ended = slices.DeleteFunc(p.withArrived, is), slices.DeleteFunc(p.owing, is), slices.DeleteFunc(p.ended, is)
 	p.lost = slices.DeleteFunc(p.lost, is)
 	if e.err == nil {
 		e.err = fmt.Errorf("channel: the connection: %w", verbs.ErrClosed)
 	}
 	e.lends = false
 	e.channel.leavePipe()
-	return errors.Join(e.pair.Close(), e.freeOwn(), p.freeDeserted(), FreeRing(p.device, e.mirror), FreeRing(p.device, e.letters))
+	return errors.Join(e.pair.Close(), e.freeOwn(), p.freeRetired(), FreeRing(p.device, e.mirror), FreeRing(p.device, e.eagerMemory))
 }

@@ -23,9 +23,9 @@ const (
 	pipeOfferBytes = pipeOfferHead + mostAddress
 )
 
-// A desertedPipe belongs to a connection that has ended here. The peer may still store there: it has not announced that
+// A retiredPipe belongs to a connection that has ended here. The peer may still store there: it has not announced that
 // it has left.
-type desertedPipe struct {
+type retiredPipe struct {
 	reader *pipe.Reader
 	region verbs.MemoryRegion
 }
@@ -33,16 +33,16 @@ type desertedPipe struct {
 // freeOwn frees the ring or pipe in which this side receives. A pipe is kept while the peer may store there.
 func (e *End) freeOwn() error {
 	if in := e.channel.in.pipe; in != nil && e.offered && !in.Left() {
-		e.poller.deserted = append(e.poller.deserted, desertedPipe{in.Reader, e.own})
+		e.poller.retired = append(e.poller.retired, retiredPipe{in.Reader, e.own})
 		return nil
 	}
 	return FreeRing(e.poller.device, e.own)
 }
 
-// freeDeserted frees the pipes that their writers have left.
-func (p *Poller) freeDeserted() error {
+// freeRetired frees the pipes that their writers have left.
+func (p *Poller) freeRetired() error {
 	var err error
-	p.deserted = slices.DeleteFunc(p.deserted, func(d desertedPipe) bool {
+	p.retired = slices.DeleteFunc(p.retired, func(d retiredPipe) bool {
 		left := d.reader.Left()
 		if left {
 			err = errors.Join(err, FreeRing(p.device, d.region))
@@ -56,7 +56,7 @@ func (p *Poller) freeDeserted() error {
 func (e *End) ownPipe() bool {
 	config := pipeShape(e.poller.options.MaxMessage)
 	// Memory that the device does not take back stays allocated. That does not end this connection.
-	_ = e.poller.freeDeserted()
+	_ = e.poller.freeRetired()
 	return e.receiveIn(config.Bytes(), func(memory []byte) error { return e.channel.ownPipe(config, memory) })
 }
 
@@ -128,7 +128,7 @@ func (e *End) withdrawPipe() error {
 // takePipe takes messages from the pipe.
 func (e *End) takePipe(into []Arrival) (n int) {
 	c, p := e.channel, e.poller
-	heard := c.heard.Load()
+	before := c.peerStamp.Load()
 	for n < len(into) {
 		a := &into[n]
 		some, err := c.pollPipe(&a.Message)
@@ -140,9 +140,9 @@ func (e *End) takePipe(into []Arrival) (n int) {
 		}
 		a.End, a.Err, a.slot = e, nil, byPipe
 		n++
-		p.heard(e)
+		p.count(e)
 	}
-	if c.heard.Load() != heard {
+	if c.peerStamp.Load() != before {
 		p.owe(e)
 	}
 	p.piped = p.piped || n > 0
@@ -153,12 +153,12 @@ func (e *End) takePipe(into []Arrival) (n int) {
 func (e *End) lose(err error) {
 	if e.err == nil && e.lost == nil {
 		e.lost = err
-		e.poller.lost, e.poller.calm = append(e.poller.lost, e), false
+		e.poller.lost, e.poller.quiet = append(e.poller.lost, e), false
 	}
 }
 
-// bury takes the messages of lost connections, and ends those that are empty.
-func (p *Poller) bury(into []Arrival) (n int) {
+// drainLost takes the messages of lost connections, and ends those that are empty.
+func (p *Poller) drainLost(into []Arrival) (n int) {
 	left := 0
 	for _, e := range p.lost {
 		if e.err == nil && e.channel.ownsPipe() {

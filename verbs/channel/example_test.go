@@ -9,8 +9,8 @@ import (
 	"github.com/onesided/rma/verbs/shm"
 )
 
-// Two ranks, here in one goroutine. The first messages are letters; when the receiver has heard
-// of its peer often enough it polls a ring.
+// Two ranks, here in one goroutine. The first messages are eager messages. When the receiver has had
+// enough of them from its peer it polls a ring.
 func Example() {
 	fabric := shm.NewFabric()
 	open := func() (verbs.Device, *channel.Poller) {
@@ -52,7 +52,7 @@ func Example() {
 				a.End.Release(&a)
 			}
 		}
-		// What the receiver tells is heard by polling.
+		// A poll takes the stamps of the receiver.
 		sender.Poll(nil)
 	}
 	// Output:

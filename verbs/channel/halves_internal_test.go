@@ -13,24 +13,24 @@ import (
 // A half is one goroutine's of two that use a channel at once: either sends or receives.
 type half struct {
 	channel, peer *Channel
-	// out and in are the letters.
+	// out and in carry the eager messages.
 	out, in chan []byte
 }
 
 // send sends numbered messages, by ring if there is room, until there are so many of them, and
-// tells what is to be told until all has come.
+// sends the stamps that the peer needs until all has come.
 func (h *half) send(count uint64, over <-chan struct{}) error {
 	var payload [wordBytes]byte
-	mail := func(payload []byte) {
-		letter := make([]byte, StampBytes, StampBytes+len(payload))
-		h.channel.StampLetter(letter)
-		h.out <- append(letter, payload...)
+	sendEager := func(payload []byte) {
+		message := make([]byte, StampBytes, StampBytes+len(payload))
+		h.channel.StampEager(message)
+		h.out <- append(message, payload...)
 	}
 	byRing := 0
 	for i := uint64(0); ; {
 		switch place := []byte(nil); {
-		case h.channel.NeedsTelling():
-			mail(nil)
+		case h.channel.NeedsStamp():
+			sendEager(nil)
 		case i == count:
 			select {
 			case <-over:
@@ -45,11 +45,11 @@ func (h *half) send(count uint64, over <-chan struct{}) error {
 			binary.NativeEndian.PutUint64(payload[:], i)
 			if place = h.channel.Place(wordBytes); place == nil {
 				if byRing == 0 && i == count/2 {
-					// The peer tells of its ring when its turn comes.
+					// The peer offers its ring when its turn comes.
 					runtime.Gosched()
 					continue
 				}
-				mail(payload[:])
+				sendEager(payload[:])
 			} else {
 				copy(place, payload[:])
 				h.write(h.channel.Seal(wordBytes))
@@ -98,15 +98,15 @@ func (h *half) receive(count uint64) error {
 			continue
 		}
 		select {
-		case letter := <-h.in:
+		case message := <-h.in:
 			turn := false
 			for !turn && err == nil {
-				if turn, err = h.channel.Letter(letter); !turn && err == nil {
+				if turn, err = h.channel.TakeEager(message); !turn && err == nil {
 					_, err = poll()
 				}
 			}
-			if err == nil && len(letter) > StampBytes {
-				err = take(letter[StampBytes:])
+			if err == nil && len(message) > StampBytes {
+				err = take(message[StampBytes:])
 			}
 			if err != nil {
 				return err

@@ -13,13 +13,13 @@ import (
 )
 
 // A model is two channels and all that is between them: here sends messages to there, which
-// tells it what to by letters. explore goes through all states that it can come to, so the
+// sends it stamps by eager messages. explore goes through all states that it can come to, so the
 // sizes are small. A write that is under way takes each byte from the sender's memory when it
 // is placed, as late as a card may.
 type model struct {
 	rules
 	here, there *Channel
-	// wire is what is under way from here, arrived the letters that have come to there and
+	// wire is what is under way from here, arrived the eager messages that have come to there and
 	// were not taken; back those that are under way to here.
 	wire          []crossing
 	arrived, back [][]byte
@@ -28,8 +28,8 @@ type model struct {
 	sent []kind
 	got  int
 	held []taken
-	// changes is how often the ring was joined or left, volunteered how often something was
-	// told that need not be.
+	// changes is how often the ring was joined or left, volunteered how often a stamp was
+	// sent that was not needed.
 	changes, volunteered int
 }
 
@@ -39,7 +39,7 @@ type rules struct {
 	traits   Traits
 	messages int
 	kinds    []kind
-	// mostChanges is how often the ring is joined or left, volunteers how often there tells
+	// mostChanges is how often the ring is joined or left, volunteers how often there sends
 	// what it need not.
 	mostChanges, volunteers int
 	// backwards: a write may be placed from its end, too.
@@ -68,10 +68,10 @@ const (
 	gatherForgotten
 )
 
-// A crossing is a write or a letter under way, of a message of a number.
+// A crossing is a write or an eager message under way, of a message of a number.
 type crossing struct {
 	message int
-	letter  []byte
+	eager   []byte
 	// A write of length bytes at an offset, of which front and back are placed. What is
 	// elsewhere is gathered, at an offset within.
 	offset, length, front, back int
@@ -99,10 +99,10 @@ func newModel(r rules) *model {
 	must(m.there.Own(r.config, aligned(r.config.Bytes())))
 	must(m.here.Lend(r.config, aligned(r.config.Bytes())))
 	m.there.SetPolled(true)
-	letter := make([]byte, StampBytes)
-	m.there.StampLetter(letter)
-	if turn, err := m.here.Letter(letter); !turn || err != nil {
-		panic(fmt.Sprint("the first letter: ", turn, err))
+	message := make([]byte, StampBytes)
+	m.there.StampEager(message)
+	if turn, err := m.here.TakeEager(message); !turn || err != nil {
+		panic(fmt.Sprint("the first eager message: ", turn, err))
 	}
 	return m
 }
@@ -118,15 +118,15 @@ func aligned(n int) []byte { return make([]byte, n, max(n, 64)) }
 
 func (c *Channel) clone() *Channel {
 	d := &Channel{out: c.out, in: c.in}
-	d.out.memory, d.out.belies = bytes.Clone(c.out.memory), slices.Clone(c.out.belies)
+	d.out.memory, d.out.differing = bytes.Clone(c.out.memory), slices.Clone(c.out.differing)
 	d.in.memory, d.in.freed = bytes.Clone(c.in.memory), slices.Clone(c.in.freed)
 	if d.in.memory != nil {
 		d.in.head = word(d.in.memory, d.in.next*d.in.config.BufferBytes)
 	}
 	d.buffers.Store(c.buffers.Load())
 	d.used.Store(c.used.Load())
-	d.heard.Store(c.heard.Load())
-	d.tells.Store(c.tells.Load())
+	d.peerStamp.Store(c.peerStamp.Load())
+	d.owed.Store(c.owed.Load())
 	return d
 }
 
@@ -153,8 +153,8 @@ func (m *model) key(into []byte) []byte {
 	for _, c := range []*Channel{m.here, m.there} {
 		o, in := &c.out, &c.in
 		into = append(append(into, o.memory...), in.memory...)
-		number(o.next, int(o.sequence), int(o.told), int(o.left), in.next, int(in.expected), in.tail, int(c.used.Load()), int(c.heard.Load()), int(c.tells.Load()))
-		for _, b := range o.belies {
+		number(o.next, int(o.sequence), int(o.lastStamp), int(o.left), in.next, int(in.expected), in.tail, int(c.used.Load()), int(c.peerStamp.Load()), int(c.owed.Load()))
+		for _, b := range o.differing {
 			number(int(b.from), int(b.to))
 		}
 		for _, f := range in.freed {
@@ -170,7 +170,7 @@ func (m *model) key(into []byte) []byte {
 	}
 	for _, w := range m.wire {
 		number(w.message, w.offset, w.length, w.front, w.back)
-		into = append(into, w.letter...)
+		into = append(into, w.eager...)
 	}
 	for _, l := range append(slices.Clone(m.arrived), m.back...) {
 		number(len(l))
@@ -182,7 +182,7 @@ func (m *model) key(into []byte) []byte {
 	return into
 }
 
-// send sends a message by ring if that has room, or as a letter.
+// send sends a message by ring if that has room, or as an eager message.
 func (m *model) send(k kind) {
 	number := len(m.sent)
 	m.sent = append(m.sent, k)
@@ -193,9 +193,9 @@ func (m *model) send(k kind) {
 	}
 	place := m.here.Place(len(content))
 	if place == nil {
-		letter := make([]byte, StampBytes)
-		m.here.StampLetter(letter)
-		m.wire = append(m.wire, crossing{message: number, letter: append(letter, content...)})
+		message := make([]byte, StampBytes)
+		m.here.StampEager(message)
+		m.wire = append(m.wire, crossing{message: number, eager: append(message, content...)})
 		return
 	}
 	copy(place, stored)
@@ -214,15 +214,15 @@ func (m *model) mutate(w Write) {
 		o.memory[w.Offset+flagShift/8], o.memory[w.Offset+w.Length-1] = byte(flagOne), byte(flagOne)
 	}
 	if m.mutant == gatherForgotten {
-		clear(o.belies)
+		clear(o.differing)
 	}
 }
 
-// place places a byte of the write that is first on the wire, or brings a letter.
+// place places a byte of the write that is first on the wire, or brings an eager message.
 func (m *model) place(backwards bool) {
 	w := &m.wire[0]
-	if w.letter != nil {
-		m.arrived = append(m.arrived, w.letter)
+	if w.eager != nil {
+		m.arrived = append(m.arrived, w.eager)
 		m.wire = m.wire[1:]
 		return
 	}
@@ -261,7 +261,7 @@ func (m *model) poll() (some bool, err error) {
 	}
 	m.held = append(m.held, taken{message, m.got})
 	for _, w := range m.wire {
-		if w.message == m.got && w.letter == nil {
+		if w.message == m.got && w.eager == nil {
 			return true, fmt.Errorf("message %d was taken before all of it had come", m.got)
 		}
 	}
@@ -279,16 +279,16 @@ func (m *model) take(p []byte) error {
 	return nil
 }
 
-// takeLetter takes the first letter that has come, and what has to be taken before.
-func (m *model) takeLetter() error {
-	letter := m.arrived[0]
+// takeEager takes the first eager message that has come, and what has to be taken before.
+func (m *model) takeEager() error {
+	message := m.arrived[0]
 	if m.mutant == sequenceIgnored {
 		m.arrived = m.arrived[1:]
 		m.there.in.expected++
-		return m.take(letter[StampBytes:])
+		return m.take(message[StampBytes:])
 	}
 	for {
-		turn, err := m.there.Letter(letter)
+		turn, err := m.there.TakeEager(message)
 		if err != nil {
 			return err
 		}
@@ -296,14 +296,14 @@ func (m *model) takeLetter() error {
 			break
 		}
 		if some, err := m.poll(); !some || err != nil {
-			return fmt.Errorf("before the turn of a letter the ring gives %t, %w", some, err)
+			return fmt.Errorf("before the turn of an eager message the ring gives %t, %w", some, err)
 		}
 	}
 	m.arrived = m.arrived[1:]
-	if len(letter) == StampBytes {
+	if len(message) == StampBytes {
 		return nil
 	}
-	return m.take(letter[StampBytes:])
+	return m.take(message[StampBytes:])
 }
 
 func (m *model) free(i int) error {
@@ -321,27 +321,27 @@ func (m *model) free(i int) error {
 	return nil
 }
 
-// tell has there send a letter without payload, tellThere here.
-func (m *model) tell() {
-	letter := make([]byte, StampBytes)
-	m.there.StampLetter(letter)
-	if m.mutant == creditTooMany && stamp(binary.LittleEndian.Uint64(letter)).credits() > 0 {
-		s := stamp(binary.LittleEndian.Uint64(letter))
-		binary.LittleEndian.PutUint64(letter, uint64(s+1<<creditShift))
+// sendStamp has there send an eager message without payload, sendStampThere here.
+func (m *model) sendStamp() {
+	message := make([]byte, StampBytes)
+	m.there.StampEager(message)
+	if m.mutant == creditTooMany && stamp(binary.LittleEndian.Uint64(message)).credits() > 0 {
+		s := stamp(binary.LittleEndian.Uint64(message))
+		binary.LittleEndian.PutUint64(message, uint64(s+1<<creditShift))
 	}
-	m.back = append(m.back, letter)
+	m.back = append(m.back, message)
 }
 
-func (m *model) tellThere() {
-	letter := make([]byte, StampBytes)
-	m.here.StampLetter(letter)
-	m.wire = append(m.wire, crossing{message: -1, letter: letter})
+func (m *model) sendStampThere() {
+	message := make([]byte, StampBytes)
+	m.here.StampEager(message)
+	m.wire = append(m.wire, crossing{message: -1, eager: message})
 }
 
-func (m *model) hear() error {
-	turn, err := m.here.Letter(m.back[0])
+func (m *model) takeBack() error {
+	turn, err := m.here.TakeEager(m.back[0])
 	if err == nil && !turn {
-		err = errors.New("a letter to here has to wait")
+		err = errors.New("an eager message to here has to wait")
 	}
 	m.back = m.back[1:]
 	return err
@@ -361,7 +361,7 @@ func (m *model) each(visit func(*model, error)) (some bool) {
 	}
 	if len(m.wire) > 0 {
 		try(func(n *model) error { n.place(false); return nil })
-		if m.backwards && m.wire[0].letter == nil {
+		if m.backwards && m.wire[0].eager == nil {
 			try(func(n *model) error { n.place(true); return nil })
 		}
 	}
@@ -373,21 +373,21 @@ func (m *model) each(visit func(*model, error)) (some bool) {
 		}
 	}
 	if len(m.arrived) > 0 {
-		try((*model).takeLetter)
+		try((*model).takeEager)
 	}
 	for i := range m.held {
 		try(func(n *model) error { return n.free(i) })
 	}
-	if m.there.NeedsTelling() {
-		try(func(n *model) error { n.tell(); return nil })
-	} else if m.volunteered < m.volunteers && m.there.tells.Load() != uint64(m.there.out.told&^usesBit&^stamp(1<<creditShift-1)) {
-		try(func(n *model) error { n.volunteered++; n.tell(); return nil })
+	if m.there.NeedsStamp() {
+		try(func(n *model) error { n.sendStamp(); return nil })
+	} else if m.volunteered < m.volunteers && m.there.owed.Load() != uint64(m.there.out.lastStamp&^usesBit&^stamp(1<<creditShift-1)) {
+		try(func(n *model) error { n.volunteered++; n.sendStamp(); return nil })
 	}
-	if m.here.NeedsTelling() {
-		try(func(n *model) error { n.tellThere(); return nil })
+	if m.here.NeedsStamp() {
+		try(func(n *model) error { n.sendStampThere(); return nil })
 	}
 	if len(m.back) > 0 {
-		try((*model).hear)
+		try((*model).takeBack)
 	}
 	if m.changes < m.mostChanges {
 		try(func(n *model) error { n.changes++; n.there.SetPolled(!n.there.Polled()); return nil })

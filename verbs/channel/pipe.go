@@ -85,8 +85,8 @@ func (c *Channel) leavePipe() {
 // sendOnPipe stores a message, head and then body, in the peer's pipe. It returns false and sends nothing
 // if there is no pipe, the peer does not poll it, the message is too long, or there is no room. An error is final.
 func (c *Channel) sendOnPipe(head, body []byte) (sent bool, err error) {
-	o, n, heard := c.out.pipe, len(head)+len(body), stamp(c.heard.Load())
-	if o == nil || n > o.most || heard&polledBit == 0 {
+	o, n, peer := c.out.pipe, len(head)+len(body), stamp(c.peerStamp.Load())
+	if o == nil || n > o.most || peer&polledBit == 0 {
 		return false, nil
 	}
 	place, err := o.Place(StampBytes + n)
@@ -101,8 +101,8 @@ func (c *Channel) sendOnPipe(head, body []byte) (sent bool, err error) {
 	if len(body) > 0 {
 		cpucopy.Copy(payload[copied:], body)
 	}
-	c.out.left = heard.sequence()
-	binary.NativeEndian.PutUint64(place, uint64(c.told(true)))
+	c.out.left = peer.sequence()
+	binary.NativeEndian.PutUint64(place, uint64(c.nextStamp(true)))
 	raceorder.Release()
 	o.Send(StampBytes + n)
 	return true, nil
@@ -115,28 +115,28 @@ func (c *Channel) pollPipe(m *Message) (some bool, err error) {
 	if in.err != nil {
 		return false, in.err
 	}
-	letter, err := p.Next()
-	if letter == nil {
+	message, err := p.Next()
+	if message == nil {
 		if err != nil {
 			return false, in.broken(err)
 		}
 		return false, nil
 	}
 	raceorder.Acquire()
-	if len(letter) <= StampBytes {
-		return false, in.fail("the length of a message in the pipe", uint64(len(letter)), StampBytes+1, uint64(StampBytes+p.most))
+	if len(message) <= StampBytes {
+		return false, in.fail("the length of a message in the pipe", uint64(len(message)), StampBytes+1, uint64(StampBytes+p.most))
 	}
-	s := stamp(binary.NativeEndian.Uint64(letter))
+	s := stamp(binary.NativeEndian.Uint64(message))
 	if s.sequence() != in.expected || s&usesBit == 0 {
 		return false, in.unfit(s)
 	}
-	if uint32((s&^usesBit)>>creditShift) == uint32(c.heard.Load()>>creditShift) {
+	if uint32((s&^usesBit)>>creditShift) == uint32(c.peerStamp.Load()>>creditShift) {
 		// The stamp has nothing new.
 		in.expected++
-	} else if !c.hear(s) {
+	} else if !c.takeStamp(s) {
 		return false, in.err
 	}
-	m.Payload = letter[StampBytes:]
+	m.Payload = message[StampBytes:]
 	m.buffer, m.span = int32(p.next), int32(p.Take())
 	p.next++
 	if in.watched != nil {
@@ -178,13 +178,13 @@ func (p *inlet) free(number uint32, lines int) {
 		return
 	}
 	if p.first++; *p.at(p.first) != 0 {
-		lines += p.freedBehind()
+		lines += p.takeFreed()
 	}
 	p.Return(lines)
 }
 
-// freedBehind takes the freed messages from first on, and returns their number of lines.
-func (p *inlet) freedBehind() (lines int) {
+// takeFreed takes the freed messages from first on, and returns their number of lines.
+func (p *inlet) takeFreed() (lines int) {
 	for freed := p.at(p.first); *freed != 0; freed = p.at(p.first) {
 		lines += int(*freed)
 		*freed = 0
@@ -201,11 +201,11 @@ func (p *inlet) watch(l *look) {
 
 // holds reports whether the next message in the pipe is there and has that number.
 func (p *inlet) holds(number uint32) (bool, error) {
-	letter, err := p.Next()
-	if len(letter) <= StampBytes {
+	message, err := p.Next()
+	if len(message) <= StampBytes {
 		return false, err
 	}
-	return stamp(binary.NativeEndian.Uint64(letter)).sequence() == number, nil
+	return stamp(binary.NativeEndian.Uint64(message)).sequence() == number, nil
 }
 
 // look returns a look at the ring or pipe.

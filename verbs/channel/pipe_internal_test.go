@@ -78,20 +78,20 @@ func TestGarbageInPipe(t *testing.T) {
 		"the number of a message in the pipe is":     func(t *testing.T, e, far *End) { published(t, e, 9, usual(e)-1) },
 		"that the pipe is used, said in the pipe,":   func(t *testing.T, e, far *End) { published(t, e, 9, usual(e)&^usesBit) },
 		"the number of buffers that are credited is": func(t *testing.T, e, far *End) { published(t, e, 9, usual(e)|1<<creditShift) },
-		"the number of a letter is": func(t *testing.T, e, far *End) {
+		"the number of an eager message is": func(t *testing.T, e, far *End) {
 			e.channel.out.sequence++
-			require.NoError(t, e.mail(kindMessage, []byte("early"), verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindMessage, []byte("early"), verbs.Segment{}))
 		},
 		"the length of an offer of a pipe is 28": func(t *testing.T, e, far *End) {
-			require.NoError(t, e.mail(kindPipe, make([]byte, pipeOfferHead), verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindPipe, make([]byte, pipeOfferHead), verbs.Segment{}))
 		},
 		"a pipe of {Lines:0 MaxMessage:0}; allowed is": func(t *testing.T, e, far *End) {
-			require.NoError(t, e.mail(kindPipe, make([]byte, pipeOfferHead+1), verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindPipe, make([]byte, pipeOfferHead+1), verbs.Segment{}))
 		},
 		"pipes that the peer has offered is 2": func(t *testing.T, e, far *End) {
-			require.NoError(t, e.mail(kindPipe, e.pipeOffer(), verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindPipe, e.pipeOffer(), verbs.Segment{}))
 		},
-		"pipes that cannot be mapped is 1": func(t *testing.T, e, far *End) { require.NoError(t, e.mail(kindUnmapped, nil, verbs.Segment{})) },
+		"pipes that cannot be mapped is 1": func(t *testing.T, e, far *End) { require.NoError(t, e.sendEager(kindUnmapped, nil, verbs.Segment{})) },
 	} {
 		t.Run(text, func(t *testing.T) {
 			p, q := piped(t, 2)
@@ -179,11 +179,11 @@ var errRefused = errors.New("refused")
 
 func (refuses) Neighbor(string) (verbs.Neighbor, error) { return nil, errRefused }
 
-// TestRestWithPipes: a message by a pipe wakes a rank that rests.
-func TestRestWithPipes(t *testing.T) {
+// TestPrepareSleepWithPipes: a message by a pipe wakes a rank that has prepared to sleep.
+func TestPrepareSleepWithPipes(t *testing.T) {
 	p, q := piped(t, 1)
 	for range 3 {
-		q.Rest()
+		q.PrepareSleep()
 		bell := q.device.Channel()
 		ticket := bell.Prepare()
 		require.Zero(t, q.Poll(into[:]))
@@ -194,7 +194,7 @@ func TestRestWithPipes(t *testing.T) {
 		}()
 		sent := p.ends[0].sent
 		require.NoError(t, p.ends[0].Send(aMessage))
-		require.Equal(t, sent, p.ends[0].sent, "it went as a letter")
+		require.Equal(t, sent, p.ends[0].sent, "it went as an eager message")
 		<-slept
 		bell.Finish()
 		require.Equal(t, 1, q.Poll(into[:]))
@@ -202,7 +202,7 @@ func TestRestWithPipes(t *testing.T) {
 	}
 }
 
-// What was sent before the sender has closed comes before the word of that, by pipe and as letters, even where
+// What was sent before the sender has closed comes before the word of that, by pipe and as eager messages, even where
 // there is room for one at a time.
 func TestCloseBehindMessages(t *testing.T) {
 	for _, whole := range []bool{false, true} {
@@ -229,7 +229,7 @@ func TestCloseBehindMessages(t *testing.T) {
 	}
 }
 
-// A pipe that is full has what is behind go as letters, and in order.
+// If a pipe is full, the next messages are eager messages, in order.
 func TestFullPipe(t *testing.T) {
 	p, q := piped(t, 1)
 	e, sent := p.ends[0], byte(0)
@@ -298,9 +298,9 @@ func TestDesertedPipe(t *testing.T) {
 	near, far := p.ends[0], q.ends[0]
 	require.True(t, near.channel.ownsPipe())
 	require.NoError(t, near.Close())
-	require.Len(t, p.deserted, 1)
-	require.NoError(t, p.freeDeserted())
-	require.Len(t, p.deserted, 1)
+	require.Len(t, p.retired, 1)
+	require.NoError(t, p.freeRetired())
+	require.Len(t, p.retired, 1)
 	// The peer does not know yet.
 	sent, err := far.channel.sendOnPipe(aMessage, nil)
 	require.NoError(t, err)
@@ -309,21 +309,21 @@ func TestDesertedPipe(t *testing.T) {
 		q.Poll(into[:])
 	}
 	require.False(t, far.Lent())
-	require.NoError(t, p.freeDeserted())
-	require.Empty(t, p.deserted)
+	require.NoError(t, p.freeRetired())
+	require.Empty(t, p.retired)
 	require.NoError(t, far.Close())
-	require.Empty(t, q.deserted, "its peer had left before")
+	require.Empty(t, q.retired, "its peer had left before")
 }
 
-// TestRestOfOneCalm: who looked at pipes alone sees letters before it sleeps.
-func TestRestOfOneCalm(t *testing.T) {
+// TestPrepareSleepOfOneQuiet: a rank that has polled pipes alone takes eager messages before it sleeps.
+func TestPrepareSleepOfOneQuiet(t *testing.T) {
 	p, q := piped(t, 1)
-	for !q.calm || q.found > mostFound/2 {
+	for !q.quiet || q.found > mostFound/2 {
 		exchange(t, p, q, 0)
 	}
 	require.NoError(t, p.ends[0].Send(make([]byte, MostPiped+1)))
 	require.Zero(t, q.Poll(into[:]), "the queue is not looked at yet")
-	q.Rest()
+	q.PrepareSleep()
 	require.Equal(t, 1, q.Poll(into[:]))
 	q.ends[0].Release(&into[0])
 }

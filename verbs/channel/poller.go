@@ -24,21 +24,21 @@ type Poller struct {
 	// pairs.
 	ends  []*End
 	pairs map[uint32]*End
-	// lettered are the Ends with eager messages that were not taken, owing those that may have to send a stamp.
-	lettered, owing []*End
-	due             bool
+	// withArrived are the Ends with eager messages that were not taken, owing those that may have to send a stamp.
+	withArrived, owing []*End
+	due                bool
 	// first is the index in the set of the ring to poll first. found counts the polls since the completion queue was
 	// polled.
 	first, found int
 	// piped: the last message came by a pipe, so that more are likely to and the completion queue may wait. stuck: a
 	// message in a ring or pipe cannot be taken.
 	piped, stuck bool
-	// calm: only the pipes have to be polled. idle: the last poll found nothing.
-	calm, idle bool
+	// quiet: only the pipes have to be polled. idle: the last poll found nothing.
+	quiet, idle bool
 	// lost are the Ends that end once everything that has arrived is taken. ended have ended.
 	lost, ended []*End
-	// deserted are pipes whose memory must not be reused yet.
-	deserted []desertedPipe
+	// retired are pipes whose memory must not be reused yet.
+	retired []retiredPipe
 	// full: the last poll had no room for more.
 	full bool
 	// completions is the buffer of polls.
@@ -53,21 +53,22 @@ type Options struct {
 	// Budget is the time that polling all rings may take, DefaultBudget by default. If it is negative there are no
 	// rings, and all messages are eager messages.
 	Budget time.Duration
-	// Letters is the number of eager messages that a connection may have outstanding in each direction, 2 to 128, 8 by
-	// default. MaxMessage is the length of the longest message, the same on all ranks, by default Ring.MaxMessage.
-	Letters, MaxMessage int
+	// EagerMessages is the number of eager messages that a connection may have outstanding in each direction, 2 to 128,
+	// 8 by default. MaxMessage is the length of the longest message, the same on all ranks, by default Ring.MaxMessage.
+	EagerMessages, MaxMessage int
 	// MaxSends is that of the queue pairs, at least 8, 128 by default.
 	MaxSends int
 	// WithoutPipes makes short messages use the queue pair even where the peer's memory could be mapped.
 	WithoutPipes bool
 	// SignalAll signals every request, to measure the cost of that.
 	SignalAll bool
-	// Completions is the capacity of the completion queue, 1<<14 by default. Each connection needs MaxSends + Letters.
+	// Completions is the capacity of the completion queue, 1<<14 by default. Each connection needs MaxSends +
+	// EagerMessages.
 	Completions int
 }
 
 const (
-	mostLetters = 128
+	maxEager    = 128
 	fewestSends = 8
 	// mostFound is the number of consecutive polls that found something in rings, or waited for something in a pipe,
 	// after which the completion queue is polled too.
@@ -87,7 +88,7 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 			*option = usual
 		}
 	}
-	set(&options.Letters, 8)
+	set(&options.EagerMessages, 8)
 	set(&options.MaxMessage, options.Ring.MaxMessage)
 	set(&options.MaxSends, 128)
 	set(&options.Completions, 1<<14)
@@ -95,10 +96,10 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 		options.Budget = DefaultBudget
 	}
 	attributes := device.Attributes()
-	if options.Letters < 2 || options.Letters > mostLetters || options.MaxMessage < 1 || options.MaxMessage > attributes.MaxMessage-letterHead ||
+	if options.EagerMessages < 2 || options.EagerMessages > maxEager || options.MaxMessage < 1 || options.MaxMessage > attributes.MaxMessage-eagerHead ||
 		options.MaxSends < fewestSends || options.MaxSends > 1<<14 {
-		return nil, fmt.Errorf("channel: %d letters, messages of %d bytes, %d sends; allowed are 2 to %d, 1 to %d, %d to %d",
-			options.Letters, options.MaxMessage, options.MaxSends, mostLetters, attributes.MaxMessage-letterHead, fewestSends, 1<<14)
+		return nil, fmt.Errorf("channel: %d eager messages, messages of %d bytes, %d sends; allowed are 2 to %d, 1 to %d, %d to %d",
+			options.EagerMessages, options.MaxMessage, options.MaxSends, maxEager, attributes.MaxMessage-eagerHead, fewestSends, 1<<14)
 	}
 	queue, err := device.CreateCompletionQueue(options.Completions)
 	if err != nil {
@@ -138,10 +139,10 @@ const (
 
 // Poll stores at most len(into) received messages in into and returns their number. The messages of each connection are
 // in order. It polls the rings and pipes, and the completion queue if it finds nothing there. While messages arrive by
-// pipes, and the rank does not Rest, it polls the completion queue only after 32 polls without a message.
+// pipes, and the rank does not prepare to sleep, it polls the completion queue only after 32 polls without a message.
 func (p *Poller) Poll(into []Arrival) (n int) {
-	if p.found++; p.calm && p.found < mostFound && len(into) > 0 {
-		if n = p.pollRings(into); p.calm {
+	if p.found++; p.quiet && p.found < mostFound && len(into) > 0 {
+		if n = p.pollRings(into); p.quiet {
 			if n == 0 && p.idle {
 				spin.Relax()
 			}
@@ -150,15 +151,15 @@ func (p *Poller) Poll(into []Arrival) (n int) {
 		}
 	}
 	n += p.pollAll(into[n:])
-	p.calm = p.piped && !p.due && len(p.lettered)+len(p.lost)+len(p.owing)+len(p.ended) == 0
+	p.quiet = p.piped && !p.due && len(p.withArrived)+len(p.lost)+len(p.owing)+len(p.ended) == 0
 	return n
 }
 
 // pollAll is Poll without shortcuts.
 func (p *Poller) pollAll(into []Arrival) (n int) {
-	if p.full && len(p.lettered) > 0 {
+	if p.full && len(p.withArrived) > 0 {
 		// There may have been no room for eager messages.
-		n = p.takeLetters(into)
+		n = p.takeEager(into)
 	}
 	if p.set.Len() > 0 {
 		n += p.pollRings(into[n:])
@@ -167,17 +168,17 @@ func (p *Poller) pollAll(into []Arrival) (n int) {
 		p.found, p.stuck = 0, false
 		p.pollQueue()
 	}
-	if len(p.lettered) > 0 {
-		n += p.takeLetters(into[n:])
+	if len(p.withArrived) > 0 {
+		n += p.takeEager(into[n:])
 	}
 	if len(p.lost) > 0 {
-		n += p.bury(into[n:])
+		n += p.drainLost(into[n:])
 	}
 	if p.due {
 		p.review()
 	}
 	if len(p.owing) > 0 {
-		p.tell()
+		p.sendOwed()
 	}
 	p.full = n == len(into)
 	for n < len(into) && len(p.ended) > 0 {
@@ -219,7 +220,7 @@ func (p *Poller) pollRings(into []Arrival) (n int) {
 func (p *Poller) takeAt(i int, into []Arrival) int {
 	n := p.ends[p.set.At(i).ID].takeRing(into)
 	if n == 0 {
-		p.stuck, p.calm = true, false
+		p.stuck, p.quiet = true, false
 	}
 	return n
 }
@@ -235,24 +236,24 @@ func (p *Poller) pollQueue() {
 	}
 }
 
-// takeLetters takes the eager messages that have arrived, and what has to be taken before them.
-func (p *Poller) takeLetters(into []Arrival) (n int) {
+// takeEager takes the eager messages that have arrived, and what has to be taken before them.
+func (p *Poller) takeEager(into []Arrival) (n int) {
 	left := 0
-	for _, e := range p.lettered {
-		n += e.takeLetters(into[n:])
+	for _, e := range p.withArrived {
+		n += e.takeEager(into[n:])
 		if len(e.arrived) > 0 && e.err == nil {
-			p.lettered[left] = e
+			p.withArrived[left] = e
 			left++
 		}
 	}
-	p.lettered = p.lettered[:left]
+	p.withArrived = p.withArrived[:left]
 	return n
 }
 
-// heard counts a message of an End.
-func (p *Poller) heard(e *End) {
-	if p.set.Heard(e.channel) {
-		p.due, p.calm = true, false
+// count counts a message of an End.
+func (p *Poller) count(e *End) {
+	if p.set.Count(e.channel) {
+		p.due, p.quiet = true, false
 	}
 }
 
@@ -275,27 +276,28 @@ func (p *Poller) dismissed(leave []*Channel) {
 	}
 }
 
-// Rest makes all peers send eager messages from now on. It is for a rank that is about to sleep on the device's
-// channel, which a write does not ring. Before each sleep the rank calls Rest, and polls until Poll finds nothing.
-func (p *Poller) Rest() {
-	p.piped, p.calm = false, false
+// PrepareSleep makes all peers send eager messages from now on. It is for a rank that is about to sleep on the device's
+// channel, which a write does not ring. Before each sleep the rank calls PrepareSleep, and polls until Poll finds
+// nothing.
+func (p *Poller) PrepareSleep() {
+	p.piped, p.quiet = false, false
 	p.dismissed(p.set.LeaveAll())
-	p.tell()
+	p.sendOwed()
 }
 
 // owe adds an End to owing.
 func (p *Poller) owe(e *End) {
 	if !e.owes {
-		e.owes, p.calm = true, false
+		e.owes, p.quiet = true, false
 		p.owing = append(p.owing, e)
 	}
 }
 
-// tell makes all Ends in owing send what their peers have to know.
-func (p *Poller) tell() {
+// sendOwed makes all Ends in owing send what their peers have to know.
+func (p *Poller) sendOwed() {
 	left := 0
 	for _, e := range p.owing {
-		if e.err != nil || e.lost != nil || e.tell() {
+		if e.err != nil || e.lost != nil || e.sendOwed() {
 			e.owes = false
 			continue
 		}
@@ -316,10 +318,10 @@ func (p *Poller) Close() error {
 			err = errors.Join(err, e.Close())
 		}
 	}
-	err = errors.Join(err, p.freeDeserted())
-	for _, d := range p.deserted {
+	err = errors.Join(err, p.freeRetired())
+	for _, d := range p.retired {
 		err = errors.Join(err, d.region.Deregister())
 	}
-	p.deserted = nil
+	p.retired = nil
 	return errors.Join(err, p.queue.Close())
 }

@@ -76,7 +76,7 @@ func exchange(t testing.TB, from, to *Poller, connection int) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		// What is behind a letter goes when the sender has heard that it was taken.
+		// What follows an eager message leaves when the sender knows that it was taken.
 		from.Poll(nil)
 		if n := to.Poll(into[:]); n == 1 && into[0].Err == nil && into[0].End == to.ends[connection] && bytes.Equal(into[0].Payload, aMessage) {
 			into[0].End.Release(&into[0])
@@ -99,17 +99,17 @@ func TestGarbageEndsOne(t *testing.T) {
 			e.gather(e.request(0, verbs.OpRDMAWrite, first), 0, verbs.Segment{Memory: memory, LKey: e.mirror.LKey()})
 			require.NoError(t, e.post(1, false))
 		},
-		"the number of a letter is": func(e *End) {
+		"the number of an eager message is": func(e *End) {
 			e.channel.out.sequence++
-			require.NoError(t, e.mail(kindMessage, []byte("early"), verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindMessage, []byte("early"), verbs.Segment{}))
 		},
-		"the kind or length of a letter is": func(e *End) { require.NoError(t, e.mail(kinds, nil, verbs.Segment{})) },
-		"the length of an offer is":         func(e *End) { require.NoError(t, e.mail(kindOffer, nil, verbs.Segment{})) },
+		"the kind or length of an eager message is": func(e *End) { require.NoError(t, e.sendEager(kinds, nil, verbs.Segment{})) },
+		"the length of an offer is":                 func(e *End) { require.NoError(t, e.sendEager(kindOffer, nil, verbs.Segment{})) },
 		"rings that the peer has offered is 2": func(e *End) {
 			offer := OfferOf(DefaultConfig(), verbs.RemoteRegion{})
 			encoded := make([]byte, OfferBytes)
 			offer.Encode(encoded)
-			require.NoError(t, e.mail(kindOffer, encoded, verbs.Segment{}))
+			require.NoError(t, e.sendEager(kindOffer, encoded, verbs.Segment{}))
 		},
 	} {
 		p, q := two(t, Options{WithoutPipes: true}, 2)
@@ -132,10 +132,10 @@ func TestGarbageEndsOne(t *testing.T) {
 }
 
 // TestFair: where there is room for one message at a time, each ring has its turn, and so has a
-// letter, though others are always full.
+// eager message, though others are always full.
 func TestFair(t *testing.T) {
 	for _, without := range []bool{true, false} {
-		fair(t, Options{MaxMessage: MostPiped + 1, Letters: 4, WithoutPipes: without})
+		fair(t, Options{MaxMessage: MostPiped + 1, EagerMessages: 4, WithoutPipes: without})
 	}
 }
 
@@ -160,12 +160,12 @@ func fair(t *testing.T, options Options) {
 	require.Equal(t, 1, got[2])
 }
 
-// TestRest: a rank without pipes that rests has its peers send letters until they are heard of again.
-func TestRest(t *testing.T) {
+// TestPrepareSleep: the peers of a rank without pipes that has prepared to sleep send eager messages until it counts them again.
+func TestPrepareSleep(t *testing.T) {
 	p, q := two(t, Options{WithoutPipes: true}, 1)
 	require.Equal(t, 1, q.Polled())
 	byRing := p.ends[0].channel.Mark()
-	q.Rest()
+	q.PrepareSleep()
 	require.True(t, q.ends[0].channel.Draining())
 	for i := 0; q.ends[0].channel.Draining(); i++ {
 		require.Less(t, i, 10)
@@ -217,7 +217,7 @@ func pass(b *testing.B, from, to *Poller) {
 		b.Fatal(err)
 	}
 	for to.Poll(into[:1]) == 0 {
-		// What is behind a letter goes when the sender has heard that it was taken.
+		// What follows an eager message leaves when the sender knows that it was taken.
 		from.Poll(nil)
 	}
 	to.ends[0].Release(&into[0])
@@ -225,7 +225,7 @@ func pass(b *testing.B, from, to *Poller) {
 
 // BenchmarkExchange is there and back within one process: what the library does itself.
 func BenchmarkExchange(b *testing.B) {
-	for name, options := range map[string]Options{"pipes": {}, "rings": {WithoutPipes: true}, "letters": {Budget: -1}} {
+	for name, options := range map[string]Options{"pipes": {}, "rings": {WithoutPipes: true}, "eager": {Budget: -1}} {
 		b.Run(name, func(b *testing.B) {
 			p, q := two(b, options, 1)
 			b.ReportAllocs()

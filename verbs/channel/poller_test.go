@@ -23,16 +23,16 @@ func content(rank, i, most int) []byte {
 	return payload
 }
 
-// TestConversation: messages of all lengths, by ring, by pipe and as letters, both ways at once, come in order
-// and whole, while they are released in any order, and now and then the rank rests.
+// TestConversation: messages of all lengths, by ring, by pipe and as eager messages, both ways at once, come in order
+// and whole, while they are released in any order, and now and then the rank prepares to sleep.
 func TestConversation(t *testing.T) {
 	const usual = 900
 	count := testsize.N(1000)
 	for _, rig := range rigs {
 		for name, options := range map[string]channel.Options{
-			"rings":   {Ring: channel.Config{Buffers: 8, BufferBytes: 128, MaxMessage: 600}, MaxMessage: usual, Budget: 1 << 20, WithoutPipes: true},
-			"pipes":   {MaxMessage: 10 * usual, Budget: 1 << 20},
-			"letters": {MaxMessage: usual, Budget: -1},
+			"rings": {Ring: channel.Config{Buffers: 8, BufferBytes: 128, MaxMessage: 600}, MaxMessage: usual, Budget: 1 << 20, WithoutPipes: true},
+			"pipes": {MaxMessage: 10 * usual, Budget: 1 << 20},
+			"eager": {MaxMessage: usual, Budget: -1},
 		} {
 			t.Run(rig.name+"/"+name, func(t *testing.T) {
 				rig.run(t, options, func(r *rank) error {
@@ -83,7 +83,7 @@ func TestConversation(t *testing.T) {
 							held = slices.Delete(held, i, i+1)
 						}
 						if random.IntN(500) == 0 {
-							r.Rest()
+							r.PrepareSleep()
 						}
 						if n == 0 {
 							r.pause()
@@ -111,7 +111,7 @@ func (r *rank) registered(n int) ([]byte, verbs.MemoryRegion, error) {
 
 func TestOptions(t *testing.T) {
 	for _, wrong := range []channel.Options{
-		{Letters: 1}, {Letters: 129}, {MaxMessage: -1}, {MaxSends: 7}, {MaxSends: 1 << 15}, {Ring: channel.Config{Buffers: 1}},
+		{EagerMessages: 1}, {EagerMessages: 129}, {MaxMessage: -1}, {MaxSends: 7}, {MaxSends: 1 << 15}, {Ring: channel.Config{Buffers: 1}},
 	} {
 		rigs[1].run(t, channel.Options{}, func(r *rank) error {
 			_, err := channel.NewPoller(r.device, wrong)
@@ -130,7 +130,7 @@ func TestOptions(t *testing.T) {
 // that takes.
 func BenchmarkPingPong(b *testing.B) {
 	for _, rig := range rigs {
-		for name, options := range map[string]channel.Options{"rings": {WithoutPipes: true}, "pipes": {}, "letters": {Budget: -1}} {
+		for name, options := range map[string]channel.Options{"rings": {WithoutPipes: true}, "pipes": {}, "eager": {Budget: -1}} {
 			b.Run(rig.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				rig.run(b, options, func(r *rank) error {

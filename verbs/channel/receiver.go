@@ -56,16 +56,16 @@ func (c *Channel) Owns() bool { return c.in.memory != nil }
 
 // SetPolled sets whether this side polls its ring. The next stamp tells the peer.
 func (c *Channel) SetPolled(polled bool) {
-	tells := stamp(c.tells.Load()) &^ polledBit
+	owed := stamp(c.owed.Load()) &^ polledBit
 	if polled {
-		tells |= polledBit
+		owed |= polledBit
 		c.in.listens = true
 	}
-	c.tells.Store(uint64(tells))
+	c.owed.Store(uint64(owed))
 }
 
 // Polled returns the last value of SetPolled.
-func (c *Channel) Polled() bool { return stamp(c.tells.Load())&polledBit != 0 }
+func (c *Channel) Polled() bool { return stamp(c.owed.Load())&polledBit != 0 }
 
 // Draining reports whether the ring has left the set while the peer may still write to it. It must be polled until the
 // peer has said that it has left it.
@@ -83,9 +83,9 @@ func (c *Channel) Poll() (m Message, some bool, err error) {
 	return Message{}, false, c.in.err
 }
 
-// Hear takes the messages without payload that come next in the ring, for the credits in their stamps. A sender without
-// credit calls it when it cannot take messages.
-func (c *Channel) Hear() error {
+// TakeStamps takes the messages without payload that come next in the ring, for the credits in their stamps. A sender
+// without credit calls it when it cannot take messages.
+func (c *Channel) TakeStamps() error {
 	for c.in.head != nil && c.in.head.Load() != 0 && c.in.err == nil {
 		if length, ok := c.in.complete(); !ok || length > 0 {
 			break
@@ -122,11 +122,11 @@ func (c *Channel) take() (m Message, some bool) {
 	span := in.config.span(length)
 	m.buffer, m.span = int32(in.next), int32(span)
 	taken, next := in.config.taken(in.next, span)
-	if unfreed := since(in.taken+uint32(taken), stamp(c.tells.Load()).credits()); unfreed > in.config.Buffers {
+	if unfreed := since(in.taken+uint32(taken), stamp(c.owed.Load()).credits()); unfreed > in.config.Buffers {
 		in.fail("the number of buffers in use, without credit,", uint64(unfreed), 0, uint64(in.config.Buffers))
 		return m, false
 	}
-	if !c.hear(s) {
+	if !c.takeStamp(s) {
 		return m, false
 	}
 	in.taken += uint32(taken)
@@ -162,39 +162,39 @@ func (in *receiver) complete() (length int, ok bool) {
 	return length, flag == flagWhole || number(word(in.memory, tail).Load()) == head
 }
 
-// hear processes the stamp of the next message, and reports whether it is valid.
-func (c *Channel) hear(s stamp) bool {
-	heard := stamp(c.heard.Load())
-	owed := since(c.used.Load(), heard.credits())
-	if more := since(s.credits(), heard.credits()); more > owed {
-		c.in.fail("the number of buffers that are credited", uint64(more), 0, uint64(owed))
+// takeStamp processes the stamp of the next message, and reports whether it is valid.
+func (c *Channel) takeStamp(s stamp) bool {
+	peer := stamp(c.peerStamp.Load())
+	used := since(c.used.Load(), peer.credits())
+	if more := since(s.credits(), peer.credits()); more > used {
+		c.in.fail("the number of buffers that are credited", uint64(more), 0, uint64(used))
 		return false
 	}
 	c.in.expected++
 	if s&usesBit == 0 && !c.Polled() {
 		c.in.listens = false
 	}
-	leaves := heard.sequence()
-	if heard&polledBit != 0 && s&polledBit == 0 {
+	leaves := peer.sequence()
+	if peer&polledBit != 0 && s&polledBit == 0 {
 		leaves++
 	}
-	c.heard.Store(uint64(s&polledBit | stamp(s.credits())<<creditShift | stamp(leaves)))
+	c.peerStamp.Store(uint64(s&polledBit | stamp(s.credits())<<creditShift | stamp(leaves)))
 	return true
 }
 
-// Letter processes the stamp with which an eager message begins, and reports whether it is the next message. If not,
+// TakeEager processes the stamp with which an eager message begins, and reports whether it is the next message. If not,
 // the next one is in the ring, where Poll takes it. An error is final.
-func (c *Channel) Letter(letter []byte) (turn bool, err error) {
+func (c *Channel) TakeEager(message []byte) (turn bool, err error) {
 	in := &c.in
 	if in.err != nil {
 		return false, in.err
 	}
-	if len(letter) < StampBytes {
-		return false, in.fail("the length of a letter", uint64(len(letter)), StampBytes, 1<<lengthBits-1)
+	if len(message) < StampBytes {
+		return false, in.fail("the length of an eager message", uint64(len(message)), StampBytes, 1<<lengthBits-1)
 	}
-	s := stamp(binary.LittleEndian.Uint64(letter))
+	s := stamp(binary.LittleEndian.Uint64(message))
 	if s.sequence() == in.expected {
-		turn = c.hear(s)
+		turn = c.takeStamp(s)
 		return turn, in.err
 	}
 	// What was written before the eager message was sent is there.
@@ -214,7 +214,7 @@ func (c *Channel) Letter(letter []byte) (turn bool, err error) {
 			return false, in.err
 		}
 	}
-	return false, in.fail("the number of a letter", uint64(s.sequence()), uint64(in.expected), uint64(in.expected))
+	return false, in.fail("the number of an eager message", uint64(s.sequence()), uint64(in.expected), uint64(in.expected))
 }
 
 // Free frees the buffers of a message, once. The next message to the sender credits them, after all earlier ones have
@@ -225,15 +225,15 @@ func (c *Channel) Free(m Message) {
 		word(in.memory, buffer*in.config.BufferBytes).Store(0)
 	}
 	in.freed[m.buffer] = uint16(m.span)
-	tells := stamp(c.tells.Load())
-	credits := tells.credits()
+	owed := stamp(c.owed.Load())
+	credits := owed.credits()
 	for span := int(in.freed[in.tail]); span != 0; span = int(in.freed[in.tail]) {
 		in.freed[in.tail] = 0
 		var taken int
 		taken, in.tail = in.config.taken(in.tail, span)
 		credits += uint32(taken)
 	}
-	c.tells.Store(uint64(tells&polledBit | stamp(credits&creditMask)<<creditShift))
+	c.owed.Store(uint64(owed&polledBit | stamp(credits&creditMask)<<creditShift))
 }
 
 // fail records the first error of the peer.

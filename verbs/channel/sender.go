@@ -10,7 +10,7 @@ import (
 type sender struct {
 	traits Traits
 	// config is the shape of the peer's ring, memory what was written to it. The same place has the same bytes in both,
-	// except for belies and the first words of buffers, which are zero at the peer. memory is nil before the peer has
+	// except for differing and the first words of buffers, which are zero at the peer. memory is nil before the peer has
 	// offered its ring.
 	config Config
 	memory []byte
@@ -21,13 +21,13 @@ type sender struct {
 	sequence uint32
 	// completed is the number of buffers whose writes have completed, if the card resends.
 	completed uint32
-	// told is the last stamp sent. left is the number of requests to leave the ring that the peer had sent when this
-	// side last said that it does not use the ring any more.
-	told stamp
-	left uint32
-	// belies is, for each buffer, the part of memory that may differ from the peer's: what a gather list has written
+	// lastStamp is that of the last message. left is the number of requests to leave the ring that the peer had sent
+	// when this side last said that it does not use the ring any more.
+	lastStamp stamp
+	left      uint32
+	// differing is, for each buffer, the part of memory that may differ from the peer's: what a gather list has written
 	// from elsewhere. It is nil before the first such message.
-	belies []part
+	differing []part
 	// pipe replaces the ring. It is nil if the peer has offered none.
 	pipe *outlet
 }
@@ -68,13 +68,13 @@ func (c *Channel) Lend(config Config, memory []byte) error {
 // room reports whether the ring has room for a message of a span now.
 func (c *Channel) room(span int) bool {
 	o := &c.out
-	heard := stamp(c.heard.Load())
-	if heard&polledBit == 0 {
+	peer := stamp(c.peerStamp.Load())
+	if peer&polledBit == 0 {
 		return false
 	}
 	used := c.used.Load()
 	taken, _ := o.config.taken(o.next, span)
-	return since(used, heard.credits())+taken <= o.config.Buffers &&
+	return since(used, peer.credits())+taken <= o.config.Buffers &&
 		(!o.traits.Resends || since(used, o.completed)+taken <= o.config.Buffers)
 }
 
@@ -129,8 +129,8 @@ func (c *Channel) seal(n, gathered int) Write {
 	if gathered > 0 {
 		w.Gap, w.GapAt = gathered, first+headBytes+n-gathered-w.Offset
 	}
-	if o.traits.Ordered && (gathered > 0 || o.placed > n || o.belies != nil) {
-		o.belie(first, n, gathered, w.Offset+w.Length)
+	if o.traits.Ordered && (gathered > 0 || o.placed > n || o.differing != nil) {
+		o.markDiffering(first, n, gathered, w.Offset+w.Length)
 	}
 	span := o.config.span(n)
 	taken, next := o.config.taken(o.next, span)
@@ -145,23 +145,24 @@ func (o *sender) old(at int) (value uint64, known bool) {
 	if within == 0 && buffer < o.config.Buffers {
 		return 0, true
 	}
-	if o.belies != nil {
-		if b := o.belies[buffer]; within >= b.from && within < b.to {
+	if o.differing != nil {
+		if b := o.differing[buffer]; within >= b.from && within < b.to {
 			return 0, false
 		}
 	}
 	return binary.LittleEndian.Uint64(o.memory[at:]), true
 }
 
-// belie records what may differ from the peer's memory after a message at first was written until end: the gathered
-// ones of its n bytes, and what was stored for it but is not in it. A known difference that was overwritten is gone.
-func (o *sender) belie(first, n, gathered, end int) {
+// markDiffering records what may differ from the peer's memory after a message at first was written until end: the
+// gathered ones of its n bytes, and what was stored for it but is not in it. A known difference that was overwritten is
+// gone.
+func (o *sender) markDiffering(first, n, gathered, end int) {
 	size := o.config.BufferBytes
-	if o.belies == nil {
-		o.belies = make([]part, len(o.memory)/size)
+	if o.differing == nil {
+		o.differing = make([]part, len(o.memory)/size)
 	}
 	for buffer := first / size; buffer*size < end; buffer++ {
-		if b := &o.belies[buffer]; (buffer+1)*size <= end {
+		if b := &o.differing[buffer]; (buffer+1)*size <= end {
 			*b = part{}
 		} else if b.from = max(b.from, uint32(end-buffer*size)); b.from >= b.to {
 			*b = part{}
@@ -169,19 +170,19 @@ func (o *sender) belie(first, n, gathered, end int) {
 	}
 	payload := first + headBytes
 	if gathered > 0 {
-		o.differ((payload+n-gathered)&^(wordBytes-1), payload+padded(n))
+		o.addDiffering((payload+n-gathered)&^(wordBytes-1), payload+padded(n))
 	}
-	o.differ(end, payload+padded(o.placed))
+	o.addDiffering(end, payload+padded(o.placed))
 }
 
-// differ records that memory may differ in a range of offsets.
-func (o *sender) differ(from, to int) {
+// addDiffering records that memory may differ in a range of offsets.
+func (o *sender) addDiffering(from, to int) {
 	size := o.config.BufferBytes
 	for from < to {
 		buffer := from / size
 		until := min(to, (buffer+1)*size)
 		added := part{uint32(from - buffer*size), uint32(until - buffer*size)}
-		if b := &o.belies[buffer]; b.from == b.to {
+		if b := &o.differing[buffer]; b.from == b.to {
 			*b = added
 		} else {
 			*b = part{min(b.from, added.from), max(b.to, added.to)}
@@ -194,44 +195,44 @@ func (o *sender) differ(from, to int) {
 // stamps of the peer since the check for room do not matter.
 func (c *Channel) stamp(by bool) stamp {
 	o := &c.out
-	heard := stamp(c.heard.Load())
-	polled := heard&polledBit != 0 && (o.memory != nil || o.pipe != nil)
+	peer := stamp(c.peerStamp.Load())
+	polled := peer&polledBit != 0 && (o.memory != nil || o.pipe != nil)
 	if !by || polled {
-		o.left = heard.sequence()
+		o.left = peer.sequence()
 	}
-	return c.told(by || polled)
+	return c.nextStamp(by || polled)
 }
 
-// told is stamp without what has been heard; uses is the stamp's uses bit.
-func (c *Channel) told(uses bool) stamp {
-	o, s := &c.out, stamp(c.tells.Load())
+// nextStamp is stamp without a look at the peer's stamp; uses is the stamp's uses bit.
+func (c *Channel) nextStamp(uses bool) stamp {
+	o, s := &c.out, stamp(c.owed.Load())
 	if uses {
 		s |= usesBit
 	}
-	o.told = s
+	o.lastStamp = s
 	s |= stamp(o.sequence)
 	o.sequence++
 	return s
 }
 
-// StampLetter writes the stamp of an eager message, its first StampBytes. The message must then be sent before anything
+// StampEager writes the stamp of an eager message, its first StampBytes. The message must then be sent before anything
 // else.
-func (c *Channel) StampLetter(into []byte) {
+func (c *Channel) StampEager(into []byte) {
 	raceorder.Release()
 	binary.LittleEndian.PutUint64(into[:StampBytes], uint64(c.stamp(false)))
 }
 
-// NeedsTelling reports whether a message must be sent although there is no payload. There are three reasons:
+// NeedsStamp reports whether a message must be sent although there is no payload. There are three reasons:
 //
 //   - At least half of the ring is owed to the peer.
 //   - The peer does not know yet whether its ring is polled.
 //   - The peer waits to learn that this side does not use the peer's ring any more.
 //
 // An eager message without payload carries that. So does a message by ring, except for the last reason.
-func (c *Channel) NeedsTelling() bool {
-	tells, told, heard := stamp(c.tells.Load()), c.out.told, stamp(c.heard.Load())
-	owed := since(tells.credits(), told.credits())
-	return (tells^told)&polledBit != 0 || heard.sequence() != c.out.left || owed > 0 && 2*owed >= int(c.buffers.Load())
+func (c *Channel) NeedsStamp() bool {
+	owed, last, peer := stamp(c.owed.Load()), c.out.lastStamp, stamp(c.peerStamp.Load())
+	credits := since(owed.credits(), last.credits())
+	return (owed^last)&polledBit != 0 || peer.sequence() != c.out.left || credits > 0 && 2*credits >= int(c.buffers.Load())
 }
 
 // Mark returns the number of buffers of the peer's ring ever used.

@@ -8,13 +8,13 @@ import (
 )
 
 // A Set is the polling set of a rank (3.3, 4.6): the channels whose rings it polls, the busiest ones, as many as the
-// budget allows. It decides only by the messages that Heard counts. It is for one goroutine at a time, together with
+// budget allows. It decides only by the messages that Count counts. It is for one goroutine at a time, together with
 // the receiver halves of its channels.
 type Set struct {
 	// looks are at the places where the members' next messages begin, side by side. Each channel changes its own.
-	looks   []look
-	members []*Channel
-	seats   int
+	looks    []look
+	members  []*Channel
+	capacity int
 	// touched are the channels with messages in this period. messages counts these messages.
 	touched     []*Channel
 	messages    int
@@ -23,10 +23,10 @@ type Set struct {
 }
 
 // traffic is what a set knows of a channel. score counts messages, times scoreOne. Each period weighs half as much as
-// the next. period is the one for which score holds. seat is the index in the set + 1.
+// the next. period is the one for which score holds. place is the index in the set + 1.
 type traffic struct {
 	recent, score, period uint32
-	seat                  int
+	place                 int
 }
 
 const (
@@ -36,7 +36,7 @@ const (
 	// periodMessages is the number of messages of a period.
 	periodMessages = 64
 	scoreOne       = 1 << 8
-	// A channel joins a set with a free seat at joinScore. It takes the seat of a member whose score is below its own
+	// A channel joins a set with a free place at joinScore. It takes the place of a member whose score is below its own
 	// divided by betterBy. A member below leaveScore leaves.
 	joinScore  = 2 * scoreOne
 	betterBy   = 2
@@ -45,14 +45,14 @@ const (
 
 // NewSet returns a set of as many channels as can be polled within a budget if polling one takes perRing.
 func NewSet(budget, perRing time.Duration) *Set {
-	return &Set{seats: min(int(max(budget, 0)/max(perRing, 1)), mostSeats)}
+	return &Set{capacity: min(int(max(budget, 0)/max(perRing, 1)), maxMembers)}
 }
 
-// mostSeats bounds a set if polling costs nothing.
-const mostSeats = 1 << 10
+// maxMembers bounds a set if polling costs nothing.
+const maxMembers = 1 << 10
 
-// Seats returns the maximum number of members.
-func (s *Set) Seats() int { return s.seats }
+// Capacity returns the maximum number of members.
+func (s *Set) Capacity() int { return s.capacity }
 
 // Len returns the number of rings that are polled: those of the members, and those of channels that have left while
 // their peers may still write there.
@@ -71,8 +71,8 @@ func (s *Set) Next(from int) int {
 // At returns the channel at an index.
 func (s *Set) At(i int) *Channel { return s.members[i] }
 
-// Heard counts a message of a channel, by ring or eager, and reports whether Review has to be called.
-func (s *Set) Heard(c *Channel) (due bool) {
+// Count counts a message of a channel, by ring or eager, and reports whether Review has to be called.
+func (s *Set) Count(c *Channel) (due bool) {
 	if c.traffic.recent++; c.traffic.recent == 1 {
 		s.touched = append(s.touched, c)
 	}
@@ -81,7 +81,7 @@ func (s *Set) Heard(c *Channel) (due bool) {
 }
 
 // Review ends a period. join are the channels that should become members, the busiest first. The caller adds each by
-// Add, once it has a ring. leave have left the set; NeedsTelling returns true for them. Both slices are valid until the
+// Add, once it has a ring. leave have left the set; NeedsStamp returns true for them. Both slices are valid until the
 // next Review.
 func (s *Set) Review() (join, leave []*Channel) {
 	s.period++
@@ -90,7 +90,7 @@ func (s *Set) Review() (join, leave []*Channel) {
 	for _, c := range s.touched {
 		t := &c.traffic
 		t.score, t.period, t.recent = s.score(c)+t.recent*scoreOne, s.period, 0
-		if t.score >= joinScore && !(t.seat > 0 && c.Polled()) {
+		if t.score >= joinScore && !(t.place > 0 && c.Polled()) {
 			s.join = append(s.join, c)
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Set) Review() (join, leave []*Channel) {
 		}
 	}
 	for i, c := range s.join {
-		if taken < s.seats {
+		if taken < s.capacity {
 			taken++
 			continue
 		}
@@ -146,11 +146,11 @@ func (s *Set) dismiss(c *Channel) {
 // Add makes a channel with a ring a member.
 func (s *Set) Add(c *Channel) {
 	c.SetPolled(true)
-	if c.traffic.seat > 0 {
+	if c.traffic.place > 0 {
 		return
 	}
 	s.members = append(s.members, c)
-	c.traffic.seat = len(s.members)
+	c.traffic.place = len(s.members)
 	s.looks = append(s.looks, c.in.look())
 	for i, member := range s.members {
 		member.in.watched = &s.looks[i]
@@ -159,8 +159,8 @@ func (s *Set) Add(c *Channel) {
 
 // Remove removes a channel that has ended.
 func (s *Set) Remove(c *Channel) {
-	if c.traffic.seat > 0 {
-		s.remove(c.traffic.seat - 1)
+	if c.traffic.place > 0 {
+		s.remove(c.traffic.place - 1)
 	}
 	s.touched = slices.DeleteFunc(s.touched, func(other *Channel) bool { return other == c })
 	// If the channel continues, it is counted anew.
@@ -171,8 +171,8 @@ func (s *Set) remove(i int) {
 	last := len(s.members) - 1
 	gone, moved := s.members[i], s.members[last]
 	s.members[i], s.looks[i] = moved, s.looks[last]
-	moved.traffic.seat, moved.in.watched = i+1, &s.looks[i]
-	gone.traffic.seat, gone.in.watched = 0, nil
+	moved.traffic.place, moved.in.watched = i+1, &s.looks[i]
+	gone.traffic.place, gone.in.watched = 0, nil
 	s.members[last], s.looks[last] = nil, look{}
 	s.members, s.looks = s.members[:last], s.looks[:last]
 }

@@ -22,11 +22,11 @@ func owners(t testing.TB, n int) []*Channel {
 	return channels
 }
 
-// period has a set hear of channels as often as counts say, and joins who is to join.
+// period has a set count messages of channels as counts say, and adds those that are to join.
 func period(s *Set, channels []*Channel, counts ...int) (joined, left []int) {
 	for i, n := range counts {
 		for range n {
-			s.Heard(channels[i])
+			s.Count(channels[i])
 		}
 	}
 	join, leave := s.Review()
@@ -44,21 +44,21 @@ func period(s *Set, channels []*Channel, counts ...int) (joined, left []int) {
 func drained(channels []*Channel) {
 	for _, c := range channels {
 		if c.Draining() {
-			c.hear(stamp(c.in.expected))
+			c.takeStamp(stamp(c.in.expected))
 		}
 	}
 }
 
 func TestSetFollowsTraffic(t *testing.T) {
 	s, c := NewSet(20, 10), owners(t, 4)
-	require.Equal(t, 2, s.Seats())
+	require.Equal(t, 2, s.Capacity())
 	joined, left := period(s, c, 1, 0, 0, 0)
 	require.Empty(t, joined, "one message is no traffic")
 	require.Empty(t, left)
 	joined, _ = period(s, c, 3, 9, 5, 0)
 	require.Equal(t, []int{1, 2}, joined, "the busiest")
-	require.True(t, c[1].NeedsTelling())
-	require.False(t, c[0].NeedsTelling())
+	require.True(t, c[1].NeedsStamp())
+	require.False(t, c[0].NeedsStamp())
 	joined, left = period(s, c, 12, 9, 9, 0)
 	require.Empty(t, joined, "not much busier than the others")
 	require.Empty(t, left)
@@ -66,7 +66,7 @@ func TestSetFollowsTraffic(t *testing.T) {
 	require.Equal(t, []int{0}, joined)
 	require.Equal(t, []int{2}, left)
 	require.True(t, c[2].Draining())
-	require.Equal(t, 3, s.Len(), "the one that leaves is polled until its peer has heard of it")
+	require.Equal(t, 3, s.Len(), "a channel that leaves is polled until its peer knows")
 	period(s, c, 9, 9)
 	require.Equal(t, 3, s.Len(), "it has not")
 	drained(c)
@@ -74,7 +74,7 @@ func TestSetFollowsTraffic(t *testing.T) {
 	require.Equal(t, 2, s.Len())
 	require.False(t, c[2].Draining())
 
-	// Who is silent leaves in the end, though nobody wants his seat.
+	// A member without messages leaves in the end, though no other channel wants its place.
 	for i := 0; ; i++ {
 		require.Less(t, i, 20)
 		if _, left = period(s, c, 0, 9); len(left) > 0 {
@@ -101,14 +101,14 @@ func TestSetFollowsTraffic(t *testing.T) {
 func TestSetIsDue(t *testing.T) {
 	s, c := NewSet(0, time.Nanosecond), owners(t, 1)
 	for i := range 2 * periodMessages {
-		if due := s.Heard(c[0]); due != (i%periodMessages == periodMessages-1) {
+		if due := s.Count(c[0]); due != (i%periodMessages == periodMessages-1) {
 			t.Fatalf("message %d: due %t", i, due)
 		} else if due {
 			join, _ := s.Review()
 			require.Empty(t, join)
 		}
 	}
-	require.Equal(t, mostSeats, NewSet(time.Hour, 0).Seats())
+	require.Equal(t, maxMembers, NewSet(time.Hour, 0).Capacity())
 }
 
 // A set finds the rings in which there is something, wherever they have got to.
@@ -135,7 +135,7 @@ func TestSetFinds(t *testing.T) {
 		require.True(t, some)
 		require.NoError(t, err)
 		s.At(i).Free(m)
-		tell(t, to[n], from[n])
+		sendStamp(t, to[n], from[n])
 	}
 }
 

@@ -85,7 +85,7 @@ func overChannel(value func(m *channelMeasured) float64) measurement {
 			if err != nil {
 				return nil, err
 			}
-			options := channel.Options{Letters: eagerMessages}
+			options := channel.Options{EagerMessages: eagerMessages}
 			if c.short == "send" {
 				options.Budget, options.SignalAll = -1, true
 			}

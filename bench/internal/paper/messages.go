@@ -54,8 +54,8 @@ type messageRank struct {
 // open connects a rank to its parent and its children on other nodes.
 func (r *messageRank) open() (err error) {
 	options := channel.Options{
-		Ring:    channel.Config{Buffers: 32, BufferBytes: eagerBytes + 64, MaxMessage: eagerBytes},
-		Letters: eagerMessages,
+		Ring:          channel.Config{Buffers: 32, BufferBytes: eagerBytes + 64, MaxMessage: eagerBytes},
+		EagerMessages: eagerMessages,
 	}
 	if !r.job.mode.fast {
 		options.Budget, options.SignalAll = -1, true
