@@ -72,22 +72,22 @@ func TestClientOfAnotherUser(t *testing.T) {
 	var err error
 	asOverflowUser(t, func() { conn, err = net.DialUnix("unixpacket", nil, name) })
 	require.NoError(t, err)
-	require.Empty(t, answers(t, p, conn, append([]byte{askSegment}, make([]byte, nonceBytes)...)))
+	require.Empty(t, responseTo(t, p, conn, append([]byte{askSegment}, make([]byte, nonceBytes)...)))
 }
 
-// answers proves the key of p on a connection, sends a packet, and returns the answer.
-func answers(t *testing.T, p *process, conn *net.UnixConn, packet []byte) []byte {
+// responseTo proves the key of p on a connection, sends a packet, and returns the response.
+func responseTo(t *testing.T, p *process, conn *net.UnixConn, packet []byte) []byte {
 	t.Helper()
 	defer func() { require.NoError(t, conn.Close()) }()
 	// Either fails if the other end has closed the connection already.
 	_ = p.prove(conn, p.address)
 	_, _ = conn.Write(packet)
-	answer := make([]byte, maxPacket)
-	n, err := conn.Read(answer)
+	response := make([]byte, maxPacket)
+	n, err := conn.Read(response)
 	if err != nil {
 		require.True(t, err == io.EOF || unconnected(err), "%v", err)
 	}
-	return answer[:n]
+	return response[:n]
 }
 
 func unconnected(err error) bool {
@@ -151,13 +151,13 @@ func TestNoProof(t *testing.T) {
 		require.NoError(t, err)
 		_, err = conn.Write(packet)
 		require.NoError(t, err)
-		answer := make([]byte, maxPacket)
-		n, err := conn.Read(answer)
+		response := make([]byte, maxPacket)
+		n, err := conn.Read(response)
 		if n == 0 {
 			require.ErrorIs(t, err, io.EOF)
 		} else {
-			require.Equal(t, []byte{refuseKey}, answer[:n])
-			_, err = conn.Read(answer)
+			require.Equal(t, []byte{refuseKey}, response[:n])
+			_, err = conn.Read(response)
 			require.ErrorIs(t, err, io.EOF)
 		}
 		require.NoError(t, conn.Close())
@@ -269,14 +269,14 @@ func FuzzRegions(f *testing.F) {
 		entry.key.Store(key)
 		allocs.AtMost(t, 2<<10, func() {
 			_, _ = n.Map(verbs.RemoteRegion{Address: at, Length: size, RKey: key})
-			_, _, _ = n.reach(at, int(size%maxMessage), key, verbs.RemoteRead)
+			_, _, _ = n.access(at, int(size%maxMessage), key, verbs.RemoteRead)
 		})
 		memory, err := n.Map(verbs.RemoteRegion{Address: at, Length: size, RKey: key})
 		if err == nil {
 			require.Len(t, memory, int(size))
 			require.True(t, size == 0 || inside(n, memory) && inPlace(at, memory))
 		}
-		memory, foreign, status := n.reach(at, int(size%maxMessage), key, verbs.RemoteRead)
+		memory, foreign, status := n.access(at, int(size%maxMessage), key, verbs.RemoteRead)
 		if status == verbs.StatusSuccess && !foreign {
 			require.Len(t, memory, int(size%maxMessage))
 			require.True(t, len(memory) == 0 || inside(n, memory) && inPlace(at, memory))

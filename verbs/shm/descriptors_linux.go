@@ -4,7 +4,7 @@ const (
 	// neighborDescriptors is how many descriptors a process keeps for each process with which it shares memory, itself included:
 	// the connection that each of the two makes, and a pidfd.
 	neighborDescriptors = 3
-	// requestDescriptors are for requests that this process makes: a connection, and the descriptor in the answer. A request that
+	// requestDescriptors are for requests that this process makes: a connection, and the descriptor in the response. A request that
 	// finds no descriptor is made again.
 	requestDescriptors = 4
 	// mostRequests bounds the requests of others for which descriptors are counted, one for each. Not all others ask at the same time:

@@ -54,15 +54,15 @@ type device struct {
 	lastNumber uint32
 	// requests are the connection requests not yet polled.
 	requests []verbs.ConnectionRequest
-	// parting are rings of closed queue pairs that their peers may still access. They are checked in turn, next first.
-	parting []partingRing
-	next    int
+	// departed are rings of closed queue pairs that their peers may still access. They are checked in turn, next first.
+	departed []departedRing
+	next     int
 	// silent: peers get no more responses.
 	silent bool
 }
 
-// partingRing has no peer if no peer was asked for the connection yet.
-type partingRing struct {
+// departedRing has no peer if no peer was asked for the connection yet.
+type departedRing struct {
 	ring    ring
 	locator uint64
 	peer    peer
@@ -269,14 +269,14 @@ func (d *device) accept(config verbs.QueuePairConfig, from peer, out ring) (verb
 	if err != nil {
 		return nil, err
 	}
-	if err := q.meet(from, out); err != nil {
+	if err := q.connectTo(from, out); err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
 	return q, nil
 }
 
-// meet connects the accepting end unless the other end has withdrawn.
-func (q *queuePair) meet(from peer, out ring) error {
+// connectTo connects the accepting end unless the other end has withdrawn.
+func (q *queuePair) connectTo(from peer, out ring) error {
 	q.mu.Lock()
 	defer q.unlock()
 	if q.closed {
@@ -285,7 +285,7 @@ func (q *queuePair) meet(from peer, out ring) error {
 		return q.device.closedError("Accept")
 	}
 	out.locator.Store(q.locator)
-	if !out.answer.CompareAndSwap(answerNone, answerAccepted) {
+	if !out.response.CompareAndSwap(responseNone, responseAccepted) {
 		q.in.leave(leftByProducer)
 		out.leave(leftByProducer)
 		return fmt.Errorf("shm: Accept: the peer has closed its queue pair: %w", verbs.ErrPeerGone)
@@ -296,7 +296,7 @@ func (q *queuePair) meet(from peer, out ring) error {
 	return nil
 }
 
-// reject answers a connection request with a reason while the device is open. A peer that finds the device closed
+// reject gives a connection request a reason as its response while the device is open. A peer that finds the device closed
 // reuses the ring's memory.
 func (d *device) reject(from peer, out ring, reason string) {
 	if len(reason) > maxReason {
@@ -309,17 +309,17 @@ func (d *device) reject(from peer, out ring, reason string) {
 	}
 	out.write(0, []byte(reason))
 	out.locator.Store(uint64(len(reason)))
-	out.answer.Store(answerRejected)
+	out.response.Store(responseRejected)
 	out.leave(leftByProducer)
 	from.Ring()
 }
 
-// answer ensures that a connection request is answered once.
-type answer struct{ given atomic.Bool }
+// responder ensures that a connection request gets one response.
+type responder struct{ given atomic.Bool }
 
-// accept calls it unless the request was answered. If it fails, the request counts as not answered, except if the peer
+// accept calls it unless the request has a response. If it fails, the request counts as having none, except if the peer
 // has gone.
-func (a *answer) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
+func (a *responder) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
 	if a.given.Swap(true) {
 		return nil, fmt.Errorf("shm: Accept of a connection request that already has a response: %w", verbs.ErrClosed)
 	}
@@ -355,7 +355,7 @@ func (d *device) abandon(q *queuePair, peer peer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.pairs, q.number)
-	d.parting = append(d.parting, partingRing{q.in, q.locator, peer})
+	d.departed = append(d.departed, departedRing{q.in, q.locator, peer})
 	d.reclaim()
 }
 
@@ -365,20 +365,20 @@ const reclaimed = 32
 
 // reclaim frees rings that both sides have left, or whose peer has gone: such a peer accesses nothing any more.
 func (d *device) reclaim() {
-	for range min(reclaimed, len(d.parting)) {
-		if d.next >= len(d.parting) {
+	for range min(reclaimed, len(d.departed)) {
+		if d.next >= len(d.departed) {
 			d.next = 0
 		}
-		p := d.parting[d.next]
+		p := d.departed[d.next]
 		if p.ring.left.Load()&leftByBoth != leftByBoth && (p.peer == nil || p.peer.gone() == nil) {
 			d.next++
 			continue
 		}
 		d.freeRing(p.ring, p.locator)
-		last := len(d.parting) - 1
-		d.parting[d.next] = d.parting[last]
-		d.parting[last] = partingRing{}
-		d.parting = d.parting[:last]
+		last := len(d.departed) - 1
+		d.departed[d.next] = d.departed[last]
+		d.departed[last] = departedRing{}
+		d.departed = d.departed[:last]
 	}
 }
 
@@ -434,7 +434,7 @@ func (d *device) Watch(address string, lost func(cause error)) (func(), error) {
 	w := &watch{device: d, lost: lost}
 	err := d.watch(address, w)
 	if errors.Is(err, verbs.ErrPeerGone) {
-		w.tell(err)
+		w.report(err)
 		return w.stop, nil
 	}
 	if err != nil {

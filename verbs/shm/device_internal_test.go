@@ -13,7 +13,7 @@ func (s *side) parted() int {
 	s.device.mu.Lock()
 	defer s.device.mu.Unlock()
 	s.device.reclaim()
-	return len(s.device.parting)
+	return len(s.device.departed)
 }
 
 // gone is the address of a device that has been closed.
@@ -84,8 +84,8 @@ func TestReclaimLooksAtFew(t *testing.T) {
 	require.Zero(t, near.parted())
 }
 
-// TestAnswerTwice answers connection requests again.
-func TestAnswerTwice(t *testing.T) {
+// TestResponseTwice responds to connection requests again.
+func TestResponseTwice(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
 			open := form.open(t)
@@ -97,7 +97,7 @@ func TestAnswerTwice(t *testing.T) {
 			_, err := request.Accept(verbs.QueuePairConfig{})
 			require.Error(t, err, "without queues")
 			pair, err := request.Accept(config)
-			require.NoError(t, err, "a request that was not answered yet")
+			require.NoError(t, err, "a request without a response")
 			_, err = request.Accept(config)
 			require.ErrorIs(t, err, verbs.ErrClosed)
 			request.Reject("too late")
@@ -115,9 +115,9 @@ func TestAnswerTwice(t *testing.T) {
 	}
 }
 
-// TestAnswerAfterClose answers when the device has been closed: the peer may have taken
-// the memory back by then in which the answer would be.
-func TestAnswerAfterClose(t *testing.T) {
+// TestResponseAfterClose responds when the device has been closed: the peer may have taken
+// the memory back by then in which the response would be.
+func TestResponseAfterClose(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
 			open := form.open(t)
@@ -131,8 +131,8 @@ func TestAnswerAfterClose(t *testing.T) {
 			first.Reject("too late")
 			_, err := second.Accept(verbs.QueuePairConfig{SendQueue: far.queue, ReceiveQueue: far.queue})
 			require.ErrorIs(t, err, verbs.ErrClosed)
-			require.Equal(t, answerNone, in.answer.Load())
-			require.Equal(t, answerNone, near.pair.in.answer.Load())
+			require.Equal(t, responseNone, in.response.Load())
+			require.Equal(t, responseNone, near.pair.in.response.Load())
 		})
 	}
 }

@@ -158,7 +158,7 @@ func (l *local) dial(q *queuePair, address string, hello []byte) error {
 
 // localRequest is a connection request of a device of the fabric.
 type localRequest struct {
-	answer
+	responder
 	hello    []byte
 	from, to *local
 	out      ring
@@ -207,13 +207,13 @@ func (l *local) close() error {
 	l.watchers = nil
 	l.mu.Unlock()
 	for w := range watchers {
-		w.tell(l.gonePeer())
+		w.report(l.gonePeer())
 	}
 	f := l.fabric
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.devices, l.address)
-	for _, p := range l.parting {
+	for _, p := range l.departed {
 		delete(f.rings, p.locator)
 	}
 	if f.open--; f.open == 0 {
@@ -243,7 +243,7 @@ func (p *localPeer) ringAt(locator uint64) (ring, error) {
 	return ring{}, fmt.Errorf("shm: no ring %d: %w", locator, verbs.ErrPeerGone)
 }
 
-func (p *localPeer) reach(address uint64, n int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
+func (p *localPeer) access(address uint64, n int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
 	r := p.regions.find(rkey)
 	if r == nil || r.access&right == 0 || !bounds.Contains(r.extent.First, r.extent.Length, address, uint64(n)) {
 		return nil, false, verbs.StatusRemoteAccess
@@ -285,7 +285,7 @@ func (p *localPeer) copyAt(mine []byte, remote verbs.RemoteRegion, offset uint64
 	if len(mine) == 0 {
 		return nil
 	}
-	theirs, _, status := p.reach(remote.Address+offset, len(mine), remote.RKey, right)
+	theirs, _, status := p.access(remote.Address+offset, len(mine), remote.RKey, right)
 	if status != verbs.StatusSuccess {
 		return fmt.Errorf("shm: %w", status)
 	}

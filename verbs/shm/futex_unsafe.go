@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// futexBell is an event channel in shared memory.
-type futexBell struct{ *bellWords }
+// futexChannel is an event channel in shared memory.
+type futexChannel struct{ *channelWords }
 
 const (
 	futexWait = 0
@@ -19,17 +19,17 @@ const (
 )
 
 // Prepare announces a sleeper. See eventchannel.Channel.
-func (b *futexBell) Prepare() uint32 {
+func (b *futexChannel) Prepare() uint32 {
 	b.sleepers.Add(1)
 	return b.sequence.Load()
 }
 
 // Finish takes the announcement back.
-func (b *futexBell) Finish() { b.sleepers.Add(-1) }
+func (b *futexChannel) Finish() { b.sleepers.Add(-1) }
 
 // Sleep waits for a ring. The kernel compares sequence with ticket under its own lock, so a ring before the wait ends
 // it.
-func (b *futexBell) Sleep(ticket uint32, limit time.Duration) {
+func (b *futexChannel) Sleep(ticket uint32, limit time.Duration) {
 	var timeout *unix.Timespec
 	if limit >= 0 {
 		t := unix.NsecToTimespec(limit.Nanoseconds())
@@ -40,13 +40,13 @@ func (b *futexBell) Sleep(ticket uint32, limit time.Duration) {
 }
 
 // Ring wakes all sleepers.
-func (b *futexBell) Ring() {
+func (b *futexChannel) Ring() {
 	b.sequence.Add(1)
 	wake(&b.sequence)
 }
 
 // WakeIfSleeping wakes all sleepers if there are any. Otherwise it is only a load.
-func (b *bellWords) WakeIfSleeping() {
+func (b *channelWords) WakeIfSleeping() {
 	if b.sleepers.Load() != 0 {
 		b.sequence.Add(1)
 		wake(&b.sequence)

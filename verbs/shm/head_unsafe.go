@@ -11,7 +11,7 @@ import (
 //
 //	magic, size  the owner, before it gives any peer the descriptor.
 //	closed       the owner, 1 when it has closed its device.
-//	bell         see bellWords.
+//	bell         see channelWords.
 //	regions      the owner; peers read them. An entry is valid while its key is
 //	             the one that the reader was given: the owner stores the key last
 //	             and clears it first, and a reader loads the key again after it
@@ -39,13 +39,13 @@ type segmentHead struct {
 	size    atomic.Uint64
 	closed  atomic.Uint32
 	_       [44]byte
-	bell    bellWords
+	bell    channelWords
 	regions [maxRegions]regionEntry
 }
 
-// bellWords are the words of a futexBell. A sleeper adds itself to sleepers and takes itself out. A ringer
+// channelWords are the words of a futexChannel. A sleeper adds itself to sleepers and takes itself out. A ringer
 // that finds one adds 1 to sequence.
-type bellWords struct {
+type channelWords struct {
 	sleepers atomic.Int32
 	_        [60]byte
 	sequence atomic.Uint32

@@ -40,8 +40,8 @@ const (
 	refuseKey  = 'R'
 	maxPacket  = 1024
 	nonceBytes = 16
-	// answerBytes is the length of the response to an S.
-	answerBytes = 1 + 8 + macBytes
+	// responseBytes is the length of the response to an S.
+	responseBytes = 1 + 8 + macBytes
 )
 
 type listener struct {
@@ -129,7 +129,7 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		}
 		switch packet[0] {
 		case askSegment:
-			if err := l.answerSegment(conn, packet[1:n]); err != nil {
+			if err := l.sendSegment(conn, packet[1:n]); err != nil {
 				return err
 			}
 		case askConnect:
@@ -160,17 +160,17 @@ func (l *listener) hearProof(conn *net.UnixConn, packet []byte) (sender string, 
 	return sender, conn.SetReadDeadline(time.Time{})
 }
 
-// answerSegment sends the segment's descriptor, as soon as the system can pass one on. If it closed the connection
+// sendSegment sends the segment's descriptor, as soon as the system can pass one on. If it closed the connection
 // instead, the peer would take this process for gone.
-func (l *listener) answerSegment(conn *net.UnixConn, nonce []byte) error {
+func (l *listener) sendSegment(conn *net.UnixConn, nonce []byte) error {
 	if len(nonce) != nonceBytes {
 		return fmt.Errorf("shm: request for the segment with a nonce of %d bytes", len(nonce))
 	}
 	size := uint64(len(l.process.memory))
-	answer := binary.LittleEndian.AppendUint64([]byte{askSegment}, size)
-	answer = append(answer, l.process.serverProof(l.process.address, nonce, size)...)
+	response := binary.LittleEndian.AppendUint64([]byte{askSegment}, size)
+	response = append(response, l.process.serverProof(l.process.address, nonce, size)...)
 	for {
-		_, _, err := conn.WriteMsgUnix(answer, unix.UnixRights(l.process.fd), nil)
+		_, _, err := conn.WriteMsgUnix(response, unix.UnixRights(l.process.fd), nil)
 		if !isShortage(err) {
 			return err
 		}
@@ -208,7 +208,7 @@ func (l *listener) close() error {
 
 // processRequest is a connection request of a peer process.
 type processRequest struct {
-	answer
+	responder
 	to      *process
 	hello   []byte
 	sender  string
@@ -219,7 +219,7 @@ func (r *processRequest) Hello() []byte { return r.hello }
 
 func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
 	return r.accept(func() (verbs.QueuePair, error) {
-		from, out, err := r.reach()
+		from, out, err := r.access()
 		if err != nil {
 			return nil, err
 		}
@@ -233,12 +233,12 @@ func (r *processRequest) Reject(reason string) {
 	if r.given.Swap(true) || r.to.closed.Load() && !r.to.knows(r.sender) {
 		return
 	}
-	if from, out, err := r.reach(); err == nil {
+	if from, out, err := r.access(); err == nil {
 		r.to.reject(from, out, reason)
 	}
 }
 
-func (r *processRequest) reach() (peer, ring, error) {
+func (r *processRequest) access() (peer, ring, error) {
 	from, err := r.to.neighbor(r.sender)
 	if err != nil {
 		return nil, ring{}, err

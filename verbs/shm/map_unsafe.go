@@ -57,18 +57,18 @@ func unmap(memory []byte) error {
 	return nil
 }
 
-// retire frees the memory of a mapping but keeps its addresses. It maps them to nobody, a file of memory as large as a
+// retire frees the memory of a mapping but keeps its addresses. It maps them to fd, a file of memory as large as a
 // segment, so that a late goroutine touches no other memory. That takes no more than the mapping did: shared pages,
 // which neither RLIMIT_DATA nor vm.overcommit_memory counts, and no descriptor. The addresses are unmapped when owner
 // is unreachable. It is sound because the mapping is a whole one of mapShared, and everything that knows its addresses
 // reaches owner, except slices that the program has.
-func retire[T any](owner *T, memory []byte, nobody, size int) error {
+func retire[T any](owner *T, memory []byte, retiredFD, size int) error {
 	// A mapping without pages takes the system little time.
 	_, _ = inPieces(context.Background(), memory, freedPiece, func(piece []byte) error { return unix.Madvise(piece, unix.MADV_DONTNEED) })
 	for rest := memory; len(rest) > 0; rest = rest[min(size, len(rest)):] {
 		length := min(size, len(rest))
 		base := unsafe.Pointer(unsafe.SliceData(rest))
-		if _, err := unix.MmapPtr(nobody, 0, base, uintptr(length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
+		if _, err := unix.MmapPtr(retiredFD, 0, base, uintptr(length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
 			return fmt.Errorf("shm: retiring a mapping of %d bytes: %s: %w", len(memory), limitBehind(err), err)
 		}
 	}

@@ -49,7 +49,7 @@ func (p *process) link(address string) (*neighbor, error) {
 	if n != nil {
 		return n, nil
 	}
-	n, err := p.meet(address)
+	n, err := p.connect(address)
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +77,22 @@ func (p *process) admit(n *neighbor) (*neighbor, error) {
 	return n, nil
 }
 
-// mostMeetings is how often meet connects if the connection ends before this process has sent its proof.
-const mostMeetings = 8
+// maxConnects is how often connect tries if the connection ends before this process has sent its proof.
+const maxConnects = 8
 
-// meet connects to the device at address.
-func (p *process) meet(address string) (*neighbor, error) {
+// connect connects to the device at address.
+func (p *process) connect(address string) (*neighbor, error) {
 	name, ok := socketOf(address)
 	if !ok {
 		return nil, &verbs.CapabilityError{Device: p.name, Capability: "reach " + address, Reason: "the address is not of a process on this machine"}
 	}
-	return p.meetBy(address, func() (*net.UnixConn, error) { return net.DialUnix("unixpacket", nil, name) })
+	return p.connectBy(address, func() (*net.UnixConn, error) { return net.DialUnix("unixpacket", nil, name) })
 }
 
-// meetBy is meet by a way to connect. If this process is stopped between its connect and its proof, the listener may
-// have given its seat to another connection: that is not the end of the peer, so meetBy connects again. A peer that has
+// connectBy is connect by a way to dial. If this process is stopped between its connect and its proof, the listener may
+// have given its seat to another connection: that is not the end of the peer, so connectBy connects again. A peer that has
 // ended accepts no connection.
-func (p *process) meetBy(address string, dial func() (*net.UnixConn, error)) (*neighbor, error) {
+func (p *process) connectBy(address string, dial func() (*net.UnixConn, error)) (*neighbor, error) {
 	for meeting := 1; ; meeting++ {
 		conn, err := dial()
 		if err != nil {
@@ -103,7 +103,7 @@ func (p *process) meetBy(address string, dial func() (*net.UnixConn, error)) (*n
 			return n, nil
 		}
 		err = errors.Join(err, conn.Close())
-		if meeting == mostMeetings || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
+		if meeting == maxConnects || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 			return nil, err
 		}
 	}
@@ -186,7 +186,7 @@ func (n *neighbor) end() {
 		return
 	}
 	for w := range watchers {
-		w.tell(n.gone())
+		w.report(n.gone())
 	}
 	n.process.bell.Ring()
 }
@@ -285,7 +285,7 @@ func (n *neighbor) release() error {
 	defer n.opening.Unlock()
 	n.ended.Store(true)
 	if n.mapped.Load() && n.address != n.process.address {
-		return retire(n, n.memory, n.process.nobody, len(n.process.memory))
+		return retire(n, n.memory, n.process.retiredFD, len(n.process.memory))
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access ve
 	return address, length, offset, access, inPlace && e.key.Load() == rkey
 }
 
-func (n *neighbor) reach(address uint64, size int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
+func (n *neighbor) access(address uint64, size int, rkey uint32, right verbs.Access) ([]byte, bool, verbs.Status) {
 	base, length, offset, access, ok := n.entry(rkey)
 	if !ok || access&right == 0 || !bounds.Contains(base, length, address, uint64(size)) {
 		return nil, false, verbs.StatusRemoteAccess
@@ -369,7 +369,7 @@ func (n *neighbor) copyAt(mine []byte, region verbs.RemoteRegion, offset uint64,
 	if len(mine) == 0 {
 		return nil
 	}
-	theirs, foreign, status := n.reach(region.Address+offset, len(mine), region.RKey, right)
+	theirs, foreign, status := n.access(region.Address+offset, len(mine), region.RKey, right)
 	switch {
 	case status != verbs.StatusSuccess:
 		return fmt.Errorf("shm: %w", status)

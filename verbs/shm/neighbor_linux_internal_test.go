@@ -140,11 +140,11 @@ func TestRegionsComeAndGo(t *testing.T) {
 					return
 				}
 				remote := region.Remote()
-				_, _, status := to.reach(remote.Address, 64, remote.RKey, verbs.RemoteRead)
+				_, _, status := to.access(remote.Address, 64, remote.RKey, verbs.RemoteRead)
 				if !assert.Equal(t, verbs.StatusSuccess, status) || !assert.NoError(t, region.Deregister()) {
 					return
 				}
-				_, _, status = to.reach(remote.Address, 64, remote.RKey, verbs.RemoteRead)
+				_, _, status = to.access(remote.Address, 64, remote.RKey, verbs.RemoteRead)
 				if !assert.Equal(t, verbs.StatusRemoteAccess, status) || !assert.ErrorIs(t, region.Deregister(), verbs.ErrClosed) {
 					return
 				}
@@ -191,7 +191,7 @@ func TestMisplacedOffset(t *testing.T) {
 	require.Equal(t, make([]byte, 16), far.memory[:16])
 }
 
-// A process that is met and does not answer costs Options.HandshakeLimit. Here that is over before the request is sent.
+// A process that is connected and does not respond costs Options.HandshakeLimit. Here that is over before the request is sent.
 func TestNoAnswer(t *testing.T) {
 	_, address := pretend(t)
 	device, err := Open(Options{HandshakeLimit: time.Hour})
@@ -207,14 +207,14 @@ func TestNoAnswer(t *testing.T) {
 	require.ErrorContains(t, err, "HandshakeLimit -1ns, must not be negative")
 }
 
-// TestBadAnswers has a peer answer the question for its segment wrongly, with
+// TestBadResponses has a peer respond wrongly to the request for its segment, with
 // descriptors: none of them stays open.
-func TestBadAnswers(t *testing.T) {
+func TestBadResponses(t *testing.T) {
 	file, err := os.Open("/dev/null")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	fd := int(file.Fd())
-	segment := make([]byte, answerBytes)
+	segment := make([]byte, responseBytes)
 	segment[0] = askSegment
 	for _, test := range []struct {
 		name    string
@@ -222,8 +222,8 @@ func TestBadAnswers(t *testing.T) {
 		rights  []byte
 		message string
 	}{
-		{"too short", segment[:5], unix.UnixRights(fd), "answer of 5 bytes"},
-		{"another letter", make([]byte, answerBytes), unix.UnixRights(fd), "answer of 41 bytes"},
+		{"too short", segment[:5], unix.UnixRights(fd), "response of 5 bytes"},
+		{"another letter", make([]byte, responseBytes), unix.UnixRights(fd), "response of 41 bytes"},
 		{"two descriptors", segment, unix.UnixRights(fd, fd), "with 2 descriptors"},
 		{"more than there is room for", segment, unix.UnixRights(fd, fd, fd, fd, fd), "with 2 descriptors"},
 		{"no descriptor", segment, nil, "with 0 descriptors"},

@@ -100,28 +100,28 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	nonce := make([]byte, nonceBytes)
 	_, _ = rand.Read(nonce) // it never fails
 	if _, err := conn.Write(append([]byte{askSegment}, nonce...)); err != nil {
-		return -1, 0, n.unanswered(conn, err)
+		return -1, 0, n.noResponse(conn, err)
 	}
-	answer, rights := make([]byte, answerBytes+1), make([]byte, unix.CmsgSpace(4))
-	got, oob, flags, _, err := conn.ReadMsgUnix(answer, rights)
+	response, rights := make([]byte, responseBytes+1), make([]byte, unix.CmsgSpace(4))
+	got, oob, flags, _, err := conn.ReadMsgUnix(response, rights)
 	if err != nil {
-		return -1, 0, n.unanswered(conn, err)
+		return -1, 0, n.noResponse(conn, err)
 	}
 	fds, err := descriptorsIn(rights[:oob])
 	if err == nil && len(fds) == 0 && flags&unix.MSG_CTRUNC != 0 {
 		// A descriptor was sent, for which this process has no room.
 		return -1, 0, n.process.unreached(n.address, unix.EMFILE)
 	}
-	told := binary.LittleEndian.Uint64(answer[1:])
+	length := binary.LittleEndian.Uint64(response[1:])
 	switch {
-	case got == 1 && answer[0] == refuseKey:
+	case got == 1 && response[0] == refuseKey:
 		err = errKey
-	case err != nil || got != answerBytes || answer[0] != askSegment || len(fds) != 1:
-		err = fmt.Errorf("shm: process %d: answer of %d bytes with %d descriptors: %w", n.pid, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
-	case !hmac.Equal(answer[9:answerBytes], n.process.serverProof(n.address, nonce, told)):
+	case err != nil || got != responseBytes || response[0] != askSegment || len(fds) != 1:
+		err = fmt.Errorf("shm: process %d: response of %d bytes with %d descriptors: %w", n.pid, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
+	case !hmac.Equal(response[9:responseBytes], n.process.serverProof(n.address, nonce, length)):
 		err = fmt.Errorf("%w: %w", errKey, verbs.StatusRemoteInvalid)
 	default:
-		return fds[0], int64(told), nil
+		return fds[0], int64(length), nil
 	}
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -129,17 +129,17 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	return -1, 0, err
 }
 
-// unanswered returns the error of a request that failed with err. The neighbor may have refused the proof and closed
+// noResponse returns the error of a request that failed with err. The neighbor may have refused the proof and closed
 // the connection before the request arrived. The system reports the end first, and then returns what was sent before
 // it.
-func (n *neighbor) unanswered(conn *net.UnixConn, err error) error {
+func (n *neighbor) noResponse(conn *net.UnixConn, err error) error {
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		answer := make([]byte, answerBytes)
-		got, again := conn.Read(answer)
+		response := make([]byte, responseBytes)
+		got, again := conn.Read(response)
 		if errors.Is(again, unix.ECONNRESET) {
-			got, again = conn.Read(answer)
+			got, again = conn.Read(response)
 		}
-		if again == nil && got == 1 && answer[0] == refuseKey {
+		if again == nil && got == 1 && response[0] == refuseKey {
 			return errKey
 		}
 	}

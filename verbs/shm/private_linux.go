@@ -35,9 +35,9 @@ type private struct {
 // arena is a range of addresses whose first ready bytes can be accessed. They stay accessible: freed memory has no
 // pages, and a late access there meets no other data until it is allocated again.
 type arena struct {
-	memory []byte
-	ready  int
-	places places
+	memory      []byte
+	ready       int
+	allocations allocations
 	// unmap is due when the fabric, all of whose devices are closed, is unreachable.
 	unmap runtime.Cleanup
 }
@@ -72,7 +72,7 @@ func (p *private) back(ctx context.Context, memory []byte) (int, error) {
 // place finds room. It prefers addresses that were never used, in proportion to what was allocated, then those of freed
 // memory, and then new ones.
 func (p *private) place(length, align int) (*arena, int, error) {
-	if a, offset, ok := p.find((*places).fresh, length, align); ok {
+	if a, offset, ok := p.find((*allocations).fresh, length, align); ok {
 		return a, offset, nil
 	}
 	most := reservedTimes * max(p.most, p.live+length)
@@ -83,7 +83,7 @@ func (p *private) place(length, align int) (*arena, int, error) {
 			return a, 0, nil
 		}
 	}
-	if a, offset, ok := p.find((*places).reuse, length, align); ok {
+	if a, offset, ok := p.find((*allocations).reuse, length, align); ok {
 		return a, offset, nil
 	}
 	// The free pieces are too short.
@@ -96,9 +96,9 @@ func (p *private) place(length, align int) (*arena, int, error) {
 }
 
 // find takes a piece that the given find returns in one of the arenas.
-func (p *private) find(find func(p *places, length, align int) (int, bool), length, align int) (*arena, int, bool) {
+func (p *private) find(find func(p *allocations, length, align int) (int, bool), length, align int) (*arena, int, bool) {
 	for _, a := range p.arenas {
-		if offset, ok := find(&a.places, length, align); ok && a.take(offset, length) == nil {
+		if offset, ok := find(&a.allocations, length, align); ok && a.take(offset, length) == nil {
 			return a, offset, true
 		}
 	}
@@ -111,8 +111,8 @@ func (p *private) extend(length, size int) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &arena{memory: memory, places: newPlaces(0, size)}
-	offset, _ := a.places.fresh(length, hugePageBytes)
+	a := &arena{memory: memory, allocations: newAllocations(0, size)}
+	offset, _ := a.allocations.fresh(length, hugePageBytes)
 	if err := a.take(offset, length); err != nil {
 		return nil, errors.Join(err, unmap(memory))
 	}
@@ -126,13 +126,13 @@ func (a *arena) take(offset, length int) error {
 	if end := offset + length; end > a.ready {
 		fresh := a.memory[a.ready:end]
 		if err := unix.Mprotect(fresh, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-			a.places.keep(extent{offset, length})
+			a.allocations.keep(span{offset, length})
 			return fmt.Errorf("mprotect of %d bytes: %w", len(fresh), &memoryError{&privateMemory, uint64(len(fresh)), err})
 		}
 		_ = unix.Madvise(fresh, unix.MADV_HUGEPAGE)
 		a.ready = end
 	}
-	a.places.live[offset] = length
+	a.allocations.live[offset] = length
 	return nil
 }
 
@@ -146,18 +146,18 @@ func (p *private) free(memory []byte) bool {
 	a.giveBack(offset, length)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a.places.keep(extent{offset, length})
+	a.allocations.keep(span{offset, length})
 	return true
 }
 
-// drop ends the allocation of memory, if it is one. Its piece stays unused until places.keep.
+// drop ends the allocation of memory, if it is one. Its piece stays unused until allocations.keep.
 func (p *private) drop(memory []byte) (a *arena, offset, length int, live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.arenas {
 		if bounds.Contains(bounds.Address(a.memory), uint64(len(a.memory)), bounds.Address(memory), 1) {
 			offset = int(bounds.Address(memory) - bounds.Address(a.memory))
-			length, live = a.places.drop(offset)
+			length, live = a.allocations.drop(offset)
 			p.live -= length
 			return a, offset, length, live
 		}
@@ -177,10 +177,10 @@ func (p *private) retire(owner *Fabric) {
 	defer p.mu.Unlock()
 	p.live = 0
 	for _, a := range p.arenas {
-		for offset := range a.places.live {
-			length, _ := a.places.drop(offset)
+		for offset := range a.allocations.live {
+			length, _ := a.allocations.drop(offset)
 			a.giveBack(offset, length)
-			a.places.keep(extent{offset, length})
+			a.allocations.keep(span{offset, length})
 		}
 		a.unmap = runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, a.memory)
 	}

@@ -109,7 +109,7 @@ func TestReservedInProportion(t *testing.T) {
 				continue
 			}
 			for _, a := range arenas {
-				_, ok := a.places.reuse(wholePages(n))
+				_, ok := a.allocations.reuse(wholePages(n))
 				require.False(t, ok, "a freed piece has room for %d bytes", n)
 			}
 		}
@@ -139,8 +139,8 @@ func take(t *testing.T, p *private, n int) []byte {
 // useUp has no arena have addresses left that were never used.
 func useUp(t *testing.T, p *private) {
 	for _, a := range p.arenas {
-		if rest := a.places.end - a.places.next; rest > 0 {
-			_, ok := a.places.fresh(rest, pageBytes)
+		if rest := a.allocations.end - a.allocations.next; rest > 0 {
+			_, ok := a.allocations.fresh(rest, pageBytes)
 			require.True(t, ok)
 		}
 	}

@@ -77,8 +77,8 @@ type receive struct {
 // peer is the other device as a queue pair needs it.
 type peer interface {
 	verbs.Neighbor
-	// reach returns n bytes at address of the peer's memory, if rkey and right allow. foreign: they cannot be mapped.
-	reach(address uint64, n int, rkey uint32, right verbs.Access) (memory []byte, foreign bool, status verbs.Status)
+	// access returns n bytes at address of the peer's memory, if rkey and right allow. foreign: they cannot be mapped.
+	access(address uint64, n int, rkey uint32, right verbs.Access) (memory []byte, foreign bool, status verbs.Status)
 	// ringAt returns the peer's ring at locator.
 	ringAt(locator uint64) (ring, error)
 	// gone returns the reason if the peer will never respond, and nil otherwise.
@@ -203,7 +203,7 @@ func (q *queuePair) drive() {
 		return
 	}
 	if q.State() == verbs.StateConnecting {
-		q.awaitAnswer()
+		q.awaitResponse()
 	}
 	if q.State() == verbs.StateReady {
 		moved := q.takeFrames()
@@ -219,14 +219,14 @@ func (q *queuePair) drive() {
 	q.waiting.Store(q.sendCount > 0 || q.State() == verbs.StateError && q.receiveCount > 0)
 }
 
-// awaitAnswer checks whether the peer has accepted.
-func (q *queuePair) awaitAnswer() {
+// awaitResponse checks whether the peer has accepted.
+func (q *queuePair) awaitResponse() {
 	if q.peer == nil {
-		// No peer has been asked yet, so any answer in the ring is not for this queue pair.
+		// This queue pair has requested nothing yet, so a response in the ring is for another.
 		return
 	}
-	switch q.in.answer.Load() {
-	case answerAccepted:
+	switch q.in.response.Load() {
+	case responseAccepted:
 		out, err := q.peer.ringAt(q.in.locator.Load())
 		if err != nil {
 			q.fail(err)
@@ -234,7 +234,7 @@ func (q *queuePair) awaitAnswer() {
 		}
 		q.out = out
 		q.state.Store(uint32(verbs.StateReady))
-	case answerRejected:
+	case responseRejected:
 		length := min(q.in.locator.Load(), maxReason)
 		reason := make([]byte, length)
 		q.in.read(reason, 0)
@@ -294,7 +294,7 @@ func (q *queuePair) fail(err error) {
 
 // leaveRings tells the peer that this side is done. If the peer has not accepted the connection yet, it will not.
 func (q *queuePair) leaveRings() {
-	if q.out.ringWords == nil && q.peer != nil && !q.in.answer.CompareAndSwap(answerNone, answerWithdrawn) && q.in.answer.Load() == answerAccepted {
+	if q.out.ringWords == nil && q.peer != nil && !q.in.response.CompareAndSwap(responseNone, responseWithdrawn) && q.in.response.Load() == responseAccepted {
 		// The peer waits for this side to connect and leave.
 		q.out, _ = q.peer.ringAt(q.in.locator.Load())
 	}
@@ -334,11 +334,11 @@ func (q *queuePair) after(i int) int {
 // complete ends a request that has a slot.
 func (q *queuePair) complete(r *request, status verbs.Status) {
 	clear(r.Segments)
-	q.answer(&r.SendRequest, status)
+	q.completeSend(&r.SendRequest, status)
 }
 
-// answer completes a request. It reports a success only if the request was signalled, and a failure always.
-func (q *queuePair) answer(r *verbs.SendRequest, status verbs.Status) {
+// completeSend completes a request. It reports a success only if the request was signalled, and a failure always.
+func (q *queuePair) completeSend(r *verbs.SendRequest, status verbs.Status) {
 	if status == verbs.StatusSuccess && r.Flags&verbs.Signalled == 0 {
 		q.uncovered++
 		return

@@ -11,7 +11,7 @@ import (
 //
 //	head     the producer: bytes ever written, published after the frame.
 //	tail     the consumer: bytes ever taken out.
-//	answer   the side that accepts or rejects the connection, or that withdraws;
+//	response the side that accepts or rejects the connection, or that withdraws;
 //	         the first decides. It is stored after locator, which is where the
 //	         ring of the other direction is.
 //	fault    the consumer: the status that the message at tail ended with.
@@ -28,7 +28,7 @@ import (
 //	         connection fails.
 //	locator  by the side that connects, once: an offset of a ring in the peer's segment, or
 //	         the length of the reason of a rejection, of which it reads at most maxReason.
-//	answer   by the side that connects: any other value than the four is no answer.
+//	response by the side that connects: any other value than the four is no response.
 //	fault    by the producer: a value that is no status is StatusRemoteOperation.
 //	left     by both: two bits that end the connection, and one that chooses its error.
 type ring struct {
@@ -42,11 +42,11 @@ type ringWords struct {
 	tail atomic.Uint64
 	_    [56]byte
 
-	locator atomic.Uint64
-	answer  atomic.Uint32
-	fault   atomic.Uint32
-	left    atomic.Uint32
-	_       [44]byte
+	locator  atomic.Uint64
+	response atomic.Uint32
+	fault    atomic.Uint32
+	left     atomic.Uint32
+	_        [44]byte
 }
 
 const (
@@ -61,13 +61,13 @@ const (
 	maxChunk = ringBytes/4 - frameHeader
 )
 
-// Values of answer.
+// Values of response.
 const (
-	answerNone uint32 = iota
-	answerAccepted
-	answerRejected
-	// answerWithdrawn is stored by the side that asked, while there is no answer.
-	answerWithdrawn
+	responseNone uint32 = iota
+	responseAccepted
+	responseRejected
+	// responseWithdrawn is stored by the side that connects, while there is no response.
+	responseWithdrawn
 )
 
 // Bits of left.

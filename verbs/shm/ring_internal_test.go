@@ -114,15 +114,15 @@ func TestMalformedFrames(t *testing.T) {
 	}
 }
 
-// FuzzAnswers has a peer write anything to the words by which it answers a connection
+// FuzzResponses has a peer write anything to the words by which it responds to a connection
 // and what is sent over it: every call returns, and nothing completes twice.
-func FuzzAnswers(f *testing.F) {
-	f.Add(uint64(0), uint64(24), uint32(0), uint32(0), uint32(answerAccepted))
-	f.Add(uint64(1), uint64(1)<<63, uint32(0), uint32(0), uint32(answerAccepted))
-	f.Add(uint64(2), uint64(24), uint32(verbs.StatusRemoteInvalid), uint32(leftByConsumer), uint32(answerAccepted))
-	f.Add(uint64(1)<<40, uint64(0), uint32(99), uint32(0), uint32(answerRejected))
+func FuzzResponses(f *testing.F) {
+	f.Add(uint64(0), uint64(24), uint32(0), uint32(0), uint32(responseAccepted))
+	f.Add(uint64(1), uint64(1)<<63, uint32(0), uint32(0), uint32(responseAccepted))
+	f.Add(uint64(2), uint64(24), uint32(verbs.StatusRemoteInvalid), uint32(leftByConsumer), uint32(responseAccepted))
+	f.Add(uint64(1)<<40, uint64(0), uint32(99), uint32(0), uint32(responseRejected))
 	f.Add(uint64(3), uint64(48), uint32(0), ^uint32(0), uint32(77))
-	f.Fuzz(func(t *testing.T, locator, tail uint64, fault, left, answer uint32) {
+	f.Fuzz(func(t *testing.T, locator, tail uint64, fault, left, response uint32) {
 		open := openFabric(t)
 		near, far := newSide(t, open()), newSide(t, open())
 		near.connect(far.device.Address(), verbs.QueuePairConfig{})
@@ -130,7 +130,7 @@ func FuzzAnswers(f *testing.F) {
 		theirs, _, err := far.device.newRing()
 		require.NoError(t, err)
 		near.pair.in.locator.Store(locator)
-		near.pair.in.answer.Store(answer)
+		near.pair.in.response.Store(response)
 		near.pair.in.left.Store(left &^ leftByConsumer)
 		theirs.tail.Store(tail)
 		theirs.fault.Store(fault)
@@ -162,15 +162,15 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestAnswerToNothing has an answer in the ring of a connection that was not asked for yet.
-func TestAnswerToNothing(t *testing.T) {
+// TestResponseToNothing has a response in the ring of a connection that was not requested yet.
+func TestResponseToNothing(t *testing.T) {
 	for _, form := range both {
-		for _, answer := range []uint32{answerAccepted, answerRejected, 77} {
+		for _, response := range []uint32{responseAccepted, responseRejected, 77} {
 			t.Run(form.name, func(t *testing.T) {
 				near := newSide(t, form.open(t)())
 				pair, err := near.device.newPair(verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
 				require.NoError(t, err)
-				pair.in.answer.Store(answer)
+				pair.in.response.Store(response)
 				require.Zero(t, near.queue.Poll(nil))
 				require.Equal(t, verbs.StateConnecting, pair.State())
 			})

@@ -31,7 +31,7 @@ func TestPlaces(t *testing.T) {
 	const pages = 4096
 	random := testsize.Random(t, 2)
 	for range testsize.N(5) {
-		p := newPlaces(segmentStart, pages*pageBytes)
+		p := newAllocations(segmentStart, pages*pageBytes)
 		var refused int
 		for range 2000 {
 			if random.IntN(5) < 3 {
@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 				for offset := range p.live {
 					length, live := p.drop(offset)
 					require.True(t, live)
-					p.keep(extent{offset, length})
+					p.keep(span{offset, length})
 					break
 				}
 			}
@@ -58,9 +58,9 @@ func TestPlaces(t *testing.T) {
 		}
 		require.Positive(t, refused)
 		for offset, length := range p.live {
-			p.keep(extent{offset, length})
+			p.keep(span{offset, length})
 		}
-		require.Equal(t, []extent{{segmentStart, p.next - segmentStart}}, p.spare)
+		require.Equal(t, []span{{segmentStart, p.next - segmentStart}}, p.spare)
 		_, live := p.drop(1)
 		require.False(t, live)
 	}
@@ -68,12 +68,12 @@ func TestPlaces(t *testing.T) {
 
 // whole says what is wrong unless all that was ever used is live or spare, once, and
 // spare pieces are in order and do not touch.
-func whole(p *places) error {
+func whole(p *allocations) error {
 	all := slices.Clone(p.spare)
 	for offset, length := range p.live {
-		all = append(all, extent{offset, length})
+		all = append(all, span{offset, length})
 	}
-	slices.SortFunc(all, func(a, b extent) int { return a.offset - b.offset })
+	slices.SortFunc(all, func(a, b span) int { return a.offset - b.offset })
 	end := segmentStart
 	for _, e := range all {
 		if e.offset != end || e.length <= 0 {
@@ -102,10 +102,10 @@ func TestMoreThanThereIs(t *testing.T) {
 			require.NoError(t, device.FreeMemory(memory))
 			if p, ok := device.form.(*process); ok {
 				// Freed pieces are looked at when the segment is used up.
-				rest := p.places.end - p.places.next
-				offset, ok := p.places.fresh(rest, pageBytes)
+				rest := p.allocations.end - p.allocations.next
+				offset, ok := p.allocations.fresh(rest, pageBytes)
 				require.True(t, ok)
-				p.places.live[offset] = rest
+				p.allocations.live[offset] = rest
 			}
 			for _, n := range []int{math.MaxInt, math.MaxInt - 1, math.MaxInt - pageBytes, math.MaxInt/2 + 1, 1 << 50} {
 				_, err := device.AllocateMemory(n)
@@ -116,8 +116,8 @@ func TestMoreThanThereIs(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, device.FreeMemory(memory))
 			if p, ok := device.form.(*process); ok {
-				require.Len(t, p.places.spare, 1)
-				require.NoError(t, whole(&p.places))
+				require.Len(t, p.allocations.spare, 1)
+				require.NoError(t, whole(&p.allocations))
 			}
 		})
 	}
@@ -150,7 +150,7 @@ func TestMemoryComesBackZeroed(t *testing.T) {
 	require.NoError(t, p.free(first))
 	require.Error(t, p.free(first))
 	// The whole segment has to have been used before freed memory is.
-	p.places.next = len(p.memory)
+	p.allocations.next = len(p.memory)
 	again, err := p.allocate(50_000)
 	require.NoError(t, err)
 	second, _ := p.offsetOf(again)

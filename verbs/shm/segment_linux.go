@@ -43,17 +43,17 @@ type process struct {
 	// key is Options.Key or the key of SetKey.
 	key atomic.Pointer[[]byte]
 
-	// memory is the whole segment as it is mapped here, fd its memfd, nobody the memfd of retired mappings.
-	memory     []byte
-	head       *segmentHead
-	fd, nobody int
+	// memory is the whole segment as it is mapped here, fd its memfd, retiredFD the memfd of retired mappings.
+	memory        []byte
+	head          *segmentHead
+	fd, retiredFD int
 	// smallPages is Options.SmallPages.
 	smallPages bool
 
 	mu sync.Mutex
-	// places has the segment's allocations.
-	places places
-	peers  map[string]*neighbor
+	// allocations are those of the segment.
+	allocations allocations
+	peers       map[string]*neighbor
 	// awaiting are the connections on which a response is awaited.
 	awaiting map[*net.UnixConn]struct{}
 	// shut: the device is being closed, so no new peers, requests and goroutines begin. working are the running
@@ -80,7 +80,7 @@ func Open(options Options) (*Device, error) {
 	if _, err := rand.Read(name[:]); err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, nobody: -1,
+	p := &process{peers: make(map[string]*neighbor), awaiting: make(map[*net.UnixConn]struct{}), ending: make(chan struct{}), fd: -1, retiredFD: -1,
 		smallPages: options.SmallPages, shortPatience: defaultShortPatience, handshakeLimit: cmp.Or(options.HandshakeLimit, defaultHandshake)}
 	p.device = &device{form: p, name: deviceName, address: addressPrefix + hex.EncodeToString(name[:]), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	p.setKey(options.Key)
@@ -106,13 +106,13 @@ func (p *process) open(ranks int) error {
 	if p.fd, err = memoryFile("rma", size); err != nil {
 		return unable("create a segment", err)
 	}
-	if p.nobody, err = memoryFile("rma-retired", size); err != nil {
+	if p.retiredFD, err = memoryFile("rma-retired", size); err != nil {
 		return unable("create a segment", err)
 	}
 	if p.memory, err = mapShared(p.fd, size); err != nil {
 		return unable("map its segment", err)
 	}
-	p.places = newPlaces(segmentStart, size)
+	p.allocations = newAllocations(segmentStart, size)
 	p.advise(p.memory)
 	if err = checkMemory(segmentStart); err == nil {
 		err = p.commit(0, segmentStart)
@@ -122,7 +122,7 @@ func (p *process) open(ranks int) error {
 	}
 	p.head = headOf(p.memory)
 	p.head.introduce(uint64(size))
-	p.bell = &futexBell{&p.head.bell}
+	p.bell = &futexChannel{&p.head.bell}
 	if p.watcher, err = newWatcher(); err != nil {
 		return unable("watch its peers", err)
 	}
@@ -185,11 +185,11 @@ func (p *process) reserve(n int) ([]byte, error) {
 		return nil, p.tooMuch(n)
 	}
 	length, align := wholePages(n)
-	offset, ok := p.places.place(length, align)
+	offset, ok := p.allocations.place(length, align)
 	if !ok {
 		return nil, p.tooMuch(n)
 	}
-	p.places.live[offset] = length
+	p.allocations.live[offset] = length
 	return p.memory[offset : offset+n : offset+n], nil
 }
 
@@ -243,7 +243,7 @@ func (p *process) free(memory []byte) error {
 // release frees the allocation at offset. It reports whether there was one.
 func (p *process) release(offset int) bool {
 	p.mu.Lock()
-	length, live := p.places.drop(offset)
+	length, live := p.allocations.drop(offset)
 	p.mu.Unlock()
 	// Close frees everything at once.
 	if !live || !p.enter() {
@@ -259,7 +259,7 @@ func (p *process) release(offset int) bool {
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.places.keep(extent{offset, length})
+	p.allocations.keep(span{offset, length})
 	return true
 }
 
@@ -327,11 +327,11 @@ func (p *process) close() error {
 		p.fd = -1
 	}
 	if p.memory != nil {
-		err = errors.Join(err, retire(p, p.memory, p.nobody, len(p.memory)))
+		err = errors.Join(err, retire(p, p.memory, p.retiredFD, len(p.memory)))
 	}
-	if p.nobody >= 0 {
-		err = errors.Join(err, unix.Close(p.nobody))
-		p.nobody = -1
+	if p.retiredFD >= 0 {
+		err = errors.Join(err, unix.Close(p.retiredFD))
+		p.retiredFD = -1
 	}
 	return err
 }

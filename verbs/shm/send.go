@@ -51,7 +51,7 @@ func (q *queuePair) writeAtOnce(r *verbs.SendRequest, length int) bool {
 		q.transfer(r, length, verbs.RemoteWrite) != verbs.StatusSuccess {
 		return false
 	}
-	q.answer(r, verbs.StatusSuccess)
+	q.completeSend(r, verbs.StatusSuccess)
 	return true
 }
 
@@ -82,7 +82,7 @@ func (q *queuePair) advance() (moved bool) {
 				sent := q.pushMessage(r)
 				moved, progressed = moved || sent, progressed || sent
 			} else if q.pushed == 0 {
-				moved, progressed = q.carryOut(r) || moved, true
+				moved, progressed = q.execute(r) || moved, true
 			}
 		}
 		if !progressed {
@@ -205,9 +205,9 @@ func (q *queuePair) pushFrame(f *frame, r *request) {
 	q.out.head.Store(q.written)
 }
 
-// carryOut executes a write, read or atomic. Everything before it has taken effect, so the ring is empty and has room
+// execute executes a write, read or atomic. Everything before it has taken effect, so the ring is empty and has room
 // to announce it. It reports whether it did.
-func (q *queuePair) carryOut(r *request) (moved bool) {
+func (q *queuePair) execute(r *request) (moved bool) {
 	right, n := verbs.RemoteAtomic, 8
 	switch r.Opcode {
 	case verbs.OpRDMAWrite, verbs.OpRDMAWriteImmediate:
@@ -235,7 +235,7 @@ func (q *queuePair) transfer(r *verbs.SendRequest, n int, right verbs.Access) ve
 	if n == 0 {
 		return verbs.StatusSuccess
 	}
-	remote, foreign, status := q.peer.reach(r.RemoteAddress, n, r.RKey, right)
+	remote, foreign, status := q.peer.access(r.RemoteAddress, n, r.RKey, right)
 	if status != verbs.StatusSuccess {
 		return status
 	}

@@ -55,7 +55,7 @@ func TestShortOfDescriptors(t *testing.T) {
 	}
 }
 
-// A process that may send no more descriptors is short of them. One whose neighbor may not, and so does not answer, says that too.
+// A process that may send no more descriptors is short of them. One whose neighbor may not, and so does not respond, says that too.
 func TestTooManyDescriptorsOnTheirWay(t *testing.T) {
 	p := &process{handshakeLimit: time.Second}
 	err := p.unreached("shm:x", &net.OpError{Op: "write", Err: os.NewSyscallError("sendmsg", unix.ETOOMANYREFS)})
@@ -64,7 +64,7 @@ func TestTooManyDescriptorsOnTheirWay(t *testing.T) {
 	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n)")
 
 	n := &neighbor{process: p, pid: 7, address: "shm:x"}
-	err = n.unanswered(nil, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
+	err = n.noResponse(nil, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded})
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.ErrorContains(t, err, "shm: process 7 has not passed on its memory within 1s, as when it is stopped, or")
 	require.ErrorContains(t, err, "RLIMIT_NOFILE (ulimit -n)")

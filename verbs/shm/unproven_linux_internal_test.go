@@ -133,12 +133,12 @@ func TestSeatLostBeforeTheProof(t *testing.T) {
 	for _, c := range []struct {
 		lost, dials int
 		err         error
-	}{{0, 1, nil}, {1, 2, nil}, {mostMeetings - 1, mostMeetings, nil}, {mostMeetings, mostMeetings, verbs.ErrPeerGone}} {
+	}{{0, 1, nil}, {1, 2, nil}, {maxConnects - 1, maxConnects, nil}, {maxConnects, maxConnects, verbs.ErrPeerGone}} {
 		t.Run(fmt.Sprint(c.lost), func(t *testing.T) {
 			socket, address := pretend(t)
 			name, _ := socketOf(address)
 			descriptors, dials := openDescriptors(t), 0
-			n, err := device.form.(*process).meetBy(address, func() (*net.UnixConn, error) {
+			n, err := device.form.(*process).connectBy(address, func() (*net.UnixConn, error) {
 				dials++
 				near, err := net.DialUnix("unixpacket", nil, name)
 				require.NoError(t, err)

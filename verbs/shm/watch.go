@@ -11,7 +11,7 @@ type watch struct {
 
 // tell calls lost once, unless the watch or its device has ended. It uses a goroutine of its own: lost may do anything,
 // such as close the device, which waits for the goroutines that detect ends.
-func (w *watch) tell(cause error) {
+func (w *watch) report(cause error) {
 	go func() {
 		if !w.device.closed.Load() && !w.over.Swap(true) {
 			w.lost(cause)

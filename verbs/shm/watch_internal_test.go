@@ -57,13 +57,13 @@ func TestStop(t *testing.T) {
 	device := openFabric(t)()
 	called := make(chan error, 2)
 	w := &watch{device: device.device, lost: func(cause error) { called <- cause }}
-	w.tell(verbs.ErrPeerGone)
+	w.report(verbs.ErrPeerGone)
 	require.ErrorIs(t, <-called, verbs.ErrPeerGone)
 	w = &watch{device: device.device, lost: w.lost}
 	w.stop()
 	require.True(t, w.over.Load())
-	w.tell(verbs.ErrPeerGone)
+	w.report(verbs.ErrPeerGone)
 	last := &watch{device: device.device, lost: w.lost}
-	last.tell(verbs.ErrClosed)
+	last.report(verbs.ErrClosed)
 	require.ErrorIs(t, <-called, verbs.ErrClosed)
 }
