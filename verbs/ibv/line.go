@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -28,7 +29,7 @@ import (
 //	bye      nothing: the sender has ended the connection in order
 //
 // Numbers are big-endian. Each side sends alive four times per Options.Silence. The other side gives it up after that
-// time without a message.
+// time without a message. A time in which this process is stopped counts for little: see patience.
 type line struct {
 	conn    net.Conn
 	peer    string
@@ -56,6 +57,8 @@ const (
 	identitySize = 8
 	maxReason    = 300
 	maxPayload   = 512
+	// steps is the number of deadlines that follow each other in Options.Silence.
+	steps = 10
 )
 
 // newLine makes a line of a connection on which the key has been proved.
@@ -72,16 +75,60 @@ func newLine(conn net.Conn, peer string, silence time.Duration) *line {
 	return &line{conn: conn, peer: peer, silence: silence}
 }
 
-// send sends a message. The receiving goroutine learns of a failure.
+// A patience reads and writes parts of one message with several short deadlines, one after the other. A single deadline
+// of Options.Silence would be over when this process continues after it was stopped that long. Then what has arrived
+// meanwhile would not be read.
+type patience struct {
+	conn net.Conn
+	step time.Duration
+	left int
+}
+
+func (l *line) patience() *patience { return &patience{l.conn, l.silence / steps, steps} }
+
+// Read is for io.ReadFull.
+func (p *patience) Read(into []byte) (n int, err error) {
+	for {
+		if err = p.conn.SetReadDeadline(time.Now().Add(p.step)); err != nil {
+			return 0, err
+		}
+		if n, err = p.conn.Read(into); n > 0 {
+			return n, nil
+		}
+		if !p.again(err) {
+			return 0, err
+		}
+	}
+}
+
+// write writes a message whole.
+func (p *patience) write(message []byte) (err error) {
+	for {
+		if err = p.conn.SetWriteDeadline(time.Now().Add(p.step)); err != nil {
+			return err
+		}
+		n, err := p.conn.Write(message)
+		if message = message[n:]; len(message) == 0 || !p.again(err) {
+			return err
+		}
+	}
+}
+
+// again reports whether err is that of a deadline and another one follows.
+func (p *patience) again(err error) bool {
+	p.left--
+	return errors.Is(err, os.ErrDeadlineExceeded) && p.left > 0
+}
+
+// send sends a message. If that fails, it closes the connection, and the receiving goroutine learns of it.
 func (l *line) send(k kind, payload []byte) {
 	message := make([]byte, headerSize, headerSize+len(payload))
 	message[0] = byte(k)
 	binary.BigEndian.PutUint16(message[1:], uint16(len(payload)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ended {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
-		_, _ = l.conn.Write(append(message, payload...))
+	if !l.ended && l.patience().write(append(message, payload...)) != nil {
+		_ = l.conn.Close()
 	}
 }
 
@@ -92,10 +139,8 @@ var errBye = errors.New("it has ended the connection")
 func (l *line) receive() (kind, []byte, error) {
 	for {
 		var header [headerSize]byte
-		if err := l.conn.SetReadDeadline(time.Now().Add(l.silence)); err != nil {
-			return 0, nil, err
-		}
-		if _, err := io.ReadFull(l.conn, header[:]); err != nil {
+		reader := l.patience()
+		if _, err := io.ReadFull(reader, header[:]); err != nil {
 			return 0, nil, err
 		}
 		k, n := kind(header[0]), binary.BigEndian.Uint16(header[1:])
@@ -109,7 +154,7 @@ func (l *line) receive() (kind, []byte, error) {
 			return 0, nil, errBye
 		}
 		payload := make([]byte, n)
-		if _, err := io.ReadFull(l.conn, payload); err != nil {
+		if _, err := io.ReadFull(reader, payload); err != nil {
 			return 0, nil, err
 		}
 		return k, payload, nil

@@ -3,6 +3,7 @@
 package ibv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -174,6 +175,64 @@ func TestLineSilence(t *testing.T) {
 		kept.close()
 		require.False(t, kept.add(other))
 	})
+}
+
+// interrupted is a connection whose deadlines are over so many times before a byte passes, as after a pause of the process.
+type interrupted struct {
+	net.Conn
+	times, left int
+	read        io.Reader
+	written     []byte
+}
+
+func (i *interrupted) pass() error {
+	if i.left--; i.left >= 0 {
+		return os.ErrDeadlineExceeded
+	}
+	i.left = i.times
+	return nil
+}
+
+func (i *interrupted) Read(into []byte) (int, error) {
+	if err := i.pass(); err != nil {
+		return 0, err
+	}
+	return i.read.Read(into[:1])
+}
+
+func (i *interrupted) Write(from []byte) (int, error) {
+	if err := i.pass(); err != nil {
+		return 0, err
+	}
+	i.written = append(i.written, from[0])
+	if len(from) > 1 {
+		return 1, os.ErrDeadlineExceeded
+	}
+	return 1, nil
+}
+
+func (*interrupted) Close() error                     { return nil }
+func (*interrupted) SetDeadline(time.Time) error      { return nil }
+func (*interrupted) SetReadDeadline(time.Time) error  { return nil }
+func (*interrupted) SetWriteDeadline(time.Time) error { return nil }
+
+// A pause of the process, after which a deadline is over, ends no line: what has arrived meanwhile is read, and what is to be
+// sent leaves. A peer that is silent for all deadlines is given up.
+func TestLineInterrupted(t *testing.T) {
+	message := []byte{byte(kindReady), 0, 0}
+	for times, ends := range map[int]bool{0: false, 1: false, steps / 4: false, steps: true} {
+		conn := &interrupted{times: times, left: times, read: bytes.NewReader(message)}
+		k, _, err := newLine(conn, "peer", await.Limit).receive()
+		if ends {
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		} else {
+			require.NoError(t, err, "%d times", times)
+			require.Equal(t, kindReady, k)
+		}
+		conn = &interrupted{times: times, left: times}
+		newLine(conn, "peer", await.Limit).send(kindReady, nil)
+		require.Equal(t, !ends, string(conn.written) == string(message), "%d times: %v", times, conn.written)
+	}
 }
 
 func TestParseAddress(t *testing.T) {
