@@ -56,7 +56,7 @@ func (d *device) calibrate() {
 			d.costs, d.attributes.Spin = costs, min(max(woken, shortestSpin), longestSpin)
 		}
 	}
-	d.door.teller.calibrated(&d.costs, t.err)
+	d.connectionManager.eventLog.calibrated(&d.costs, t.err)
 }
 
 // A trial is two connected queue pairs and their common memory. Both send from its first half and receive into its
@@ -98,7 +98,7 @@ func (t *trial) open() (err error) {
 // seconds if there is no response.
 func (q *queuePair) adjoin(other *endpoint) error {
 	d := q.device
-	w := way{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
+	w := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
 	err := w.meet(&q.own, other)
 	if err == nil {
 		err = q.raw.toReceive(&w)

@@ -48,15 +48,15 @@ type completionQueue struct {
 	attached, stale, uses int
 	closed                bool
 	// broken: the card's part cannot be polled any more.
-	broken bool
-	tray   tray
+	broken      bool
+	completions completions
 	// held[first:] was taken while no caller polled for it.
 	held  []verbs.Completion
 	first int
 
-	// ailing are failed queue pairs that may have more to flush.
+	// failed are failed queue pairs that may have more to flush.
 	ailingMu sync.Mutex
-	ailing   []*queuePair
+	failed   []*queuePair
 	some     atomic.Bool
 }
 
@@ -78,7 +78,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	queues := append(slices.Clone(*d.queues.Load()), c)
 	d.queues.Store(&queues)
 	// A sleeper has not armed the new queue.
-	d.bell.Ring()
+	d.channel.Ring()
 	return c, nil
 }
 
@@ -125,13 +125,13 @@ func (c *completionQueue) Poll(into []verbs.Completion) int {
 func (c *completionQueue) take(into []verbs.Completion) (n int) {
 	for n < len(into) && !c.broken {
 		asked := min(len(into)-n, batch)
-		got := c.queue.poll(&c.tray, asked)
+		got := c.queue.poll(&c.completions, asked)
 		if got < 0 {
 			c.broken = true
-			c.device.fail((*queuePair).desert, "the card's completion queue cannot be polled", func(q *queuePair) bool { return q.sends == c || q.receives == c })
+			c.device.fail((*queuePair).abandonCard, "the card's completion queue cannot be polled", func(q *queuePair) bool { return q.sends == c || q.receives == c })
 		}
 		for i := range max(got, 0) {
-			if c.device.complete(&c.tray, i, &into[n]) {
+			if c.device.complete(&c.completions, i, &into[n]) {
 				n++
 			}
 		}
@@ -159,12 +159,12 @@ func (c *completionQueue) look() {
 	}
 }
 
-// ail adds a failed queue pair to ailing.
-func (c *completionQueue) ail(q *queuePair) {
+// addFailed adds a failed queue pair to failed.
+func (c *completionQueue) addFailed(q *queuePair) {
 	c.ailingMu.Lock()
 	defer c.ailingMu.Unlock()
-	if !slices.Contains(c.ailing, q) {
-		c.ailing = append(c.ailing, q)
+	if !slices.Contains(c.failed, q) {
+		c.failed = append(c.failed, q)
 	}
 	c.some.Store(true)
 }
@@ -173,8 +173,8 @@ func (c *completionQueue) ail(q *queuePair) {
 func (c *completionQueue) flush(into []verbs.Completion) (n int) {
 	c.ailingMu.Lock()
 	defer c.ailingMu.Unlock()
-	kept := c.ailing[:0]
-	for _, q := range c.ailing {
+	kept := c.failed[:0]
+	for _, q := range c.failed {
 		more := false
 		if q.sends == c {
 			more = q.flush(&q.sending, into, &n)
@@ -186,8 +186,8 @@ func (c *completionQueue) flush(into []verbs.Completion) (n int) {
 			kept = append(kept, q)
 		}
 	}
-	clear(c.ailing[len(kept):])
-	c.ailing = kept
+	clear(c.failed[len(kept):])
+	c.failed = kept
 	c.some.Store(len(kept) > 0)
 	return n
 }
@@ -232,7 +232,7 @@ func (c *completionQueue) detach(requests int, q *queuePair) {
 	c.first = 0
 	c.ailingMu.Lock()
 	defer c.ailingMu.Unlock()
-	c.ailing = slices.DeleteFunc(c.ailing, func(other *queuePair) bool { return other == q })
+	c.failed = slices.DeleteFunc(c.failed, func(other *queuePair) bool { return other == q })
 }
 
 // Close destroys the queue.

@@ -31,16 +31,16 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 	return q, nil
 }
 
-// follow calls the peer, and follows the line while there is one.
+// follow calls the peer, and follows the connection while there is one.
 func (d *device) follow(q *queuePair, address string, hello []byte) {
-	l, err := d.door.call(address, &q.own, hello)
+	l, err := d.connectionManager.call(address, &q.own, hello)
 	if err != nil {
 		q.lose(err)
 		return
 	}
-	defer d.door.lines.remove(l)
+	defer d.connectionManager.connections.remove(l)
 	defer l.end()
-	if !d.door.lines.add(l) || !q.hold(l) {
+	if !d.connectionManager.connections.add(l) || !q.hold(l) {
 		q.lose(d.closedError("Connect"))
 		return
 	}
@@ -58,7 +58,7 @@ func (d *device) follow(q *queuePair, address string, hello []byte) {
 }
 
 // answered continues after the peer has responded.
-func (q *queuePair) answered(l *line, k kind, payload []byte) error {
+func (q *queuePair) answered(l *connection, k kind, payload []byte) error {
 	d := q.device
 	switch {
 	case k == kindReject && q.State() == verbs.StateConnecting:
@@ -81,11 +81,11 @@ func (q *queuePair) answered(l *line, k kind, payload []byte) error {
 
 // connectionRequest is a peer that has proved the key and sent its hello.
 type connectionRequest struct {
-	device *device
-	line   *line
-	meant  [identitySize]byte
-	peer   endpoint
-	hello  []byte
+	device     *device
+	connection *connection
+	meant      [identitySize]byte
+	peer       endpoint
+	hello      []byte
 
 	mu       sync.Mutex
 	pair     *queuePair
@@ -109,7 +109,7 @@ func (d *device) ask(r *connectionRequest) {
 		r.Reject(fmt.Sprintf("%d connections wait to be accepted already", maxAsked))
 		return
 	}
-	d.bell.Ring()
+	d.channel.Ring()
 }
 
 // PollConnections takes connection requests.
@@ -151,17 +151,17 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 		return nil, err
 	}
 	r.answered = true
-	q.hold(r.line)
+	q.hold(r.connection)
 	if err := q.join(&r.peer); err != nil {
-		r.line.reject(err.Error())
+		r.connection.reject(err.Error())
 		q.mu.Lock()
-		q.line = nil
+		q.connection = nil
 		q.mu.Unlock()
 		return nil, errors.Join(err, q.Close())
 	}
 	r.pair = q
 	q.ready()
-	r.line.send(kindAccept, q.own.append(nil))
+	r.connection.send(kindAccept, q.own.append(nil))
 	return q, nil
 }
 
@@ -173,7 +173,7 @@ func (r *connectionRequest) Reject(reason string) {
 		return
 	}
 	r.answered = true
-	r.line.reject(reason)
+	r.connection.reject(reason)
 }
 
 // begin lets the queue pair send: the peer's is connected.
@@ -186,7 +186,7 @@ func (r *connectionRequest) begin() {
 	}
 }
 
-// lose records the end of the line.
+// lose records the end of the connection.
 func (r *connectionRequest) lose(err error) {
 	r.mu.Lock()
 	r.gone = err

@@ -22,7 +22,7 @@ import (
 
 // device is a port of a card as one rank has opened it.
 type device struct {
-	door
+	connectionManager
 	card       *card
 	name       string
 	port       int
@@ -35,13 +35,13 @@ type device struct {
 	attributes verbs.Attributes
 	costs      verbs.Costs
 	// rate is the port's rate in bytes per second, 0 if unknown.
-	rate    float64
-	opened  time.Time
-	bell    *armedBell
-	pairs   pairTable
-	regions regionTable
-	desks   desks
-	watch   watch
+	rate        float64
+	opened      time.Time
+	channel     *armedChannel
+	pairs       pairTable
+	regions     regionTable
+	postBuffers postBuffers
+	watch       watch
 	// memory provides the memory of AllocateMemory.
 	memory *shm.Device
 	closed atomic.Bool
@@ -72,7 +72,7 @@ func (d *device) Now() time.Duration { return time.Since(d.opened) }
 func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
 // Channel returns the event channel of the rank.
-func (d *device) Channel() verbs.CompletionChannel { return d.bell }
+func (d *device) Channel() verbs.CompletionChannel { return d.channel }
 
 // AllocateMemory returns zeroed memory.
 func (d *device) AllocateMemory(n int) ([]byte, error) {
@@ -126,7 +126,7 @@ func (d *device) work(f func()) bool {
 	if d.closed.Load() {
 		return false
 	}
-	d.door.working.Go(f)
+	d.connectionManager.working.Go(f)
 	return true
 }
 
@@ -139,7 +139,7 @@ func (d *device) endpoint(number uint32) (endpoint, error) {
 }
 
 // transition returns the error of a queue pair that did not reach a state.
-func (d *device) transition(number uint32, state string, w *way, cause error) error {
+func (d *device) transition(number uint32, state string, w *path, cause error) error {
 	p, err := d.card.port(d.port)
 	if err != nil {
 		p = port{state: portActive, mtu: w.mtu}
@@ -165,13 +165,13 @@ func lockedText() string {
 	return fmt.Sprintf(" (this process may lock %s, RLIMIT_MEMLOCK: raise it with ulimit -l unlimited, limits.conf, or LimitMEMLOCK of the service that starts it)", errtext.Count(limit.Cur, "byte"))
 }
 
-// goneError returns the error of an ended line to a peer.
+// goneError returns the error of an ended connection to a peer.
 func (d *device) goneError(peer string, err error) error {
 	switch {
 	case errors.Is(err, ErrProtocol):
 		return fmt.Errorf("ibv: %s: %s: %w", d.name, peer, err)
 	case os.IsTimeout(err):
-		err = fmt.Errorf("nothing was heard for %v", d.door.lines.silence)
+		err = fmt.Errorf("nothing was heard for %v", d.connectionManager.connections.silence)
 	case errors.Is(err, errBye):
 		return fmt.Errorf("ibv: %s: %s: %w: %w", d.name, peer, verbs.ErrDisconnected, err)
 	}
@@ -198,13 +198,13 @@ func (d *device) Close() error {
 		return nil
 	}
 	d.mu.Unlock()
-	errs := []error{d.door.shut()}
+	errs := []error{d.connectionManager.shut()}
 	for _, q := range d.pairs.all() {
 		errs = append(errs, q.Close())
 	}
-	d.door.working.Wait()
-	d.door.teller.close()
-	// A line that was just made may have left queue pairs.
+	d.connectionManager.working.Wait()
+	d.connectionManager.eventLog.close()
+	// A connection that was just made may have left queue pairs.
 	for _, q := range d.pairs.all() {
 		errs = append(errs, q.Close())
 	}
@@ -219,6 +219,6 @@ func (d *device) Close() error {
 	d.queues.Store(new([]*completionQueue))
 	d.watch.close()
 	d.card.close()
-	d.bell.Ring()
+	d.channel.Ring()
 	return errors.Join(append(errs, d.memory.Close())...)
 }

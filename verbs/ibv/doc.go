@@ -26,8 +26,8 @@
 //
 // # Connections
 //
-// Queue pairs exchange their addresses over a TCP connection for each, the line. Both ends first prove Options.Key on
-// it. The line stays open as long as the queue pair. When its other end is gone, or is silent for Options.Silence, the
+// Queue pairs exchange their addresses over a TCP connection for each. Both ends first prove Options.Key on
+// it. The connection stays open as long as the queue pair. When its other end is gone, or is silent for Options.Silence, the
 // peer counts as gone; the card would detect this only when it has something to send. The end of a process is detected
 // at once.
 //
@@ -57,7 +57,7 @@
 //
 // # Memory
 //
-// A line takes a descriptor and a goroutine at each end. A queue pair takes 24 bytes for each of MaxSends and
+// A connection takes a descriptor and a goroutine at each end. A queue pair takes 24 bytes for each of MaxSends and
 // MaxReceives, rounded up to a power of two, and what the card needs.
 //
 // Fences need no polling, except for a card whose fences fail: the software card of Linux. There this package holds

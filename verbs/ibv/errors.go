@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrProtocol reports that a peer that has proved the key breaks the protocol of the line.
+// ErrProtocol reports that a peer that has proved the key breaks the protocol of the connection.
 var ErrProtocol = errors.New("ibv: not the dialogue of queue pairs")
 
 // A TransitionError reports that a card did not bring a queue pair into a state.

@@ -12,30 +12,30 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// cardless is a device that has a door, and no card.
+// cardless is a device that has a connection manager, and no card.
 func cardless(t *testing.T) *device {
 	d := &device{name: "none"}
-	d.bell = newBell(func() {})
-	d.door = door{device: d, limit: defaultHandshake, teller: teller{queue: logqueue.New(nil), told: make(map[string]*told)}}
-	require.NoError(t, d.door.open(&Options{Listen: "127.0.0.1:0", Silence: defaultSilence}))
-	d.door.working.Go(d.door.serve)
+	d.channel = newArmedChannel(func() {})
+	d.connectionManager = connectionManager{device: d, limit: defaultHandshake, eventLog: eventLog{queue: logqueue.New(nil), failures: make(map[string]*failures)}}
+	require.NoError(t, d.connectionManager.open(&Options{Listen: "127.0.0.1:0", Silence: defaultSilence}))
+	d.connectionManager.working.Go(d.connectionManager.serve)
 	t.Cleanup(func() {
-		require.NoError(t, d.door.shut())
-		d.door.working.Wait()
-		d.door.teller.close()
+		require.NoError(t, d.connectionManager.shut())
+		d.connectionManager.working.Wait()
+		d.connectionManager.eventLog.close()
 	})
 	return d
 }
 
-// Of a queue pair that has ended before its line was made nothing is left, on neither side.
-func TestLineOfEndedPair(t *testing.T) {
+// Of a queue pair that has ended before its connection was made nothing is left, on neither side.
+func TestConnectionOfEndedPair(t *testing.T) {
 	near, far := cardless(t), cardless(t)
 	q := &queuePair{device: near, own: someEndpoint(), err: verbs.ErrClosed}
 	near.follow(q, far.Address(), []byte("hello"))
 	left := func(d *device) int {
-		d.door.lines.mu.Lock()
-		defer d.door.lines.mu.Unlock()
-		return len(d.door.lines.all)
+		d.connectionManager.connections.mu.Lock()
+		defer d.connectionManager.connections.mu.Unlock()
+		return len(d.connectionManager.connections.all)
 	}
 	require.Zero(t, left(near))
 	await.True(t, "the far side to have a request, and no line", func() bool { return left(far) == 0 && far.waiting.Load() == 1 })

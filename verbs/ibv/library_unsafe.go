@@ -308,19 +308,19 @@ func (p rawPair) toInit(port int, atomics bool) error {
 	return number(C.rma_to_init(p.qp, C.uint8_t(port), with))
 }
 
-func (p rawPair) toReceive(w *way) error {
+func (p rawPair) toReceive(w *path) error {
 	f := w.foreign()
 	return number(C.rma_to_receive(p.qp, &f))
 }
 
-func (p rawPair) toSend(w *way) error {
+func (p rawPair) toSend(w *path) error {
 	f := w.foreign()
 	return number(C.rma_to_send(p.qp, &f))
 }
 
 func (p rawPair) toError() error { return number(C.rma_to_error(p.qp)) }
 
-func (w *way) foreign() C.struct_rma_path {
+func (w *path) foreign() C.struct_rma_path {
 	f := C.struct_rma_path{
 		number: C.uint32_t(w.peer.number), rq_psn: C.uint32_t(w.peer.packet), sq_psn: C.uint32_t(w.packet), lid: C.uint16_t(w.peer.lid),
 		port: C.uint8_t(w.port), gid_index: C.uint8_t(w.gidIndex), mtu: C.uint8_t(w.mtu), hop_limit: hopLimit,

@@ -19,7 +19,7 @@ func nullPair(t testing.TB, depth int) (*queuePair, *completionQueue) {
 	pair, cq, free := nulldev.New()
 	t.Cleanup(free)
 	d := &device{name: "nulldev", attributes: verbs.Attributes{Name: "ibv:nulldev", MaxInline: mostInline, MaxSegments: mostSegments, MaxMessage: 1 << 30}}
-	d.bell = newBell(func() {})
+	d.channel = newArmedChannel(func() {})
 	c := &completionQueue{device: d, capacity: depth}
 	q := &queuePair{device: d, sends: c, receives: c, sending: newRing(depth), receiving: newRing(depth), live: true, open: true}
 	// Sound: the fields are pointers to just what nulldev has made.
@@ -48,18 +48,18 @@ func BenchmarkPost(b *testing.B) {
 		requests := writes(n)
 		b.Run(fmt.Sprintf("call:%d", n), func(b *testing.B) {
 			q, c := nullPair(b, 128)
-			var desk desk
-			var tray tray
+			var postBuffer postBuffer
+			var completions completions
 			b.ReportAllocs()
 			for b.Loop() {
 				for i := range requests {
-					desk.send(uint64(i), &requests[i], verbs.Signalled)
+					postBuffer.send(uint64(i), &requests[i], verbs.Signalled)
 				}
-				if taken, err := q.raw.postSends(&desk); taken != n || err != nil {
+				if taken, err := q.raw.postSends(&postBuffer); taken != n || err != nil {
 					b.Fatal(taken, err)
 				}
-				desk.clear()
-				if got := c.queue.poll(&tray, n); got != n {
+				postBuffer.clear()
+				if got := c.queue.poll(&completions, n); got != n {
 					b.Fatal(got)
 				}
 			}
@@ -128,7 +128,7 @@ func TestDeserted(t *testing.T) {
 	q.err = verbs.ErrPeerGone
 	q.unwell()
 	require.Zero(t, c.Poll(into))
-	q.desert(verbs.ErrPeerGone)
+	q.abandonCard(verbs.ErrPeerGone)
 	require.Equal(t, 8, c.Poll(into))
 	for i := range into {
 		require.Equal(t, verbs.Completion{ID: uint64(i), Status: verbs.StatusFlushed, Opcode: verbs.OpRDMAWrite}, into[i])
@@ -141,7 +141,7 @@ func TestDeserted(t *testing.T) {
 // A sleep that is rung before it begins does not begin; one that is not ends with its limit.
 func TestBell(t *testing.T) {
 	armed := 0
-	b := newBell(func() { armed++ })
+	b := newArmedChannel(func() { armed++ })
 	b.Ring()
 	ticket := b.Prepare()
 	require.Equal(t, 1, armed)

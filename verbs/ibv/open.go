@@ -58,7 +58,7 @@ func Open(options Options) (verbs.Device, error) {
 	if d.timeout, err = timeoutOf(options.Answer); err != nil {
 		return nil, argumentError("Open: %v", err)
 	}
-	d.bell = newBell(d.arm)
+	d.channel = newArmedChannel(d.arm)
 	d.queues.Store(new([]*completionQueue))
 	d.regions.byKey = make(map[uint32]*region)
 	if err := d.openCard(&options); err != nil {
@@ -74,8 +74,8 @@ func Open(options Options) (verbs.Device, error) {
 
 // openDoor opens what does not need the card's port.
 func (d *device) openDoor(options *Options) error {
-	d.door = door{device: d, limit: options.HandshakeLimit}
-	d.door.teller = teller{queue: logqueue.New(options.Logger), told: make(map[string]*told)}
+	d.connectionManager = connectionManager{device: d, limit: options.HandshakeLimit}
+	d.connectionManager.eventLog = eventLog{queue: logqueue.New(options.Logger), failures: make(map[string]*failures)}
 	memory, err := shm.NewFabric().Open()
 	if err != nil {
 		return fmt.Errorf("ibv: %w", err)
@@ -84,13 +84,13 @@ func (d *device) openDoor(options *Options) error {
 	if err := d.watch.open(d); err != nil {
 		return errors.Join(err, memory.Close())
 	}
-	if err := d.door.open(options); err != nil {
+	if err := d.connectionManager.open(options); err != nil {
 		d.watch.close()
 		return errors.Join(err, memory.Close())
 	}
-	d.door.teller.address = d.address
-	d.door.working.Go(d.door.serve)
-	d.door.working.Go(d.door.lines.keep)
+	d.connectionManager.eventLog.address = d.address
+	d.connectionManager.working.Go(d.connectionManager.serve)
+	d.connectionManager.working.Go(d.connectionManager.connections.keep)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (t *pairTable) all() (all []*queuePair) {
 }
 
 // complete translates a completion of the card. It returns false if its queue pair is gone.
-func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
+func (d *device) complete(t *completions, i int, into *verbs.Completion) bool {
 	id := t.id(i)
 	q := d.pairs.of(id)
 	if q == nil {
@@ -141,7 +141,7 @@ func (d *device) complete(t *tray, i int, into *verbs.Completion) bool {
 	return true
 }
 
-func (q *queuePair) received(t *tray, i int, place uint64, status verbs.Status, into *verbs.Completion) bool {
+func (q *queuePair) received(t *completions, i int, place uint64, status verbs.Status, into *verbs.Completion) bool {
 	e, ok := q.receiving.finish(place)
 	if !ok {
 		return false
@@ -158,7 +158,7 @@ func (q *queuePair) received(t *tray, i int, place uint64, status verbs.Status, 
 }
 
 // ended fails the queue pair because of a completion.
-func (q *queuePair) ended(t *tray, i int, status verbs.Status, what string) {
+func (q *queuePair) ended(t *completions, i int, status verbs.Status, what string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {

@@ -21,27 +21,27 @@ import (
 const (
 	// batch is the maximum number of requests or completions of one call.
 	batch = C.RMA_BATCH
-	// deskSegments is the maximum number of segments of one call: on average two per request.
-	deskSegments = 2 * batch
-	mostSegments = 16
-	mostInline   = 256
+	// bufferSegments is the maximum number of segments of one call: on average two per request.
+	bufferSegments = 2 * batch
+	mostSegments   = 16
+	mostInline     = 256
 )
 
-// A desk is the batch buffer in which requests are written in the form of the foreign call. It holds addresses as
+// A postBuffer is the buffer in which a batch of requests is written in the form of the foreign call. It holds addresses as
 // numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and inline data
-// is copied to the desk. The desk is on the heap, which does not move.
-type desk struct {
+// is copied to the buffer. The buffer is on the heap, which does not move.
+type postBuffer struct {
 	sends    [batch]C.struct_rma_send
 	receives [batch]C.struct_rma_receive
-	segments [deskSegments]C.struct_ibv_sge
+	segments [bufferSegments]C.struct_ibv_sge
 	inline   [batch * mostInline]byte
 
 	requests, used, inlined int
 }
 
 // full reports whether there may be no room for another request.
-func (d *desk) full() bool {
-	return d.requests == batch || d.used > deskSegments-mostSegments
+func (d *postBuffer) full() bool {
+	return d.requests == batch || d.used > bufferSegments-mostSegments
 }
 
 var opcodes = [...]C.uint16_t{
@@ -65,7 +65,7 @@ var sendFlags = func() (flags [8]C.uint32_t) {
 }()
 
 // send adds a request that CheckSend has accepted.
-func (d *desk) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
+func (d *postBuffer) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
 	f := &d.sends[d.requests]
 	f.id, f.remote, f.rkey = C.uint64_t(id), C.uint64_t(r.RemoteAddress), C.uint32_t(r.RKey)
 	f.operand, f.compare = C.uint64_t(r.Operand), C.uint64_t(r.Compare)
@@ -80,13 +80,13 @@ func (d *desk) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
 }
 
 // receive adds a receive.
-func (d *desk) receive(id uint64, r *verbs.ReceiveRequest) {
+func (d *postBuffer) receive(id uint64, r *verbs.ReceiveRequest) {
 	d.receives[d.requests] = C.struct_rma_receive{id: C.uint64_t(id), segments: C.uint64_t(d.add(r.Segments))}
 	d.requests++
 }
 
 // add adds the segments that are not empty: some cards take a length of 0 as 2 GiB.
-func (d *desk) add(segments []verbs.Segment) (added int) {
+func (d *postBuffer) add(segments []verbs.Segment) (added int) {
 	for i := range segments {
 		s := &segments[i]
 		if len(s.Memory) == 0 {
@@ -100,7 +100,7 @@ func (d *desk) add(segments []verbs.Segment) (added int) {
 }
 
 // copy gathers inline data, which may be memory that moves, into one segment.
-func (d *desk) copy(segments []verbs.Segment) (added C.uint16_t) {
+func (d *postBuffer) copy(segments []verbs.Segment) (added C.uint16_t) {
 	from := d.inlined
 	for i := range segments {
 		d.inlined += copy(d.inline[d.inlined:], segments[i].Memory)
@@ -113,41 +113,41 @@ func (d *desk) copy(segments []verbs.Segment) (added C.uint16_t) {
 	return 1
 }
 
-// clear empties the desk.
-func (d *desk) clear() { d.requests, d.used, d.inlined = 0, 0, 0 }
+// clear empties the buffer.
+func (d *postBuffer) clear() { d.requests, d.used, d.inlined = 0, 0, 0 }
 
-// postSends posts the requests on the desk and returns how many the card took.
-func (p rawPair) postSends(d *desk) (taken int, err error) {
+// postSends posts the requests in the buffer and returns how many the card took.
+func (p rawPair) postSends(d *postBuffer) (taken int, err error) {
 	var n C.int
 	rc := C.rma_post_send(p.qp, &d.sends[0], &d.segments[0], C.int(d.requests), &n)
 	return int(n), number(rc)
 }
 
-// postReceives posts the receives on the desk and returns how many the card took.
-func (p rawPair) postReceives(d *desk) (taken int, err error) {
+// postReceives posts the receives in the buffer and returns how many the card took.
+func (p rawPair) postReceives(d *postBuffer) (taken int, err error) {
 	var n C.int
 	rc := C.rma_post_receive(p.qp, &d.receives[0], &d.segments[0], C.int(d.requests), &n)
 	return int(n), number(rc)
 }
 
-// A tray receives the completions of the foreign call.
-type tray struct {
+// completions are those that the foreign call has returned.
+type completions struct {
 	done [batch]C.struct_rma_completion
 }
 
 // poll takes at most n completions, n at most batch.
-func (q queue) poll(t *tray, n int) int {
+func (q queue) poll(t *completions, n int) int {
 	return int(C.rma_poll(q.cq, &t.done[0], C.int(n)))
 }
 
-// id and the other methods return the fields of a completion on the tray.
-func (t *tray) id(i int) uint64        { return uint64(t.done[i].id) }
-func (t *tray) bytes(i int) uint32     { return uint32(t.done[i].bytes) }
-func (t *tray) immediate(i int) uint32 { return uint32(t.done[i].immediate) }
-func (t *tray) vendor(i int) uint32    { return uint32(t.done[i].vendor) }
+// id and the other methods return the fields of a completion.
+func (t *completions) id(i int) uint64        { return uint64(t.done[i].id) }
+func (t *completions) bytes(i int) uint32     { return uint32(t.done[i].bytes) }
+func (t *completions) immediate(i int) uint32 { return uint32(t.done[i].immediate) }
+func (t *completions) vendor(i int) uint32    { return uint32(t.done[i].vendor) }
 
 // received returns the opcode of the completion of a receive.
-func (t *tray) received(i int) verbs.Opcode {
+func (t *completions) received(i int) verbs.Opcode {
 	if t.done[i].flags&C.IBV_WC_WITH_IMM != 0 {
 		return verbs.OpReceiveImmediate
 	}
@@ -173,7 +173,7 @@ var statuses = map[C.uint32_t]verbs.Status{
 }
 
 // status returns the status of a completion.
-func (t *tray) status(i int) verbs.Status {
+func (t *completions) status(i int) verbs.Status {
 	if t.done[i].status == C.IBV_WC_SUCCESS {
 		return verbs.StatusSuccess
 	}
@@ -184,11 +184,11 @@ func (t *tray) status(i int) verbs.Status {
 }
 
 // isLocal reports whether this side's queue pair could not execute a request, for whatever reason.
-func (t *tray) isLocal(i int) bool { return t.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
+func (t *completions) isLocal(i int) bool { return t.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
 
 // receiveStatus returns the status of a receive. For a message that is too long, some cards report in a receive what
 // the peer did, or that this side cannot execute it.
-func (t *tray) receiveStatus(i int) verbs.Status {
+func (t *completions) receiveStatus(i int) verbs.Status {
 	switch t.done[i].status {
 	case C.IBV_WC_REM_INV_REQ_ERR, C.IBV_WC_LOC_QP_OP_ERR:
 		return verbs.StatusLocalLength
@@ -199,6 +199,6 @@ func (t *tray) receiveStatus(i int) verbs.Status {
 }
 
 // name returns the library's name of a completion's status.
-func (t *tray) name(i int) string {
+func (t *completions) name(i int) string {
 	return C.GoString(C.ibv_wc_status_str(C.enum_ibv_wc_status(t.done[i].status)))
 }

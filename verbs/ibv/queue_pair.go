@@ -27,7 +27,7 @@ const (
 //
 // # How it fails
 //
-// The first error is that of a completion, of an event, or the end of the line to the peer. It puts the card's queue
+// The first error is that of a completion, of an event, or the end of the connection to the peer. It puts the card's queue
 // pair in its error state, in which the card flushes the outstanding requests. After those, this package posts a
 // request that only marks the end. When the mark is flushed, every earlier request that the card has not reported has
 // succeeded and was unsignalled. Then this package flushes the requests that the card never had, and those posted
@@ -59,10 +59,10 @@ type queuePair struct {
 	closed bool
 	// live: the card's queue pair is connected. open: the peer's is connected too, so that requests may leave.
 	live, open bool
-	line       *line
-	// early are the requests that wait for that, or for a fence, with copies of what does not belong to the device.
-	early         []verbs.SendRequest
-	earlyReceives []verbs.ReceiveRequest
+	connection *connection
+	// postponed are the requests that wait for that, or for a fence, with copies of what does not belong to the device.
+	postponed         []verbs.SendRequest
+	postponedReceives []verbs.ReceiveRequest
 	// lastRead is the position after the last read or atomic that the card was given. fencing: a fenced request waits
 	// for it.
 	lastRead uint64
@@ -119,7 +119,7 @@ func (q *queuePair) create() error {
 	}
 	q.number = q.raw.number()
 	if err := q.raw.toInit(d.port, d.limits.atomics); err != nil {
-		err = d.transition(q.number, "INIT", &way{port: d.port}, err)
+		err = d.transition(q.number, "INIT", &path{port: d.port}, err)
 		return errors.Join(err, q.raw.destroy())
 	}
 	if q.own, err = d.endpoint(q.number); err != nil {
@@ -154,8 +154,8 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	if q.closed {
 		return 0, fmt.Errorf("ibv: %s: PostSend: %w", q.device.name, verbs.ErrClosed)
 	}
-	desk := q.device.desks.take()
-	defer q.device.desks.leave(desk)
+	postBuffer := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(postBuffer)
 	n, err := 0, error(nil)
 	for ; n < len(requests); n++ {
 		r := &requests[n]
@@ -163,12 +163,12 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			break
 		}
 		number := q.sending.put(entry{r.ID, r.Opcode, r.Flags&verbs.Signalled != 0})
-		if !q.open || len(q.early) > 0 || !q.give(desk, r, number) {
+		if !q.open || len(q.postponed) > 0 || !q.give(postBuffer, r, number) {
 			q.keep(r)
 		}
 	}
 	raceorder.Release()
-	q.post(desk)
+	q.post(postBuffer)
 	if q.err != nil {
 		q.unwell()
 	}
@@ -193,8 +193,8 @@ func (q *queuePair) check(r *verbs.SendRequest) error {
 	return nil
 }
 
-// give puts a request on the desk. It returns false if the request has to wait for a fence.
-func (q *queuePair) give(d *desk, r *verbs.SendRequest, number uint64) bool {
+// give puts a request into the buffer. It returns false if the request has to wait for a fence.
+func (q *queuePair) give(d *postBuffer, r *verbs.SendRequest, number uint64) bool {
 	if q.err != nil {
 		return false
 	}
@@ -218,7 +218,7 @@ func (q *queuePair) give(d *desk, r *verbs.SendRequest, number uint64) bool {
 
 // fence posts a request that completes after all earlier ones, whose last read or atomic may be unsignalled. It is for
 // cards whose own fences fail.
-func (q *queuePair) fence(d *desk) {
+func (q *queuePair) fence(d *postBuffer) {
 	q.post(d)
 	if q.fencing || q.err != nil {
 		return
@@ -249,11 +249,11 @@ func (q *queuePair) keep(r *verbs.SendRequest) {
 			kept.Segments[i].Memory = slices.Clone(kept.Segments[i].Memory)
 		}
 	}
-	q.early = append(q.early, kept)
+	q.postponed = append(q.postponed, kept)
 }
 
-// post gives the card the requests on the desk. Requests that the card does not take are flushed.
-func (q *queuePair) post(d *desk) {
+// post gives the card the requests in the buffer. Requests that the card does not take are flushed.
+func (q *queuePair) post(d *postBuffer) {
 	if d.requests > 0 && q.err == nil {
 		taken, err := q.raw.postSends(d)
 		q.sending.given.Add(uint64(taken))
@@ -271,10 +271,10 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	if q.closed {
 		return 0, fmt.Errorf("ibv: %s: PostReceive: %w", q.device.name, verbs.ErrClosed)
 	}
-	var desk *desk
+	var postBuffer *postBuffer
 	if q.live && q.err == nil {
-		desk = q.device.desks.take()
-		defer q.device.desks.leave(desk)
+		postBuffer = q.device.postBuffers.take()
+		defer q.device.postBuffers.leave(postBuffer)
 	}
 	n, err := 0, error(nil)
 	for ; n < len(requests); n++ {
@@ -292,19 +292,19 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 			break
 		}
 		place := q.receiving.put(entry{id: r.ID}) & q.receiving.mask
-		if desk == nil {
+		if postBuffer == nil {
 			if q.err == nil {
-				q.earlyReceives = append(q.earlyReceives, verbs.ReceiveRequest{ID: r.ID, Segments: slices.Clone(r.Segments)})
+				q.postponedReceives = append(q.postponedReceives, verbs.ReceiveRequest{ID: r.ID, Segments: slices.Clone(r.Segments)})
 			}
 			continue
 		}
-		desk.receive(q.identity|receiveBit|place, r)
-		if desk.full() {
-			q.postReceives(desk)
+		postBuffer.receive(q.identity|receiveBit|place, r)
+		if postBuffer.full() {
+			q.postReceives(postBuffer)
 		}
 	}
-	if desk != nil {
-		q.postReceives(desk)
+	if postBuffer != nil {
+		q.postReceives(postBuffer)
 	}
 	if q.err != nil {
 		q.unwell()
@@ -312,7 +312,7 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	return n, err
 }
 
-func (q *queuePair) postReceives(d *desk) {
+func (q *queuePair) postReceives(d *postBuffer) {
 	if d.requests > 0 && q.err == nil {
 		taken, err := q.raw.postReceives(d)
 		q.receiving.given.Add(uint64(taken))
@@ -331,7 +331,7 @@ func (q *queuePair) join(peer *endpoint) error {
 		return q.Err()
 	}
 	d := q.device
-	w := way{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
+	w := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
 	if err := w.meet(&q.own, peer); err != nil {
 		return fmt.Errorf("ibv: %s: queue pair %#x: %w", d.name, q.number, err)
 	}
@@ -347,23 +347,23 @@ func (q *queuePair) join(peer *endpoint) error {
 		return q.err
 	}
 	q.live = true
-	desk := d.desks.take()
-	defer d.desks.leave(desk)
-	first := q.receiving.tail.Load() - uint64(len(q.earlyReceives))
-	for i := range q.earlyReceives {
-		desk.receive(q.identity|receiveBit|(first+uint64(i))&q.receiving.mask, &q.earlyReceives[i])
-		if desk.full() {
-			q.postReceives(desk)
+	postBuffer := d.postBuffers.take()
+	defer d.postBuffers.leave(postBuffer)
+	first := q.receiving.tail.Load() - uint64(len(q.postponedReceives))
+	for i := range q.postponedReceives {
+		postBuffer.receive(q.identity|receiveBit|(first+uint64(i))&q.receiving.mask, &q.postponedReceives[i])
+		if postBuffer.full() {
+			q.postReceives(postBuffer)
 		}
 	}
-	q.postReceives(desk)
-	q.earlyReceives = nil
+	q.postReceives(postBuffer)
+	q.postponedReceives = nil
 	return q.err
 }
 
 // resolve makes the card's queue pair accept what the peer's sends. The system resolves the peer's address over the
 // network, and its request or the response may be lost.
-func (q *queuePair) resolve(w *way) (err error) {
+func (q *queuePair) resolve(w *path) (err error) {
 	for range resolutions {
 		if err = q.raw.toReceive(w); !errors.Is(err, syscall.ETIMEDOUT) {
 			break
@@ -375,7 +375,7 @@ func (q *queuePair) resolve(w *way) (err error) {
 // ready sets the state of a connected queue pair.
 func (q *queuePair) ready() {
 	q.state.CompareAndSwap(uint32(verbs.StateConnecting), uint32(verbs.StateReady))
-	q.device.bell.Ring()
+	q.device.channel.Ring()
 }
 
 // begin posts the requests that wait, once the peer's queue pair is connected too.
@@ -391,25 +391,25 @@ func (q *queuePair) begin() {
 
 // advance posts the requests that wait, until one is fenced.
 func (q *queuePair) advance() {
-	desk := q.device.desks.take()
-	defer q.device.desks.leave(desk)
-	first := q.sending.tail.Load() - uint64(len(q.early))
+	postBuffer := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(postBuffer)
+	first := q.sending.tail.Load() - uint64(len(q.postponed))
 	n := 0
-	for n < len(q.early) && q.give(desk, &q.early[n], first+uint64(n)) {
+	for n < len(q.postponed) && q.give(postBuffer, &q.postponed[n], first+uint64(n)) {
 		n++
 	}
-	q.post(desk)
-	q.early = slices.Delete(q.early, 0, min(n, len(q.early)))
+	q.post(postBuffer)
+	q.postponed = slices.Delete(q.postponed, 0, min(n, len(q.postponed)))
 }
 
-// hold sets the queue pair's line. It returns false if the queue pair needs none any more.
-func (q *queuePair) hold(l *line) bool {
+// hold sets the queue pair's connection. It returns false if the queue pair needs none any more.
+func (q *queuePair) hold(l *connection) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return false
 	}
-	q.line = l
+	q.connection = l
 	return true
 }
 
@@ -420,8 +420,8 @@ func (q *queuePair) lose(err error) {
 	q.fail(err)
 }
 
-// desert fails the queue pair because of a failure after which the card reports nothing any more.
-func (q *queuePair) desert(err error) {
+// abandonCard fails the queue pair because of a failure after which the card reports nothing any more.
+func (q *queuePair) abandonCard(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -445,13 +445,13 @@ func (q *queuePair) fail(err error) {
 	}
 	q.err = err
 	q.state.Store(uint32(verbs.StateError))
-	q.early, q.earlyReceives = nil, nil
+	q.postponed, q.postponedReceives = nil, nil
 	switch {
-	case q.line == nil:
+	case q.connection == nil:
 	case errors.Is(err, verbs.ErrDisconnected):
-		q.line.leave()
+		q.connection.leave()
 	default:
-		q.line.end()
+		q.connection.end()
 	}
 	switch {
 	case q.raw.toError() != nil:
@@ -470,8 +470,8 @@ func (q *queuePair) abandon() {
 
 // mark posts an empty request of this package. Its completion shows that earlier requests have ended.
 func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
-	d := q.device.desks.take()
-	defer q.device.desks.leave(d)
+	d := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(d)
 	d.send(q.identity|place, &verbs.SendRequest{Opcode: opcode}, verbs.Signalled)
 	taken, err := q.raw.postSends(d)
 	d.clear()
@@ -480,9 +480,9 @@ func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
 
 // unwell makes the completion queues flush what the card does not.
 func (q *queuePair) unwell() {
-	q.sends.ail(q)
-	q.receives.ail(q)
-	q.device.bell.Ring()
+	q.sends.addFailed(q)
+	q.receives.addFailed(q)
+	q.device.channel.Ring()
 }
 
 // flush completes the requests that the card never had, once it has reported all that it had. It reports whether there
@@ -520,9 +520,9 @@ func (q *queuePair) Close() error {
 		q.err = fmt.Errorf("ibv: %s: queue pair %#x: %w", q.device.name, q.number, verbs.ErrClosed)
 	}
 	q.state.Store(uint32(verbs.StateError))
-	q.early, q.earlyReceives = nil, nil
-	if q.line != nil {
-		q.line.leave()
+	q.postponed, q.postponedReceives = nil, nil
+	if q.connection != nil {
+		q.connection.leave()
 	}
 	q.device.pairs.remove(q)
 	err := q.raw.destroy()

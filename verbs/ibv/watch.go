@@ -75,7 +75,7 @@ func (w *watch) takeQueueEvents() {
 				c.armed.Store(false)
 			}
 		}
-		w.device.bell.Ring()
+		w.device.channel.Ring()
 	}
 }
 
@@ -92,12 +92,12 @@ func (w *watch) takeEvents() {
 		case eventPair:
 			d.fail((*queuePair).lose, "the card reports an error of the queue pair", func(q *queuePair) bool { return q.number == e.pair })
 		case eventQueue:
-			d.fail((*queuePair).desert, "the card reports an error of its completion queue", func(q *queuePair) bool { return q.sends.queue == e.queue || q.receives.queue == e.queue })
+			d.fail((*queuePair).abandonCard, "the card reports an error of its completion queue", func(q *queuePair) bool { return q.sends.queue == e.queue || q.receives.queue == e.queue })
 		case eventFatal:
-			d.fail((*queuePair).desert, "the card has failed", func(*queuePair) bool { return true })
+			d.fail((*queuePair).abandonCard, "the card has failed", func(*queuePair) bool { return true })
 		case eventPortDown, eventPortUp:
 			if e.port == d.port {
-				d.door.teller.port(e.kind == eventPortUp)
+				d.connectionManager.eventLog.port(e.kind == eventPortUp)
 			}
 		}
 	}

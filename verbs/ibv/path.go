@@ -69,8 +69,8 @@ func (e *endpoint) parse(from []byte) error {
 	return nil
 }
 
-// A way is the path of a queue pair's packets to its peer's.
-type way struct {
+// A path is that of a queue pair's packets to its peer's.
+type path struct {
 	peer endpoint
 	// packet is the number of the first packet that leaves.
 	packet            uint32
@@ -82,7 +82,7 @@ type way struct {
 }
 
 // meet combines the limits of both ends: the smaller packet size, and the smaller number of outstanding reads.
-func (w *way) meet(own, peer *endpoint) error {
+func (w *path) meet(own, peer *endpoint) error {
 	switch {
 	case own.ethernet != peer.ethernet:
 		return fmt.Errorf("one end's port is Ethernet (RoCE), the other's InfiniBand: they do not reach each other")
@@ -109,8 +109,8 @@ func timeoutOf(d time.Duration) (uint8, error) {
 	return uint8(max(bits.Len64(units-1), 1)), nil
 }
 
-// explain names the attribute of a way that a port does not accept, or else the requested attributes.
-func (w *way) explain(state string, p port, gids []gid, l limits, cause error) string {
+// explain names the attribute of a path that a port does not accept, or else the requested attributes.
+func (w *path) explain(state string, p port, gids []gid, l limits, cause error) string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if p.state != portActive {

@@ -10,36 +10,36 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// tellPause is the time between two log messages of failures of one class. Otherwise unproven peers could fill a disk.
-const tellPause = time.Minute
+// logPause is the time between two log messages of failures of one class. Otherwise unproven peers could fill a disk.
+const logPause = time.Minute
 
-// teller logs connections, the state of the port, and the costs of the card. The Logger may block.
-type teller struct {
+// eventLog logs connections, the state of the port, and the costs of the card. The Logger may block.
+type eventLog struct {
 	queue   *logqueue.Queue
 	address string
 
-	mu   sync.Mutex
-	told map[string]*told
+	mu       sync.Mutex
+	failures map[string]*failures
 }
 
-type told struct {
+type failures struct {
 	last time.Time
 	// more is the number of failures since then.
 	more int
 }
 
 // warn logs a rejected connection. There are few classes.
-func (t *teller) warn(class string, err error) {
+func (t *eventLog) warn(class string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one, known := t.told[class]
-	if known && time.Since(one.last) < tellPause {
+	one, known := t.failures[class]
+	if known && time.Since(one.last) < logPause {
 		one.more++
 		return
 	}
 	if !known {
-		one = new(told)
-		t.told[class] = one
+		one = new(failures)
+		t.failures[class] = one
 	}
 	logger := t.queue.Logger().With("address", t.address)
 	if one.more > 0 {
@@ -50,7 +50,7 @@ func (t *teller) warn(class string, err error) {
 }
 
 // port logs that the port has come up or gone down.
-func (t *teller) port(up bool) {
+func (t *eventLog) port(up bool) {
 	if up {
 		t.queue.Logger().Info("ibv: the port is active", "address", t.address)
 		return
@@ -59,7 +59,7 @@ func (t *teller) port(up bool) {
 }
 
 // calibrated logs the costs of the card, and the error if they were not measured.
-func (t *teller) calibrated(c *verbs.Costs, err error) {
+func (t *eventLog) calibrated(c *verbs.Costs, err error) {
 	if err != nil {
 		t.queue.Logger().Info("ibv: the card's costs were not measured and are taken to be as usual", "address", t.address, "error", err)
 		return
@@ -68,4 +68,4 @@ func (t *teller) calibrated(c *verbs.Costs, err error) {
 		"message", c.Serve, "bandwidth", c.Bandwidth)
 }
 
-func (t *teller) close() { t.queue.Close() }
+func (t *eventLog) close() { t.queue.Close() }

@@ -18,8 +18,8 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A line is the TCP connection over which two queue pairs exchange their addresses, and whose end tells each that the
-// other is gone. It carries messages of a kind, a length of two bytes, and that many bytes:
+// A connection is the TCP connection over which two queue pairs exchange their addresses, and whose end tells each that
+// the other is gone. It carries messages of a kind, a length of two bytes, and that many bytes:
 //
 //	hello    version 1, identity of the called device 8, endpoint, hello of Connect
 //	accept   endpoint
@@ -30,7 +30,7 @@ import (
 //
 // Numbers are big-endian. Each side sends alive four times per Options.Silence. The other side gives it up after that
 // time without a message. A time in which this process is stopped counts for little: see patience.
-type line struct {
+type connection struct {
 	conn    net.Conn
 	peer    string
 	silence time.Duration
@@ -52,17 +52,17 @@ const (
 )
 
 const (
-	lineVersion  = 2
-	headerSize   = 3
-	identitySize = 8
-	maxReason    = 300
-	maxPayload   = 512
+	connectionVersion = 2
+	headerSize        = 3
+	identitySize      = 8
+	maxReason         = 300
+	maxPayload        = 512
 	// steps is the number of deadlines that follow each other in Options.Silence.
 	steps = 10
 )
 
-// newLine makes a line of a connection on which the key has been proved.
-func newLine(conn net.Conn, peer string, silence time.Duration) *line {
+// newConnection returns the connection over a stream on which the key has been proved.
+func newConnection(conn net.Conn, peer string, silence time.Duration) *connection {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		// If the system refuses, the time of silence does the same.
 		if raw, err := tcp.SyscallConn(); err == nil {
@@ -72,7 +72,7 @@ func newLine(conn net.Conn, peer string, silence time.Duration) *line {
 		}
 	}
 	_ = conn.SetDeadline(time.Time{})
-	return &line{conn: conn, peer: peer, silence: silence}
+	return &connection{conn: conn, peer: peer, silence: silence}
 }
 
 // A patience reads and writes parts of one message with several short deadlines, one after the other. A single deadline
@@ -84,7 +84,7 @@ type patience struct {
 	left int
 }
 
-func (l *line) patience() *patience { return &patience{l.conn, l.silence / steps, steps} }
+func (l *connection) patience() *patience { return &patience{l.conn, l.silence / steps, steps} }
 
 // Read is for io.ReadFull.
 func (p *patience) Read(into []byte) (n int, err error) {
@@ -121,7 +121,7 @@ func (p *patience) again(err error) bool {
 }
 
 // send sends a message. If that fails, it closes the connection, and the receiving goroutine learns of it.
-func (l *line) send(k kind, payload []byte) {
+func (l *connection) send(k kind, payload []byte) {
 	message := make([]byte, headerSize, headerSize+len(payload))
 	message[0] = byte(k)
 	binary.BigEndian.PutUint16(message[1:], uint16(len(payload)))
@@ -132,11 +132,11 @@ func (l *line) send(k kind, payload []byte) {
 	}
 }
 
-// errBye is the end of a line whose other side has left.
+// errBye is the end of a connection whose other side has left.
 var errBye = errors.New("it has ended the connection")
 
 // receive waits for the next message other than alive.
-func (l *line) receive() (kind, []byte, error) {
+func (l *connection) receive() (kind, []byte, error) {
 	for {
 		var header [headerSize]byte
 		reader := l.patience()
@@ -161,8 +161,8 @@ func (l *line) receive() (kind, []byte, error) {
 	}
 }
 
-// leave sends bye, unless that would block, and closes the line.
-func (l *line) leave() {
+// leave sends bye, unless that would block, and closes the connection.
+func (l *connection) leave() {
 	if conn, ok := l.conn.(syscall.Conn); ok && l.mu.TryLock() {
 		// The deadline of an earlier message may be over.
 		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
@@ -177,8 +177,8 @@ func (l *line) leave() {
 	l.end()
 }
 
-// end closes the line. Both sides' receive returns an error.
-func (l *line) end() {
+// end closes the connection. Both sides' receive returns an error.
+func (l *connection) end() {
 	// Close before Lock: a send that waits holds the mutex, and closing ends it.
 	_ = l.conn.Close()
 	l.mu.Lock()
@@ -186,9 +186,9 @@ func (l *line) end() {
 	l.mu.Unlock()
 }
 
-// reject sends the reason why there is no connection, as the last message. The line is closed after the peer has closed
-// it: closing with unread bytes discards what was sent.
-func (l *line) reject(reason string) {
+// reject sends the reason why the queue pairs are not connected, as the last message. The connection is closed after the
+// peer has closed it: closing with unread bytes discards what was sent.
+func (l *connection) reject(reason string) {
 	l.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,17 +199,17 @@ func (l *line) reject(reason string) {
 	_ = l.conn.Close()
 }
 
-// lines are the lines of a device. A goroutine keeps them alive.
-type lines struct {
+// connections are those of a device. A goroutine keeps them alive.
+type connections struct {
 	silence time.Duration
 	stop    chan struct{}
 
 	mu     sync.Mutex
-	all    map[*line]struct{}
+	all    map[*connection]struct{}
 	closed bool
 }
 
-func (s *lines) add(l *line) bool {
+func (s *connections) add(l *connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -219,14 +219,14 @@ func (s *lines) add(l *line) bool {
 	return true
 }
 
-func (s *lines) remove(l *line) {
+func (s *connections) remove(l *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, l)
 }
 
-// close ends all lines.
-func (s *lines) close() {
+// close ends all connections.
+func (s *connections) close() {
 	s.mu.Lock()
 	s.closed = true
 	all := s.all
@@ -238,11 +238,11 @@ func (s *lines) close() {
 	}
 }
 
-// keep sends alive on every line, four times in the time of silence.
-func (s *lines) keep() {
+// keep sends alive on every connection, four times in the time of silence.
+func (s *connections) keep() {
 	ticker := time.NewTicker(s.silence / 4)
 	defer ticker.Stop()
-	var now []*line
+	var now []*connection
 	for {
 		select {
 		case <-s.stop:

@@ -56,7 +56,7 @@ func FuzzEndpoint(f *testing.F) {
 func TestMeet(t *testing.T) {
 	near, far := someEndpoint(), someEndpoint()
 	far.mtu, far.readsOut, far.readsIn = 5, 8, 2
-	var here, there way
+	var here, there path
 	require.NoError(t, here.meet(&near, &far))
 	require.NoError(t, there.meet(&far, &near))
 	require.Equal(t, mtu(3), here.mtu)
@@ -92,27 +92,27 @@ func TestTimeout(t *testing.T) {
 
 // A transition that fails names the attribute.
 func TestExplain(t *testing.T) {
-	w := way{port: 1, gidIndex: 3, mtu: 5, readsOut: 16, readsIn: 16, timeout: 16, global: true}
+	w := path{port: 1, gidIndex: 3, mtu: 5, readsOut: 16, readsIn: 16, timeout: 16, global: true}
 	w.peer = someEndpoint()
 	good := port{number: 1, state: portActive, mtu: 5}
 	gids := []gid{entry6(3, gidRoCE2, "10.0.0.8")}
 	l := limits{readsOut: 16, readsIn: 16}
 	for _, c := range []struct {
 		state  string
-		change func(w *way, p *port, l *limits, gids *[]gid)
+		change func(w *path, p *port, l *limits, gids *[]gid)
 		cause  error
 		want   string
 	}{
-		{"INIT", func(_ *way, p *port, _ *limits, _ *[]gid) { p.state = 1 }, syscall.EINVAL, "the port is down, and has to be active"},
-		{"RTR", func(_ *way, p *port, _ *limits, _ *[]gid) { p.mtu = 3 }, syscall.EINVAL, "path MTU 4096, the port takes at most 1024"},
-		{"RTR", func(_ *way, _ *port, l *limits, _ *[]gid) { l.readsIn = 4 }, syscall.EINVAL, "max_dest_rd_atomic 16, the card takes at most 4"},
-		{"RTR", func(_ *way, _ *port, _ *limits, gids *[]gid) { *gids = nil }, syscall.EINVAL, "sgid_index 3: there is no GID 3; there are none: give the port's network interface an address"},
-		{"RTR", func(w *way, _ *port, _ *limits, _ *[]gid) { w.global, w.peer.lid = false, 0 }, syscall.EINVAL, "dlid 0: the peer's port has no LID; a subnet manager has to give it one"},
-		{"RTR", func(*way, *port, *limits, *[]gid) {}, syscall.ENETUNREACH, "dgid 10.0.0.7: this host knows no way there, or nobody answers at that address"},
-		{"RTR", func(*way, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were path MTU 4096, peer's queue pair 0x12, sgid_index 3, dgid 10.0.0.7, dlid 3, max_dest_rd_atomic 16"},
-		{"RTS", func(_ *way, _ *port, l *limits, _ *[]gid) { l.readsOut = 1 }, syscall.EINVAL, "max_rd_atomic 16, the card takes at most 1"},
-		{"RTS", func(w *way, _ *port, _ *limits, _ *[]gid) { w.timeout = 32 }, syscall.EINVAL, "timeout 32, at most 31 is allowed"},
-		{"RTS", func(*way, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were port 1, timeout 16, retry_cnt 6, rnr_retry 7, max_rd_atomic 16"},
+		{"INIT", func(_ *path, p *port, _ *limits, _ *[]gid) { p.state = 1 }, syscall.EINVAL, "the port is down, and has to be active"},
+		{"RTR", func(_ *path, p *port, _ *limits, _ *[]gid) { p.mtu = 3 }, syscall.EINVAL, "path MTU 4096, the port takes at most 1024"},
+		{"RTR", func(_ *path, _ *port, l *limits, _ *[]gid) { l.readsIn = 4 }, syscall.EINVAL, "max_dest_rd_atomic 16, the card takes at most 4"},
+		{"RTR", func(_ *path, _ *port, _ *limits, gids *[]gid) { *gids = nil }, syscall.EINVAL, "sgid_index 3: there is no GID 3; there are none: give the port's network interface an address"},
+		{"RTR", func(w *path, _ *port, _ *limits, _ *[]gid) { w.global, w.peer.lid = false, 0 }, syscall.EINVAL, "dlid 0: the peer's port has no LID; a subnet manager has to give it one"},
+		{"RTR", func(*path, *port, *limits, *[]gid) {}, syscall.ENETUNREACH, "dgid 10.0.0.7: this host knows no way there, or nobody answers at that address"},
+		{"RTR", func(*path, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were path MTU 4096, peer's queue pair 0x12, sgid_index 3, dgid 10.0.0.7, dlid 3, max_dest_rd_atomic 16"},
+		{"RTS", func(_ *path, _ *port, l *limits, _ *[]gid) { l.readsOut = 1 }, syscall.EINVAL, "max_rd_atomic 16, the card takes at most 1"},
+		{"RTS", func(w *path, _ *port, _ *limits, _ *[]gid) { w.timeout = 32 }, syscall.EINVAL, "timeout 32, at most 31 is allowed"},
+		{"RTS", func(*path, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were port 1, timeout 16, retry_cnt 6, rnr_retry 7, max_rd_atomic 16"},
 	} {
 		w, p, l, gids := w, good, l, gids
 		c.change(&w, &p, &l, &gids)

@@ -33,22 +33,22 @@ const (
 	maxCalls    = 16
 	firstRest   = 50 * time.Millisecond
 	longestRest = 400 * time.Millisecond
-	// keyOfNobody is the length of the key that stands for no key.
-	keyOfNobody = 32
+	// anonymousKeySize is the length of the key that stands for no key.
+	anonymousKeySize = 32
 )
 
-// door makes lines.
-type door struct {
-	device   *device
-	limit    time.Duration
-	key      []byte
-	id       [identitySize]byte
-	address  string
-	listener net.Listener
-	unproven *proof.Room
-	lines    lines
-	teller   teller
-	// working are the goroutines of the door and of its lines.
+// A connectionManager makes the connections of a device.
+type connectionManager struct {
+	device      *device
+	limit       time.Duration
+	key         []byte
+	id          [identitySize]byte
+	address     string
+	listener    net.Listener
+	unproven    *proof.Room
+	connections connections
+	eventLog    eventLog
+	// working are the goroutines of the manager and of its connections.
 	working sync.WaitGroup
 	// leaving ends the calls that are being made.
 	leaving context.Context
@@ -56,36 +56,36 @@ type door struct {
 }
 
 // open listens, and sets the device's address.
-func (o *door) open(options *Options) error {
-	o.key = options.Key
-	if n := len(o.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
+func (m *connectionManager) open(options *Options) error {
+	m.key = options.Key
+	if n := len(m.key); n != 0 && (n < proof.MinKey || n > proof.MaxKey) {
 		return argumentError("Open: Key has %s, allowed are %d to %d, or none", errtext.Count(n, "byte"), proof.MinKey, proof.MaxKey)
 	}
 	listener, err := netcall.Listen(options.Listen)
 	if err != nil {
 		return fmt.Errorf("ibv: Open: %w", netcall.Limited(err))
 	}
-	o.listener = listener
-	if err := o.name(options); err != nil {
+	m.listener = listener
+	if err := m.name(options); err != nil {
 		_ = listener.Close()
 		return err
 	}
-	o.unproven = proof.NewRoom(maxUnproven)
-	o.lines = lines{silence: options.Silence, stop: make(chan struct{}), all: make(map[*line]struct{})}
-	o.leaving, o.leave = context.WithCancel(context.Background())
+	m.unproven = proof.NewRoom(maxUnproven)
+	m.connections = connections{silence: options.Silence, stop: make(chan struct{}), all: make(map[*connection]struct{})}
+	m.leaving, m.leave = context.WithCancel(context.Background())
 	return nil
 }
 
-func (o *door) name(options *Options) error {
-	bound, err := netip.ParseAddrPort(o.listener.Addr().String())
+func (m *connectionManager) name(options *Options) error {
+	bound, err := netip.ParseAddrPort(m.listener.Addr().String())
 	if err != nil {
 		return fmt.Errorf("ibv: Open: %w", err)
 	}
-	if len(o.key) == 0 {
+	if len(m.key) == 0 {
 		if !bound.Addr().IsLoopback() {
 			return argumentError("Open: Listen is %s, where other machines connect, and Key is empty; set Key, or listen on a loopback address", bound)
 		}
-		o.key = make([]byte, keyOfNobody)
+		m.key = make([]byte, anonymousKeySize)
 	}
 	host, number := bound.Addr().String(), fmt.Sprint(bound.Port())
 	if options.Advertise != "" {
@@ -96,9 +96,9 @@ func (o *door) name(options *Options) error {
 	} else if bound.Addr().IsUnspecified() {
 		return argumentError("Open: Listen is %s, which names no host that peers could connect to; set Advertise", bound)
 	}
-	_, _ = cryptorand.Read(o.id[:]) // it never fails
-	o.address = net.JoinHostPort(host, number) + "/" + hex.EncodeToString(o.id[:])
-	if _, _, err := parseAddress(o.address); err != nil || strings.ContainsFunc(o.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	_, _ = cryptorand.Read(m.id[:]) // it never fails
+	m.address = net.JoinHostPort(host, number) + "/" + hex.EncodeToString(m.id[:])
+	if _, _, err := parseAddress(m.address); err != nil || strings.ContainsFunc(m.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return argumentError("Open: Advertise is %q, must be a host, or a host and a port", options.Advertise)
 	}
 	return nil
@@ -118,55 +118,55 @@ func parseAddress(address string) (hostPort string, id [identitySize]byte, err e
 }
 
 // Address returns the address of the device.
-func (o *door) Address() string { return o.address }
+func (m *connectionManager) Address() string { return m.address }
 
 // serve accepts calls until the listener is closed.
-func (o *door) serve() {
+func (m *connectionManager) serve() {
 	for {
-		conn, err := o.listener.Accept()
+		conn, err := m.listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
 			// Most likely the process is out of descriptors, which may become free.
-			o.teller.warn("accepting", err)
-			o.unproven.MakeRoom()
+			m.eventLog.warn("accepting", err)
+			m.unproven.MakeRoom()
 			time.Sleep(10 * time.Millisecond)
-		case o.unproven.Admit(conn):
-			o.working.Go(func() { o.receive(conn) })
-		case o.leaving.Err() == nil:
-			o.teller.warn(proof.ErrFull.Error(), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), proof.ErrFull))
+		case m.unproven.Admit(conn):
+			m.working.Go(func() { m.receive(conn) })
+		case m.leaving.Err() == nil:
+			m.eventLog.warn(proof.ErrFull.Error(), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), proof.ErrFull))
 		}
 	}
 }
 
-// receive makes a line of a call and follows it.
-func (o *door) receive(conn net.Conn) {
-	r, err := o.hear(conn)
+// receive makes a connection of a call and follows it.
+func (m *connectionManager) receive(conn net.Conn) {
+	r, err := m.hear(conn)
 	if err != nil {
 		_ = conn.Close()
-		if o.leaving.Err() == nil {
-			o.teller.warn(proof.Class(err, ErrProtocol), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), err))
+		if m.leaving.Err() == nil {
+			m.eventLog.warn(proof.Class(err, ErrProtocol), fmt.Errorf("peer %v: %w", conn.RemoteAddr(), err))
 		}
 		return
 	}
-	defer o.lines.remove(r.line)
-	defer r.line.end()
-	if !o.lines.add(r.line) {
+	defer m.connections.remove(r.connection)
+	defer r.connection.end()
+	if !m.connections.add(r.connection) {
 		return
 	}
-	if r.meant != o.id {
-		r.line.reject("another device is at this address now")
+	if r.meant != m.id {
+		r.connection.reject("another device is at this address now")
 	} else {
-		o.device.ask(r)
+		m.device.ask(r)
 	}
 	for {
-		k, _, err := r.line.receive()
+		k, _, err := r.connection.receive()
 		if err == nil && k != kindReady {
 			err = fmt.Errorf("%w: kind %d from the side that called", ErrProtocol, k)
 		}
 		if err != nil {
-			r.lose(o.device.goneError(r.line.peer, err))
+			r.lose(m.device.goneError(r.connection.peer, err))
 			return
 		}
 		r.begin()
@@ -174,28 +174,28 @@ func (o *door) receive(conn net.Conn) {
 }
 
 // hear lets the caller prove the key and reads its hello.
-func (o *door) hear(conn net.Conn) (*connectionRequest, error) {
-	_, err := o.unproven.Accept(conn, func() (io.ReadWriter, error) {
-		return conn, conn.SetDeadline(time.Now().Add(o.limit))
-	}, o.key, purpose)
+func (m *connectionManager) hear(conn net.Conn) (*connectionRequest, error) {
+	_, err := m.unproven.Accept(conn, func() (io.ReadWriter, error) {
+		return conn, conn.SetDeadline(time.Now().Add(m.limit))
+	}, m.key, purpose)
 	if err != nil {
 		return nil, err
 	}
-	l := newLine(conn, "peer "+conn.RemoteAddr().String(), o.lines.silence)
+	l := newConnection(conn, "peer "+conn.RemoteAddr().String(), m.connections.silence)
 	k, payload, err := l.receive()
 	if err != nil {
 		return nil, err
 	}
-	r := &connectionRequest{device: o.device, line: l}
+	r := &connectionRequest{device: m.device, connection: l}
 	return r, r.parse(k, payload)
 }
 
 // parse parses the first message of the calling side.
 func (r *connectionRequest) parse(k kind, payload []byte) error {
-	if k == kindHello && len(payload) > 0 && payload[0] != lineVersion {
-		r.line.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], lineVersion))
+	if k == kindHello && len(payload) > 0 && payload[0] != connectionVersion {
+		r.connection.reject(fmt.Sprintf("it speaks version %d of the dialogue, this side version %d", payload[0], connectionVersion))
 	}
-	if k != kindHello || len(payload) < 1+identitySize+endpointSize || payload[0] != lineVersion {
+	if k != kindHello || len(payload) < 1+identitySize+endpointSize || payload[0] != connectionVersion {
 		return fmt.Errorf("%w: kind %d of %s in place of a hello", ErrProtocol, k, errtext.Count(len(payload), "byte"))
 	}
 	copy(r.meant[:], payload[1:])
@@ -209,41 +209,41 @@ func (r *connectionRequest) parse(k kind, payload []byte) error {
 	return nil
 }
 
-// call makes a line to the device at address and sends the hello.
-func (o *door) call(address string, own *endpoint, hello []byte) (*line, error) {
+// call makes a connection to the device at address and sends the hello.
+func (m *connectionManager) call(address string, own *endpoint, hello []byte) (*connection, error) {
 	hostPort, id, err := parseAddress(address)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(o.leaving, o.limit)
+	ctx, cancel := context.WithTimeout(m.leaving, m.limit)
 	defer cancel()
 	for calls, rest := 1, firstRest; ; calls, rest = calls+1, min(2*rest, longestRest) {
-		l, err := o.try(ctx, hostPort)
+		l, err := m.try(ctx, hostPort)
 		if err == nil {
-			payload := append([]byte{lineVersion}, id[:]...)
+			payload := append([]byte{connectionVersion}, id[:]...)
 			l.send(kindHello, append(own.append(payload), hello...))
 			return l, nil
 		}
 		if !proof.Ended(err) && !netcall.MayPass(err) || calls == maxCalls || ctx.Err() != nil {
-			return nil, o.uncalled(hostPort, err)
+			return nil, m.uncalled(hostPort, err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, o.uncalled(hostPort, err)
+			return nil, m.uncalled(hostPort, err)
 		case <-time.After(rest/2 + mathrand.N(rest)):
 		}
 	}
 }
 
 // try calls once, and has both sides prove the key.
-func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
+func (m *connectionManager) try(ctx context.Context, hostPort string) (*connection, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", hostPort)
 	if err != nil {
 		return nil, netcall.WithoutAddress(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	err = proof.Dial(conn, o.key, purpose)
+	err = proof.Dial(conn, m.key, purpose)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -251,26 +251,26 @@ func (o *door) try(ctx context.Context, hostPort string) (*line, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return newLine(conn, "peer "+hostPort, o.lines.silence), nil
+	return newConnection(conn, "peer "+hostPort, m.connections.silence), nil
 }
 
-// uncalled returns the error and its class if there is no line.
-func (o *door) uncalled(hostPort string, err error) error {
+// uncalled returns the error and its class if there is no connection.
+func (m *connectionManager) uncalled(hostPort string, err error) error {
 	class := netcall.Class(err)
 	switch {
 	case errors.Is(err, proof.ErrKey), errors.Is(err, proof.ErrVersion), errors.Is(err, proof.ErrProtocol):
 		class = verbs.ErrRejected
 	case class == verbs.ErrPeerGone && os.IsTimeout(err):
-		err = fmt.Errorf("the peer did not respond within %v: %w", o.limit, err)
+		err = fmt.Errorf("the peer did not respond within %v: %w", m.limit, err)
 	}
-	return fmt.Errorf("ibv: %s: connecting to %s: %w: %w", o.device.name, hostPort, class, netcall.Limited(err))
+	return fmt.Errorf("ibv: %s: connecting to %s: %w: %w", m.device.name, hostPort, class, netcall.Limited(err))
 }
 
 // shut ends everything, and waits for it.
-func (o *door) shut() error {
-	o.leave()
-	err := o.listener.Close()
-	o.unproven.Close()
-	o.lines.close()
+func (m *connectionManager) shut() error {
+	m.leave()
+	err := m.listener.Close()
+	m.unproven.Close()
+	m.connections.close()
 	return err
 }

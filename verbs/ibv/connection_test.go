@@ -21,18 +21,18 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// lineTo is a line whose other end is a connection.
-func lineTo(t testing.TB, silence time.Duration) (*line, net.Conn) {
+// connectionTo is a connection, and the other end of its stream.
+func connectionTo(t testing.TB, silence time.Duration) (*connection, net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { require.NoError(t, far.Close()) })
-	l := newLine(near, "peer", silence)
+	l := newConnection(near, "peer", silence)
 	t.Cleanup(l.end)
 	return l, far
 }
 
-func TestLine(t *testing.T) {
-	l, far := lineTo(t, await.Limit)
-	other := newLine(far, "peer", await.Limit)
+func TestConnection(t *testing.T) {
+	l, far := connectionTo(t, await.Limit)
+	other := newConnection(far, "peer", await.Limit)
 	go func() {
 		other.send(kindAlive, nil)
 		other.send(kindReject, []byte("the house is full"))
@@ -53,8 +53,8 @@ func TestLine(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What cannot be a message ends the line before more of it is read.
-func TestLineHostile(t *testing.T) {
+// What cannot be a message ends the connection before more of it is read.
+func TestConnectionHostile(t *testing.T) {
 	for name, bytes := range map[string][]byte{
 		"no kind":             {0, 0, 0},
 		"an unknown kind":     {byte(kinds), 0, 0},
@@ -62,12 +62,12 @@ func TestLineHostile(t *testing.T) {
 		"a sign of life with": {byte(kindAlive), 0, 1},
 		"a bye with":          {byte(kindBye), 0, 1},
 	} {
-		l, far := lineTo(t, await.Limit)
+		l, far := connectionTo(t, await.Limit)
 		go func() { _, _ = far.Write(bytes) }()
 		_, _, err := l.receive()
 		require.ErrorIs(t, err, ErrProtocol, name)
 	}
-	l, far := lineTo(t, await.Limit)
+	l, far := connectionTo(t, await.Limit)
 	go func() {
 		_, _ = far.Write([]byte{byte(kindReject), 0, 5, 'h', 'a'})
 		_ = far.Close()
@@ -77,37 +77,37 @@ func TestLineHostile(t *testing.T) {
 }
 
 // heard is a connection by which bytes have come.
-type heard struct {
+type scripted struct {
 	net.Conn
 	bytes io.Reader
 }
 
-func (h heard) Read(into []byte) (int, error)  { return h.bytes.Read(into) }
-func (heard) Write(from []byte) (int, error)   { return len(from), nil }
-func (heard) Close() error                     { return nil }
-func (heard) SetDeadline(time.Time) error      { return nil }
-func (heard) SetReadDeadline(time.Time) error  { return nil }
-func (heard) SetWriteDeadline(time.Time) error { return nil }
+func (h scripted) Read(into []byte) (int, error)  { return h.bytes.Read(into) }
+func (scripted) Write(from []byte) (int, error)   { return len(from), nil }
+func (scripted) Close() error                     { return nil }
+func (scripted) SetDeadline(time.Time) error      { return nil }
+func (scripted) SetReadDeadline(time.Time) error  { return nil }
+func (scripted) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzLine has a peer that holds the key say anything.
-func FuzzLine(f *testing.F) {
+// FuzzConnection has a peer that holds the key say anything.
+func FuzzConnection(f *testing.F) {
 	e := someEndpoint()
-	hello := append(e.append(append([]byte{lineVersion}, make([]byte, identitySize)...)), "hello"...)
+	hello := append(e.append(append([]byte{connectionVersion}, make([]byte, identitySize)...)), "hello"...)
 	message := func(k kind, payload []byte) []byte { return append([]byte{byte(k), 0, byte(len(payload))}, payload...) }
 	f.Add(append(message(kindAlive, nil), message(kindHello, hello)...))
 	f.Add(message(kindHello, hello[:len(hello)-8]))
 	f.Add(message(kindReject, []byte("the house is full\x00")))
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		allocs.AtMost(t, 16<<10+512*len(bytes), func() {
-			l := newLine(heard{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+			l := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
 			for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
-				_ = (&connectionRequest{line: l}).parse(k, payload)
+				_ = (&connectionRequest{connection: l}).parse(k, payload)
 			}
 		})
-		l := newLine(heard{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+		l := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
 		for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
 			require.LessOrEqual(t, len(payload), maxPayload)
-			r := &connectionRequest{line: l}
+			r := &connectionRequest{connection: l}
 			if r.parse(k, payload) == nil {
 				require.LessOrEqual(t, len(r.hello), verbs.MaxHello)
 				require.NoError(t, new(endpoint).parse(r.peer.append(nil)))
@@ -119,25 +119,25 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// A side that leaves has disconnected. One whose line just ends is gone, and so is one that is silent.
-func TestLineLeft(t *testing.T) {
+// A side that leaves has disconnected. One whose connection just ends is gone, and so is one that is silent.
+func TestConnectionLeft(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
 	d := &device{name: "none"}
 	for _, c := range []struct {
-		end          func(l *line)
+		end          func(l *connection)
 		disconnected bool
 	}{
-		{(*line).leave, true},
-		{(*line).end, false},
+		{(*connection).leave, true},
+		{(*connection).end, false},
 	} {
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		require.NoError(t, err)
 		far, err := listener.Accept()
 		require.NoError(t, err)
-		l := newLine(conn, "peer", await.Limit)
-		c.end(newLine(far, "peer", await.Limit))
+		l := newConnection(conn, "peer", await.Limit)
+		c.end(newConnection(far, "peer", await.Limit))
 		_, _, err = l.receive()
 		err = d.goneError(l.peer, err)
 		require.ErrorIs(t, err, verbs.ErrPeerGone)
@@ -150,12 +150,12 @@ func TestLineLeft(t *testing.T) {
 }
 
 // A peer that is silent is given up, one that shows signs of life is not.
-func TestLineSilence(t *testing.T) {
+func TestConnectionSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const silence = time.Second
-		l, far := lineTo(t, silence)
-		kept := lines{silence: silence, stop: make(chan struct{}), all: make(map[*line]struct{})}
-		other := newLine(far, "peer", silence)
+		l, far := connectionTo(t, silence)
+		kept := connections{silence: silence, stop: make(chan struct{}), all: make(map[*connection]struct{})}
+		other := newConnection(far, "peer", silence)
 		require.True(t, kept.add(other))
 		go kept.keep()
 		begin := time.Now()
@@ -216,13 +216,13 @@ func (*interrupted) SetDeadline(time.Time) error      { return nil }
 func (*interrupted) SetReadDeadline(time.Time) error  { return nil }
 func (*interrupted) SetWriteDeadline(time.Time) error { return nil }
 
-// A pause of the process, after which a deadline is over, ends no line: what has arrived meanwhile is read, and what is to be
-// sent leaves. A peer that is silent for all deadlines is given up.
-func TestLineInterrupted(t *testing.T) {
+// A pause of the process, after which a deadline is over, ends no connection: what has arrived meanwhile is read, and
+// what is to be sent leaves. A peer that is silent for all deadlines is given up.
+func TestConnectionInterrupted(t *testing.T) {
 	message := []byte{byte(kindReady), 0, 0}
 	for times, ends := range map[int]bool{0: false, 1: false, steps / 4: false, steps: true} {
 		conn := &interrupted{times: times, left: times, read: bytes.NewReader(message)}
-		k, _, err := newLine(conn, "peer", await.Limit).receive()
+		k, _, err := newConnection(conn, "peer", await.Limit).receive()
 		if ends {
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		} else {
@@ -230,7 +230,7 @@ func TestLineInterrupted(t *testing.T) {
 			require.Equal(t, kindReady, k)
 		}
 		conn = &interrupted{times: times, left: times}
-		newLine(conn, "peer", await.Limit).send(kindReady, nil)
+		newConnection(conn, "peer", await.Limit).send(kindReady, nil)
 		require.Equal(t, !ends, string(conn.written) == string(message), "%d times: %v", times, conn.written)
 	}
 }
@@ -247,12 +247,12 @@ func TestParseAddress(t *testing.T) {
 }
 
 // A device that listens at all addresses of IPv4 says so, and a call that the network ends names the address once.
-func TestDoorErrors(t *testing.T) {
-	err := new(door).open(&Options{Listen: "0.0.0.0:0", Key: make([]byte, keyOfNobody)})
+func TestConnectionManagerErrors(t *testing.T) {
+	err := new(connectionManager).open(&Options{Listen: "0.0.0.0:0", Key: make([]byte, anonymousKeySize)})
 	require.ErrorContains(t, err, "Listen is 0.0.0.0:")
 	leaving, leave := context.WithCancel(t.Context())
 	defer leave()
-	o := &door{device: &device{name: "card"}, limit: await.Limit, leaving: leaving, leave: leave}
+	o := &connectionManager{device: &device{name: "card"}, limit: await.Limit, leaving: leaving, leave: leave}
 	for address, want := range map[string]string{
 		// Nobody connects to a group of hosts.
 		"224.0.0.1:7": "ibv: card: connecting to 224.0.0.1:7: this host has no route to it: connect: network is unreachable",

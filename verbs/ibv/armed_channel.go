@@ -4,20 +4,20 @@ package ibv
 
 import "github.com/onesided/rma/internal/eventchannel"
 
-// An armedBell is the event channel of the rank. A goroutine waits for the card's events and rings it.
+// An armedChannel is the event channel of the rank. A goroutine waits for the card's events and rings it.
 //
 // A sleeper announces itself, and then arms every completion queue that is not armed, before it checks for completions.
 // So later completions generate an event.
-type armedBell struct {
+type armedChannel struct {
 	*eventchannel.Channel
 	// arm arms the queues.
 	arm func()
 }
 
-func newBell(arm func()) *armedBell { return &armedBell{eventchannel.New(), arm} }
+func newArmedChannel(arm func()) *armedChannel { return &armedChannel{eventchannel.New(), arm} }
 
 // Prepare announces a sleeper.
-func (b *armedBell) Prepare() uint32 {
+func (b *armedChannel) Prepare() uint32 {
 	ticket := b.Channel.Prepare()
 	b.arm()
 	return ticket
@@ -25,4 +25,4 @@ func (b *armedBell) Prepare() uint32 {
 
 // Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
 // waker's stores; so one sees the other.
-func (b *armedBell) Ring() { b.WakeIfSleeping() }
+func (b *armedChannel) Ring() { b.WakeIfSleeping() }
