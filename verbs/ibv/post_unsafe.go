@@ -27,9 +27,9 @@ const (
 	mostInline     = 256
 )
 
-// A postBuffer is the buffer in which a batch of requests is written in the form of the foreign call. It holds addresses as
-// numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and inline data
-// is copied to the buffer. The buffer is on the heap, which does not move.
+// A postBuffer is the buffer in which a batch of requests is written in the form of the foreign call. It holds addresses
+// as numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and inline
+// data is copied to the buffer. The buffer is on the heap, which does not move.
 type postBuffer struct {
 	sends    [batch]C.struct_rma_send
 	receives [batch]C.struct_rma_receive
