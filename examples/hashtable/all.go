@@ -14,7 +14,7 @@ import (
 // the range, or not at all: some are read ahead. The range must end before Close.
 func (t *Table) Local() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		if !t.visits {
+		if !t.isClient {
 			// A rank can always read its own memory.
 			_, _ = t.allOf(context.Background(), t.world.Rank(), yield)
 		}

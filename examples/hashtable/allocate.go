@@ -80,7 +80,7 @@ func (b *Batch) own(op *operation, p piece) {
 }
 
 func (b *Batch) full(op *operation, words, used int) error {
-	b.lacking = true
+	b.isShort = true
 	return &FullError{Rank: op.home.owner, Need: words * wordBytes, Used: used * wordBytes, Capacity: b.table.recordWords * wordBytes}
 }
 

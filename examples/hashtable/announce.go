@@ -18,7 +18,7 @@ import (
 // compare-and-swap is ordered before the reads that follow it. A store would not be: later loads of the same
 // processor may overtake it.
 func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
-	if t.visits {
+	if t.isClient {
 		return 0, t.gate.lock(ctx, window.Shared)
 	}
 	for round := 0; ; round++ {
@@ -32,39 +32,39 @@ func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		breathe(round)
+		backOff(round)
 	}
 }
 
 // A rank that polls for a change yields breathYields times, and then sleeps between polls.
 const (
-	breathYields = 100
-	breathPause  = 100 * time.Microsecond
+	backOffYields = 100
+	breathPause   = 100 * time.Microsecond
 )
 
-// breathe is called after poll number look.
-func breathe(look int) {
-	if look < breathYields {
+// backOff is called after poll number look.
+func backOff(look int) {
+	if look < backOffYields {
 		runtime.Gosched()
 	} else {
 		time.Sleep(breathPause)
 	}
 }
 
-// await is like breathe, for a rank that waits for other ranks. In virtual time other ranks continue while this one
+// await is like backOff, for a rank that waits for other ranks. In virtual time other ranks continue while this one
 // computes.
 func (t *Table) await(ctx context.Context, look int) error {
 	if t.world.Virtual() {
 		t.world.Compute(breathPause)
 	} else {
-		breathe(look)
+		backOff(look)
 	}
 	return ctx.Err()
 }
 
 // leave ends what enter began.
 func (t *Table) leave(word int) {
-	if t.visits {
+	if t.isClient {
 		// The failure of the table's process shows in every operation on the table.
 		_ = t.gate.unlock()
 		return
@@ -84,7 +84,7 @@ func (t *Table) leaveLater(word int, owners []int) {
 			// A flush fails if the rank has failed, and then so have the operations to it. A shortage of this process
 			// is temporary. A table that is being closed needs no announcements.
 			for errors.Is(t.words.Flush(context.Background(), rank), verbs.ErrShortage) && !t.closed.Load() {
-				breathe(breathYields)
+				backOff(backOffYields)
 			}
 		}
 		t.leave(word)

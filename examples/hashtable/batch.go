@@ -48,10 +48,10 @@ type Batch struct {
 	// announced is the announcement of the last Run. retired lists the pieces to which no slot has referred since.
 	announced int
 	retired   []retired
-	// starved lists what the operations of the last Run lack, if lacking is set. known is the number of pieces that
+	// starved lists what the operations of the last Run lack, if isShort is set. known is the number of pieces that
 	// had been freed before.
 	starved []starvation
-	lacking bool
+	isShort bool
 	// runs numbers the calls of proceed. notes are observations of this Run about owners' indexes.
 	runs  uint64
 	notes []note
@@ -208,11 +208,11 @@ func (b *Batch) Run(ctx context.Context) error {
 	}
 	b.known = t.reclaimer.freed.Load()
 	b.carryOut(ctx, first)
-	if b.hungry(first) {
-		b.feed(ctx, first)
+	if b.collectStarved(first) {
+		b.retryStarved(ctx, first)
 	}
 	if len(b.notes) > 0 {
-		b.tend(ctx)
+		b.maintain(ctx)
 	}
 	t.operations.Add(uint64(len(b.ops) - first))
 	if b.retries > 0 {
@@ -293,28 +293,28 @@ func (b *Batch) load(ctx context.Context, lane int) {
 	b.lanes[lane].active = append(b.lanes[lane].active, part...)
 }
 
-// hungry collects the operations from first on that found no record space or no slot. It makes them active again and
-// notes the space that they need.
-func (b *Batch) hungry(first int) bool {
+// collectStarved collects the operations from first on that found no record space or no slot. It makes them active
+// again and notes the space that they need.
+func (b *Batch) collectStarved(first int) bool {
 	b.active, b.starved = b.active[:0], b.starved[:0]
-	if !b.lacking {
+	if !b.isShort {
 		return false
 	}
-	b.lacking = false
+	b.isShort = false
 	for i := first; i < len(b.ops); i++ {
 		var full *FullError
 		if op := &b.ops[i]; errors.As(op.err, &full) {
 			b.active = append(b.active, int32(i))
 			if !full.Slots {
-				b.starve(op.home.owner, op.pieceWords())
+				b.noteShortage(op.home.owner, op.pieceWords())
 			}
 		}
 	}
 	return len(b.active) > 0
 }
 
-// starve notes that an operation found no piece of this size.
-func (b *Batch) starve(owner, words int) {
+// noteShortage notes that an operation found no piece of this size.
+func (b *Batch) noteShortage(owner, words int) {
 	for i := range b.starved {
 		if s := &b.starved[i]; s.owner == owner && s.words == words {
 			s.times++
@@ -324,8 +324,8 @@ func (b *Batch) starve(owner, words int) {
 	b.starved = append(b.starved, starvation{owner: owner, words: words, times: 1})
 }
 
-// feed retries the operations that found no record space or no slot, while there is hope for some of them.
-func (b *Batch) feed(ctx context.Context, first int) {
+// retryStarved retries the operations that found no record space or no slot, while there is hope for some of them.
+func (b *Batch) retryStarved(ctx context.Context, first int) {
 	t := b.table
 	since := t.world.Now()
 	for {
@@ -343,7 +343,7 @@ func (b *Batch) feed(ctx context.Context, first int) {
 		}
 		b.known = t.reclaimer.freed.Load()
 		b.carryOut(ctx, first)
-		if !b.hungry(first) {
+		if !b.collectStarved(first) {
 			return
 		}
 	}

@@ -175,9 +175,9 @@ func BenchmarkAhead(b *testing.B) {
 		queue func(batch *Batch, key string)
 	}{{"Get", get}, {"Put", put}} {
 		for _, ahead := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%s/ahead=%v", c.name, ahead), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/prefetches=%v", c.name, ahead), func(b *testing.B) {
 				pair(b, Config{Slots: words, RecordBytes: 4 * words * EntryBytes(10, 64)}, func(ctx context.Context, t *Table) error {
-					t.ahead = ahead
+					t.prefetches = ahead
 					batch := t.NewBatch()
 					if err := inBatches(ctx, batch, keys, put); err != nil {
 						return err
@@ -200,8 +200,8 @@ func BenchmarkAhead(b *testing.B) {
 func BenchmarkAbreast(b *testing.B) {
 	const ranks, batches, size = 8, 200, 64
 	keys, value := names("word", batches*size), make([]byte, 64)
-	for _, abreast := range []bool{false, true} {
-		b.Run(fmt.Sprintf("abreast=%v", abreast), func(b *testing.B) {
+	for _, parallelFlush := range []bool{false, true} {
+		b.Run(fmt.Sprintf("parallelFlush=%v", parallelFlush), func(b *testing.B) {
 			var spent time.Duration
 			for b.Loop() {
 				err := world.Simulate(b.Context(), simtest.New(b, "ndr-2024", 1), ranks, func(ctx context.Context, w *world.World) error {
@@ -209,7 +209,7 @@ func BenchmarkAbreast(b *testing.B) {
 					if err != nil {
 						return err
 					}
-					t.abreast = abreast
+					t.parallelFlush = parallelFlush
 					if w.Rank() == 0 {
 						batch := t.NewBatch()
 						if err := inBatches(ctx, batch, keys, func(batch *Batch, key string) { batch.Put(key, value) }); err != nil {

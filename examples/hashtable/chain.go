@@ -46,7 +46,7 @@ func class(words int) int {
 }
 
 // All ranks together keep at most one word in keptPart of an owner's record space, for each size. That is about as
-// much as waits in their bags at a time (setBags), and makes up for it.
+// much as waits in their retire lists at a time (setRetireLists), and makes up for it.
 const keptPart = 16
 
 // share gives the owners the pieces of which this rank has too many. Pieces that no list accepts stay here.
@@ -161,7 +161,7 @@ func (t *Table) pop(ctx context.Context, owner, words int) (taken int, err error
 		}
 		head = was
 	}
-	t.bag([]retired{{owner: owner, piece: piece{int(head - 1), words}}})
+	t.addRetired([]retired{{owner: owner, piece: piece{int(head - 1), words}}})
 	for i := range min(int(record[0]>>nextBits), 2*(words-1)) {
 		if place := uint64(uint32(record[1+i/2] >> (32 * (i % 2)))); t.holds(place, words) {
 			t.spaces[owner].give(piece{int(place), words})

@@ -130,7 +130,7 @@ func TestCombineWithoutRoom(t *testing.T) {
 		})
 	}
 	apart(t, Config{Slots: 64, RecordBytes: 2 * entry}, func(s *script, t *Table, keys []string) {
-		// The space of the replaced value stays in a bag until the announcements are read again.
+		// The space of the replaced value stays in a retire list until the announcements are read again.
 		word, err := t.enter(s.Ctx, 0)
 		s.OK(err)
 		for range 2 {

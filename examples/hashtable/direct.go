@@ -124,7 +124,7 @@ func (b *Batch) directly(group []mappedOperation) {
 
 // fetch starts to prefetch words.
 func (t *Table) fetch(m *shared, place, words int) {
-	if !t.ahead {
+	if !t.prefetches {
 		return
 	}
 	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
@@ -134,7 +134,7 @@ func (t *Table) fetch(m *shared, place, words int) {
 
 // fetchToWrite is like fetch, for words that will be written.
 func (t *Table) fetchToWrite(m *shared, place, words int) {
-	if !t.ahead {
+	if !t.prefetches {
 		return
 	}
 	for at := place; at < place+words; at = at&^(lineWords-1) + lineWords {
@@ -158,7 +158,7 @@ func (b *Batch) do(op *operation, m *shared) {
 		b.refer(op, m)
 	case stepAdd:
 		op.word = atomic.AddUint64(&m.words[t.recordStart()+op.current.place()], op.delta) - op.delta
-	case stepSpace, stepWrite, stepSwap, stepBar, stepCarry, stepLeave:
+	case stepSpace, stepWrite, stepSwap, stepClose, stepCopy, stepMove:
 		b.publishTo(op, m)
 		return
 	}

@@ -23,7 +23,7 @@
 //
 //	line 0      word 0: number of allocated words of the record space; then sizes, for clients
 //	lines 1-16  announcements: which Runs of this rank are in progress
-//	line 17     word 0: number of words in this rank's bags
+//	line 17     word 0: number of words in this rank's retire lists
 //	then        the heads of the lists of free pieces, one for each size
 //	a line      two words that locate the current index and the next one
 //	then        free blocks for indexes, one of each size
@@ -93,8 +93,8 @@
 // # Mapped owners
 //
 // If the owner's memory is mapped in this process, the steps are the same, and the processor carries them out. Loads,
-// adds and compare-and-swaps of sync/atomic are in one order with those of the window (window.Window.Mapped). Records are
-// compared where they are and written in place. Nothing is issued and nothing waits. A batch does such operations a
+// adds and compare-and-swaps of sync/atomic are in one order with those of the window (window.Window.Mapped). Records
+// are compared where they are and written in place. Nothing is issued and nothing waits. A batch does such operations a
 // few at a time while it waits for other owners, if there are any.
 //
 // # Inspection
@@ -112,20 +112,20 @@
 //
 //   - A Run, which is a call of [Batch.Run], is announced by a word of its own rank's window that is odd meanwhile.
 //     The announcement lasts from before its first read until all that it has issued is complete.
-//   - Retired pieces go into a bag. A full bag is closed, and then the announcements of all ranks are read. A Run
-//     that is not announced then, or whose number differs later, has not seen the pieces of the bag. When no Run is
+//   - Retired pieces go into a retire list. A full one is closed, and then the announcements of all ranks are read. A Run
+//     that is not announced then, or whose number differs later, has not seen the pieces of the list. When no Run is
 //     left that may have seen them, the pieces are free. Failed ranks do not count.
 //   - A rank keeps as many free pieces as it needs. The others go to a list at their owner, from which any rank takes
 //     pieces when it runs short.
 //
-// A Run that is stuck delays the reuse of space, and the reuse of slots for other keys if record space is short. When
-// a rank fails, its bags and its free pieces are lost, and so is the piece of an operation whose outcome is unknown.
-// A deleted key keeps its slot and its piece until it comes back or the index is replaced.
+// A Run that is stuck delays the reuse of space, and the reuse of slots for other keys if record space is short. When a
+// rank fails, its retire lists and its free pieces are lost, and so is the piece of an operation whose outcome is
+// unknown. A deleted key keeps its slot and its piece until it comes back or the index is replaced.
 //
-// An operation that finds no space waits one second for pieces in bags, and as long as ten seconds if some become
-// free. Then it fails with a [FullError] that has the sizes, before it has changed anything. So does an operation
-// that finds no slot. Pieces are neither split nor joined: a table whose values vary in length needs room for each
-// size. For values of one length, two or three times the size of all entries is ample.
+// An operation that finds no space waits one second for pieces in retire lists, and as long as ten seconds if some
+// become free. Then it fails with a [FullError] that has the sizes, before it has changed anything. So does an
+// operation that finds no slot. Pieces are neither split nor joined: a table whose values vary in length needs room for
+// each size. For values of one length, two or three times the size of all entries is ample.
 //
 // # Growth
 //

@@ -14,10 +14,10 @@ import (
 // A note is what a Run has observed of an owner's index.
 type note struct {
 	owner int
-	// crowded: a new key lies far from its home. moving: keys are moving, and one was to be inserted. cramped: no
+	// farFromHome: a new key lies far from its home. moving: keys are moving, and one was to be inserted. noSlot: no
 	// slot was left for a new key. known names the index.
-	crowded, moving, cramped bool
-	known                    control
+	farFromHome, moving, noSlot bool
+	known                       control
 }
 
 const (
@@ -44,10 +44,10 @@ func (b *Batch) note(op *operation) *note {
 func (b *Batch) makeSlots(ctx context.Context) (again bool) {
 	for i := range b.notes {
 		n := &b.notes[i]
-		if !n.cramped {
+		if !n.noSlot {
 			continue
 		}
-		n.cramped = false
+		n.noSlot = false
 		grown, err := b.table.grow(ctx, n.owner, n.known)
 		if errors.Is(err, errNoBlock) {
 			b.starved = append(b.starved, starvation{owner: n.owner, known: n.known})
@@ -58,15 +58,15 @@ func (b *Batch) makeSlots(ctx context.Context) (again bool) {
 	return again
 }
 
-// tend does work on owners' indexes for which no operation has to wait. Errors show in the operations that need the
+// maintain does work on owners' indexes for which no operation has to wait. Errors show in the operations that need the
 // owner.
-func (b *Batch) tend(ctx context.Context) {
+func (b *Batch) maintain(ctx context.Context) {
 	t := b.table
 	for i := range b.notes {
 		switch n := &b.notes[i]; {
 		case n.moving:
 			_ = t.help(ctx, n.owner)
-		case n.crowded && t.crowded[n.owner].Add(1)%crowdedTurns == 0:
+		case n.farFromHome && t.farFromHome[n.owner].Add(1)%crowdedTurns == 0:
 			_, _ = t.grow(ctx, n.owner, n.known)
 		}
 	}
@@ -94,7 +94,7 @@ func (t *Table) during(ctx context.Context, owner int, do func(v view) error) er
 	return err
 }
 
-// errNoBlock reports that the block for an index of the same size is in use or waits in a bag.
+// errNoBlock reports that the block for an index of the same size is in use or waits in a retire list.
 var errNoBlock = errors.New("hashtable: no room for another index")
 
 // grow replaces an owner's index if it is full and is the one named by known. It reports whether there is another
@@ -248,7 +248,7 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 		was, err := t.swapWord(ctx, owner, currentWord, uint64(v.current), uint64(v.next))
 		if err == nil && control(was) == v.current {
 			t.reclaimer.blocks.Add(1)
-			t.bag([]retired{{owner: owner, piece: piece{v.current.line(), blockWords(from.buckets)}, block: true}})
+			t.addRetired([]retired{{owner: owner, piece: piece{v.current.line(), blockWords(from.buckets)}, block: true}})
 		}
 		return err
 	})
@@ -256,8 +256,8 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 	return err
 }
 
-// freeBlocks waits for a while until the operations have ended that may know the blocks in this rank's bags. Other
-// ranks may need a block when this rank has nothing more to do.
+// freeBlocks waits for a while until the operations have ended that may know the blocks in this rank's retire lists.
+// Other ranks may need a block when this rank has nothing more to do.
 func (t *Table) freeBlocks(ctx context.Context) {
 	r, since := &t.reclaimer, t.world.Now()
 	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < t.patience; look++ {

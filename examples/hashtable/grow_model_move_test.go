@@ -9,7 +9,7 @@ type growMoves uint8
 
 const (
 	movesNothing growMoves = iota
-	// movesAnew is grow, after an operation found an index crowded or cramped.
+	// movesAnew is grow, after an operation found keys far from home or no slot.
 	movesAnew
 	// movesHelping is help.
 	movesHelping

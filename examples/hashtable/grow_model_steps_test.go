@@ -71,7 +71,7 @@ func (m *growModel) vacant(s *growState, client int) {
 		c.current, c.at = 0, atCarrySlot
 	case c.next && kind == opPut && m.asMany:
 		// roomForNew returns 0.
-		m.cramped(s, client)
+		m.noSlot(s, client)
 	case !c.next && kind == opPut && c.view.moving() && m.fault != notBarred:
 		c.current, c.at = 0, atBarSlot
 	case !c.next && (c.left || kind == opPut && c.view.moving()):
@@ -153,8 +153,8 @@ func (m *growModel) decide(s *growState, client int) {
 	}
 }
 
-// barred is Batch.barred.
-func (m *growModel) barred(s *growState, client int, was growSlot) {
+// afterClose is Batch.afterClose.
+func (m *growModel) afterClose(s *growState, client int, was growSlot) {
 	c := &s.clients[client]
 	if was != c.current {
 		c.slots[c.index] = was
@@ -166,8 +166,8 @@ func (m *growModel) barred(s *growState, client int, was growSlot) {
 	m.follow(client, c)
 }
 
-// carried is Batch.carried.
-func (m *growModel) carried(s *growState, client int, was growSlot) {
+// afterCopy is Batch.afterCopy.
+func (m *growModel) afterCopy(s *growState, client int, was growSlot) {
 	c := &s.clients[client]
 	if was != 0 {
 		c.slots[c.index] = was
@@ -217,8 +217,8 @@ func (m *growModel) done(s *growState, client int, value uint8) {
 	*c = growClient{op: c.op, known: c.known, moves: movesHelping, at: atMoverCurrent}
 }
 
-// cramped is Batch.failSlots and makeSlots.
-func (m *growModel) cramped(s *growState, client int) {
+// noSlot is Batch.failSlots and makeSlots.
+func (m *growModel) noSlot(s *growState, client int) {
 	c := &s.clients[client]
 	m.leave(s, client)
 	*c = growClient{op: c.op, known: c.known, pending: true, noted: true, of: growView{current: c.view.current}, moves: movesAnew, at: atMoverCurrent}

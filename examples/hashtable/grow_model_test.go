@@ -342,12 +342,12 @@ func (m *growModel) change(s *growState, client int) {
 		if c.current != 0 {
 			to = growMoved
 		}
-		m.barred(s, client, m.swap(s, client, c.inBlock(), c.index, c.current, to))
+		m.afterClose(s, client, m.swap(s, client, c.inBlock(), c.index, c.current, to))
 	case atCarrySlot:
 		if m.fault == carriedOver {
 			s.slots[c.inBlock()][c.index] = 0
 		}
-		m.carried(s, client, m.swap(s, client, c.inBlock(), c.index, 0, c.kept&^growFrozen))
+		m.afterCopy(s, client, m.swap(s, client, c.inBlock(), c.index, 0, c.kept&^growFrozen))
 	case atLeaveSlot:
 		m.swap(s, client, c.view.current.block(), c.keptAt, c.kept, growMoved)
 		c.kept = 0

@@ -120,7 +120,7 @@ func (p *part) freeze(ctx context.Context) error {
 			}
 		}
 	}
-	p.table.bag(dropped)
+	p.table.addRetired(dropped)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (p *part) copy(ctx context.Context, to index) error {
 			err = b.ops[i].err
 		}
 	}
-	b.notes, b.lacking, b.active = b.notes[:0], false, b.active[:0]
+	b.notes, b.isShort, b.active = b.notes[:0], false, b.active[:0]
 	p.table.release(b)
 	return err
 }

@@ -13,11 +13,11 @@ import (
 // usualPatience is how long an operation waits for space that others are about to free.
 const usualPatience = time.Second
 
-// fedAhead is how many pieces are taken from a list for each one that is lacking.
-const fedAhead = 4
+// refillFactor is how many pieces are taken from a list for each one that is lacking.
+const refillFactor = 4
 
-// mostWaiting is the number of words at which a bag is closed. mostWaitingNear is that number if the memory of all
-// ranks is mapped. There it costs little to read announcements, and space that is reused soon is still cached.
+// mostWaiting is the number of words at which a retire list is closed. mostWaitingNear is that number if the memory of
+// all ranks is mapped. There it costs little to read announcements, and space that is reused soon is still cached.
 const (
 	mostWaiting     = 1 << 15
 	mostWaitingNear = 1 << 12
@@ -31,27 +31,27 @@ type retired struct {
 	block bool
 }
 
-// A blocker is an announcement of a Run that may know pieces of the closed bag.
+// A blocker is an announcement of a Run that may know pieces of the closed list.
 type blocker struct {
 	rank, word int
 	value      uint64
 }
 
-// A reclaimer holds this rank's bags of retired pieces.
+// A reclaimer holds this rank's retire lists of retired pieces.
 type reclaimer struct {
 	mu   sync.Mutex
 	open []retired
-	// openWords is the number of words in open. nextLook is the number at which the closed bag is checked, bagWords
+	// openWords is the number of words in open. nextLook is the number at which the closed list is checked, closeWords
 	// the number at which open may be closed.
-	openWords, nextLook, bagWords int
-	// freed counts the pieces that came out of bags and lists.
+	openWords, nextLook, closeWords int
+	// freed counts the pieces that came out of retire lists and lists.
 	freed atomic.Uint64
-	// blocks counts the blocks of indexes that are in bags.
+	// blocks counts the blocks of indexes that are in retire lists.
 	blocks atomic.Int32
-	// hopeless is the number of words in all ranks' bags at the last wait that ended without success.
-	hopeless atomic.Uint64
+	// exhausted is the number of words in all ranks' retire lists at the last wait that ended without success.
+	exhausted atomic.Uint64
 
-	// looking guards the closed bag.
+	// looking guards the closed list.
 	looking  sync.Mutex
 	closed   []retired
 	blockers []blocker
@@ -60,19 +60,19 @@ type reclaimer struct {
 	flushes []window.Request
 }
 
-// retire puts a batch's pieces into the open bag, and checks the closed one if that is due.
+// retire puts a batch's pieces into the open list, and checks the closed one if that is due.
 func (t *Table) retire(ctx context.Context, b *Batch) {
-	r, due := &t.reclaimer, t.bag(b.retired)
+	r, due := &t.reclaimer, t.addRetired(b.retired)
 	b.retired = b.retired[:0]
 	if due && r.looking.TryLock() {
-		// After an error the bag waits for the next check. The operations are not affected.
+		// After an error the list waits for the next check. The operations are not affected.
 		_, _ = t.pass(ctx)
 		r.looking.Unlock()
 	}
 }
 
-// bag puts pieces into the open bag and reports whether a check of the closed one is due.
-func (t *Table) bag(pieces []retired) (due bool) {
+// addRetired puts pieces into the open retire list and reports whether a check of the closed one is due.
+func (t *Table) addRetired(pieces []retired) (due bool) {
 	words := 0
 	for i := range pieces {
 		words += pieces[i].words
@@ -86,21 +86,21 @@ func (t *Table) bag(pieces []retired) (due bool) {
 	return r.openWords >= r.nextLook
 }
 
-// pass frees the pieces of the closed bag if every Run that may know them has ended. It then closes the open bag if
+// pass frees the pieces of the closed list if every Run that may know them has ended. It then closes the open list if
 // that is due. The caller holds looking.
 func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
 	if len(r.closed) > 0 {
 		if freed, err = t.lookAgain(ctx); err != nil || len(r.closed) > 0 {
 			r.mu.Lock()
-			r.nextLook = r.openWords + r.bagWords/4
+			r.nextLook = r.openWords + r.closeWords/4
 			r.mu.Unlock()
 			return freed, err
 		}
 	}
 	r.mu.Lock()
 	r.closed, r.open = r.open, r.closed
-	r.openWords, r.nextLook = 0, r.bagWords
+	r.openWords, r.nextLook = 0, r.closeWords
 	r.mu.Unlock()
 	if len(r.closed) == 0 {
 		return freed, nil
@@ -111,14 +111,15 @@ func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	return freed || more, err
 }
 
-// setBags sets the size at which bags are closed: most words, or a share of the record space if that is less.
-func (t *Table) setBags(most int) {
-	t.reclaimer.bagWords = max(1, min(most, t.recordWords/(16*t.size)))
-	t.reclaimer.nextLook = t.reclaimer.bagWords
+// setRetireLists sets the size at which retire lists are closed: most words, or a share of the record space if that is
+// less.
+func (t *Table) setRetireLists(most int) {
+	t.reclaimer.closeWords = max(1, min(most, t.recordWords/(16*t.size)))
+	t.reclaimer.nextLook = t.reclaimer.closeWords
 }
 
-// near reports whether the memory of all ranks is mapped.
-func (t *Table) near() bool {
+// allMapped reports whether the memory of all ranks is mapped.
+func (t *Table) allMapped() bool {
 	for rank := range t.size {
 		if _, ok := t.words.Mapped(rank); !ok {
 			return false
@@ -127,10 +128,10 @@ func (t *Table) near() bool {
 	return true
 }
 
-// lookAgain frees the closed bag's pieces if none of its blockers is left.
+// lookAgain frees the closed list's pieces if none of its blockers is left.
 func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
-	if err := t.look(ctx); err != nil {
+	if err := t.scanAnnouncements(ctx); err != nil {
 		return false, err
 	}
 	if len(r.blockers) == 1 && r.blockers[0].rank < 0 {
@@ -172,15 +173,15 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r.freed.Add(uint64(len(r.closed)))
 	r.closed = r.closed[:0]
 	atomic.AddUint64(&t.local[waitingWord], -uint64(words))
-	if 2*words < r.bagWords {
-		// How many pieces this rank needs shows only over the time of a whole bag.
+	if 2*words < r.closeWords {
+		// How many pieces this rank needs shows only over the time of a whole retire list.
 		return true, nil
 	}
 	return true, t.share(ctx)
 }
 
-// look reads all ranks' announcements and the sizes of their bags. Failed ranks have none.
-func (t *Table) look(ctx context.Context) error {
+// scanAnnouncements reads all ranks' announcements and the sizes of their retire lists. Failed ranks have none.
+func (t *Table) scanAnnouncements(ctx context.Context) error {
 	r := &t.reclaimer
 	if r.seen == nil {
 		r.seen, r.flushes = make([][]uint64, t.size), make([]window.Request, t.size)
@@ -201,12 +202,12 @@ func (t *Table) look(ctx context.Context) error {
 			r.flushes[rank], err = t.words.RFlush(rank)
 		}
 		if err != nil {
-			failed = errors.Join(failed, t.forgive(err, rank))
+			failed = errors.Join(failed, t.ignoreFailure(err, rank))
 		}
 	}
 	for rank, flush := range r.flushes {
 		if err := flush.Wait(ctx); err != nil {
-			failed = errors.Join(failed, t.forgive(err, rank))
+			failed = errors.Join(failed, t.ignoreFailure(err, rank))
 		}
 	}
 	clear(r.flushes)
@@ -217,8 +218,8 @@ func (t *Table) look(ctx context.Context) error {
 	return failed
 }
 
-// forgive returns nil if err is the failure of the rank.
-func (t *Table) forgive(err error, rank int) error {
+// ignoreFailure returns nil if err is the failure of the rank.
+func (t *Table) ignoreFailure(err error, rank int) error {
 	if !isFailureOf(err, rank) {
 		return err
 	}
@@ -239,20 +240,20 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 		switch {
 		case again || r.freed.Load() != known:
 			return true
-		case sum == 0 && empty || sum > 0 && sum == r.hopeless.Load():
+		case sum == 0 && empty || sum > 0 && sum == r.exhausted.Load():
 			return false
 		case t.world.Now()-since > t.patience:
-			r.hopeless.Store(sum)
+			r.exhausted.Store(sum)
 			return false
 		case sum > 0 && t.await(ctx, look) != nil:
 			return false
 		}
-		// Pieces that have left the bags may have been on their way to a list that was read before.
+		// Pieces that have left the retire lists may have been on their way to a list that was read before.
 		empty = sum == 0
 	}
 }
 
-// refillOnce reports whether there may be space now. Otherwise it returns the number of words in all bags.
+// refillOnce reports whether there may be space now. Otherwise it returns the number of words in all retire lists.
 func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again bool, sum uint64) {
 	r := &t.reclaimer
 	r.looking.Lock()
@@ -265,12 +266,12 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 		if s.words == 0 {
 			may, err := t.mayGrow(ctx, s.owner, s.known)
 			again = again || may && err == nil
-			// The pieces are in some bag.
+			// The pieces are in some retire list.
 			sum++
 			continue
 		}
 		// If the owner has failed, the operation fails, too.
-		for got := 0; got < fedAhead*s.times; {
+		for got := 0; got < refillFactor*s.times; {
 			taken, err := t.pop(ctx, s.owner, s.words)
 			if err != nil && !isFailureOf(err, s.owner) {
 				return false, 0
@@ -285,13 +286,13 @@ func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again boo
 			again = true
 		}
 	}
-	if again || t.look(ctx) != nil {
+	if again || t.scanAnnouncements(ctx) != nil {
 		return again, 0
 	}
 	for _, words := range r.seen {
 		sum += words[announcements]
 	}
-	if t.visits {
+	if t.isClient {
 		sum += atomic.LoadUint64(&t.local[waitingWord])
 	}
 	return false, sum

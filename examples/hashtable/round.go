@@ -36,11 +36,11 @@ const (
 	stepSpace
 	stepWrite
 	stepSwap
-	// stepBar closes the slot where the key would be in an index that keys leave. stepCarry makes the next index
-	// refer to the key's record, and then stepLeave makes the old slot moved.
-	stepBar
-	stepCarry
-	stepLeave
+	// stepClose closes the slot where the key would be in an index that keys leave. stepCopy makes the next index
+	// refer to the key's record, and then stepMove makes the old slot moved.
+	stepClose
+	stepCopy
+	stepMove
 	stepDone
 )
 
@@ -118,7 +118,7 @@ func (b *Batch) beginRound(ctx context.Context, lane int) {
 		}
 	}
 	b.addSpace(l)
-	if b.table.abreast {
+	if b.table.parallelFlush {
 		for _, rank := range l.touched {
 			b.flush(l, int(rank))
 		}
@@ -128,7 +128,7 @@ func (b *Batch) beginRound(ctx context.Context, lane int) {
 // endRound waits for the steps and processes their results.
 func (b *Batch) endRound(ctx context.Context, l *lane) {
 	for _, rank := range l.touched {
-		if !b.table.abreast {
+		if !b.table.parallelFlush {
 			b.flush(l, int(rank))
 		}
 		b.flushed(l, int(rank), b.await(ctx, l.owners[rank].flush))
@@ -244,7 +244,7 @@ func (b *Batch) issue(l *lane, op *operation) error {
 
 // swapOf returns the arguments of the step's compare-and-swap.
 func (b *Batch) swapOf(op *operation) (place int, known, to slot) {
-	if op.step == stepLeave {
+	if op.step == stepMove {
 		return op.keptPlace, op.kept, slotMoved
 	}
 	return b.slotPlace(op), op.current, op.replacement()
@@ -311,11 +311,11 @@ func (b *Batch) advance(op *operation) {
 		op.step, op.written = stepSwap, true
 	case stepSwap:
 		b.swapped(op)
-	case stepBar:
-		b.barred(op)
-	case stepCarry:
-		b.carried(op)
-	case stepLeave:
+	case stepClose:
+		b.afterClose(op)
+	case stepCopy:
+		b.afterCopy(op)
+	case stepMove:
 		// This or another rank has made the slot moved.
 		op.kept = 0
 		b.decide(op)

@@ -54,12 +54,12 @@ func (b *Batch) vacant(op *operation) {
 	switch {
 	case op.next && op.kept != 0:
 		op.current = 0
-		op.step = stepCarry
+		op.step = stepCopy
 	case op.next && op.inserts() && op.index >= b.roomForNew(op):
 		b.failSlots(op)
 	case !op.next && op.inserts() && b.leaves(op):
 		op.current = 0
-		op.step = stepBar
+		op.step = stepClose
 	case op.left && !op.next:
 		b.follow(op)
 	default:
@@ -132,20 +132,20 @@ const mostRestarts = 1000
 
 // failSlots ends an operation for which there is no slot.
 func (b *Batch) failSlots(op *operation) {
-	b.lacking = true
+	b.isShort = true
 	n := b.note(op)
-	n.cramped, n.known = true, op.view.current
+	n.noSlot, n.known = true, op.view.current
 	op.fail(b, &FullError{Rank: op.home.owner, Slots: true, Need: 1, Used: min(op.at.buckets, mostProbes) * bucketSlots, Capacity: op.at.buckets * bucketSlots})
 }
 
 // replacement returns the value to which the operation's slot is set.
 func (op *operation) replacement() slot {
 	switch {
-	case op.step == stepCarry:
+	case op.step == stepCopy:
 		return op.kept &^ slotFrozen
-	case op.step == stepBar && op.current == 0:
+	case op.step == stepClose && op.current == 0:
 		return slotClosed
-	case op.step == stepBar:
+	case op.step == stepClose:
 		return slotMoved
 	case op.kind == opDelete:
 		return op.current &^ slotLive
@@ -153,8 +153,8 @@ func (op *operation) replacement() slot {
 	return op.swap
 }
 
-// barred continues when the key can no longer appear in the current index.
-func (b *Batch) barred(op *operation) {
+// afterClose continues when the key can no longer appear in the current index.
+func (b *Batch) afterClose(op *operation) {
 	if was := slot(op.word); was != op.current {
 		b.retries++
 		op.slots[op.index] = uint64(was)
@@ -166,8 +166,8 @@ func (b *Batch) barred(op *operation) {
 	b.follow(op)
 }
 
-// carried continues when the next index has the key's record, or another key in its slot.
-func (b *Batch) carried(op *operation) {
+// afterCopy continues when the next index has the key's record, or another key in its slot.
+func (b *Batch) afterCopy(op *operation) {
 	if was := slot(op.word); was != 0 {
 		b.retries++
 		op.slots[op.index] = uint64(was)
@@ -247,12 +247,12 @@ func (b *Batch) decide(op *operation) {
 	case op.kept != 0:
 		// The record must not be freed while a slot of the current index refers to it: as long as it does, readers
 		// take it for the key's value.
-		op.step = stepLeave
+		op.step = stepMove
 	case s.live() && op.kind != opDelete && s.counter() != onCounter:
 		op.found = false
 		op.fail(b, fmt.Errorf("%w: the value is %s", ErrKind, kindName(s.counter())))
 	case op.inserts() && !s.live() && b.leaves(op):
-		op.step = stepBar
+		op.step = stepClose
 	case op.kind == opPut, op.kind == opAdd && !s.live():
 		b.publish(op)
 	case !s.live():
@@ -298,7 +298,7 @@ func (b *Batch) swapped(op *operation) {
 			b.retire(op.home.owner, op.current)
 			if op.current == 0 && op.probed >= crowdedProbes {
 				n := b.note(op)
-				n.crowded, n.known = true, op.view.current
+				n.farFromHome, n.known = true, op.view.current
 			}
 		}
 		b.done(op)

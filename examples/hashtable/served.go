@@ -91,7 +91,7 @@ func (t *Table) Windows(name string) ([]window.Served, error) {
 	if t.closed.Load() {
 		return nil, ErrClosed
 	}
-	if t.gate == nil || t.visits {
+	if t.gate == nil || t.isClient {
 		return nil, fmt.Errorf("%w: only a table that this rank has made with Config.Clients is served", ErrConfig)
 	}
 	return []window.Served{t.words.As(name + wordsName), t.gate.window.As(name + gateName)}, nil
@@ -118,7 +118,7 @@ func Attach(ctx context.Context, w *world.World, name string) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hashtable: Attach to table %q: %w", name, err)
 	}
-	t := &Table{world: w, words: words, visits: true}
+	t := &Table{world: w, words: words, isClient: true}
 	if err := t.visit(ctx, name); err != nil {
 		err = fmt.Errorf("hashtable: Attach: %w", err)
 		if t.gate != nil {

@@ -40,7 +40,7 @@ const (
 	announcements = 128
 	announceLines = 16
 	announceStart = lineWords
-	// waitingWord counts the words, of all owners' record space, in this rank's bags. It is read along with the
+	// waitingWord counts the words, of all owners' record space, in this rank's retire lists. It is read along with the
 	// announcements.
 	waitingWord    = announceStart + announcements
 	announcedWords = announcements + 1

@@ -50,7 +50,7 @@ func (t *Table) count(stats *Stats, s slot) {
 // Stats examines this rank's part of the table. Changes meanwhile may be counted or not.
 func (t *Table) Stats() Stats {
 	stats := Stats{RecordBytes: t.recordWords * wordBytes}
-	if !t.closed.Load() && !t.visits {
+	if !t.closed.Load() && !t.isClient {
 		// A rank can always read its own memory.
 		stats, _ = t.statsOf(context.Background(), t.world.Rank())
 	}

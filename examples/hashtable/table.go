@@ -49,9 +49,9 @@ type Table struct {
 	// hash spreads the keys. Tests choose one that makes keys collide.
 	hash func(key string) uint64
 
-	// ahead enables the prefetch of mapped memory, abreast the concurrent flush of several ranks. Benchmarks turn
-	// them off to show what they contribute.
-	ahead, abreast bool
+	// prefetches enables the prefetch of mapped memory, parallelFlush the concurrent flush of several ranks. Benchmarks
+	// turn them off to show what they contribute.
+	prefetches, parallelFlush bool
 	// part is the number of operations from which a batch is divided into parts. combines enables carrying out one
 	// operation for all of its kind on one key.
 	part     int
@@ -64,17 +64,17 @@ type Table struct {
 	words *window.Window[uint64]
 	bytes *window.Window[byte]
 
-	// local is this rank's part of the window. A client, for which visits is set, has only a header.
-	local  []uint64
-	visits bool
+	// local is this rank's part of the window. A client, for which isClient is set, has only a header.
+	local    []uint64
+	isClient bool
 	// gate is nil in a table without clients.
 	gate   *gate
 	spaces []space
-	// known has the latest views of owners that are not mapped. crowded counts, for each owner, the new keys that lay
-	// far from their homes.
-	known     []knownView
-	crowded   []atomic.Uint32
-	reclaimer reclaimer
+	// known has the latest views of owners that are not mapped. farFromHome counts, for each owner, the new keys that
+	// lay far from their homes.
+	known       []knownView
+	farFromHome []atomic.Uint32
+	reclaimer   reclaimer
 	// late counts abandoned Runs that have not ended. entered spreads the announcements.
 	late    sync.WaitGroup
 	entered atomic.Uint32
@@ -116,8 +116,8 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	t.local = t.words.Local()
 	atomic.CompareAndSwapUint64(&t.local[blockStart], 0, uint64(blockWords(t.buckets)/lineWords)+1)
 	if config.Clients == 0 {
-		if t.near() {
-			t.setBags(mostWaitingNear)
+		if t.allMapped() {
+			t.setRetireLists(mostWaitingNear)
 		}
 		return t, nil
 	}
@@ -129,12 +129,12 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 
 // complete sets the fields that follow from the numbers of buckets, record words and owners.
 func (t *Table) complete(buckets, recordWords, owners int) {
-	t.ahead, t.abreast, t.part, t.combines, t.patience = true, true, leastPart, true, usualPatience
+	t.prefetches, t.parallelFlush, t.part, t.combines, t.patience = true, true, leastPart, true, usualPatience
 	t.size, t.buckets, t.recordWords = owners, buckets, recordWords
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
-	t.known, t.crowded = make([]knownView, owners), make([]atomic.Uint32, owners)
+	t.known, t.farFromHome = make([]knownView, owners), make([]atomic.Uint32, owners)
 	t.batches.New = func() any { return t.NewBatch() }
-	t.setBags(mostWaiting)
+	t.setRetireLists(mostWaiting)
 }
 
 // agree checks the Configs of all ranks. Every rank checks all of them, so that all return the same error.
