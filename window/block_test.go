@@ -128,7 +128,7 @@ const blockedElements = 1 << 14
 // for. Rank 1 knows by the barriers when rank 0 begins, and when it waits for good.
 func blocked(s *script, b block) {
 	win := allocate[int64](s, blockedElements)
-	s.Rests(0, b.name, func() {
+	s.Sleeps(0, b.name, func() {
 		if s.World.Rank() == 1 {
 			b.before(s, win)
 			s.Barrier()

@@ -47,7 +47,7 @@ var stoppedLast = jobtest.RegisterWith("stopped at the end of a fence", func() (
 })
 
 func TestStoppedAtTheEndOfAFence(t *testing.T) {
-	jobtest.Silent.Acquire(t)
+	jobtest.SilentPeers.Acquire(t)
 	job := jobtest.StartWith(t, blockRanks, stoppedLast, func(rank int) []string {
 		return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2))}
 	})

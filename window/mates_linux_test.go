@@ -49,7 +49,7 @@ func TestStoppedAmongMates(t *testing.T) {
 		for _, i := range testsize.Turns(turn, len(missedRanks), 1) {
 			stops := missedRanks[i]
 			t.Run(fmt.Sprintf("%s/rank %d", body, stops), func(t *testing.T) {
-				jobtest.Silent.Acquire(t)
+				jobtest.SilentPeers.Acquire(t)
 				job := jobtest.StartWith(t, blockRanks, body, func(rank int) []string {
 					return []string{"RMA_DEVICE=", fmt.Sprintf("RMA_HOST=host%d", rank/(blockRanks/2)), fmt.Sprintf("%s=%d", victimVariable, stops)}
 				})

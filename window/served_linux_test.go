@@ -142,7 +142,7 @@ func TestClientEnds(t *testing.T) {
 }
 
 func TestClientStops(t *testing.T) {
-	jobtest.Silent.Acquire(t)
+	jobtest.SilentPeers.Acquire(t)
 	job := jobtest.Start(t, 3, servedStopped)
 	job.Await(0, "served")
 	job.Await(victim, "locked")

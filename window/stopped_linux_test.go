@@ -151,7 +151,7 @@ func TestStopped(t *testing.T) {
 	for _, i := range testsize.Turns(0, len(deaths), len(deaths)/4) {
 		d := deaths[i]
 		t.Run(d.name, func(t *testing.T) {
-			jobtest.Silent.Acquire(t)
+			jobtest.SilentPeers.Acquire(t)
 			runStopped(t, "stopped in "+d.name, overTCP)
 		})
 	}
@@ -231,7 +231,7 @@ func TestStoppedWhileWriting(t *testing.T) {
 	for _, i := range testsize.Turns(0, len(cases), 2) {
 		c := cases[i]
 		t.Run(c.name, func(t *testing.T) {
-			jobtest.Silent.Acquire(t)
+			jobtest.SilentPeers.Acquire(t)
 			job := jobtest.StartWith(t, deathRanks, lateWriter, func(rank int) []string {
 				more := c.over(rank)
 				if rank == c.rank {
@@ -287,6 +287,6 @@ func flood(ctx context.Context, win *window.Window[int64], values []int64) error
 
 // A rank that does not read any more is given up like one that says nothing.
 func TestStoppedWhileWrittenTo(t *testing.T) {
-	jobtest.Silent.Acquire(t)
+	jobtest.SilentPeers.Acquire(t)
 	runStopped(t, unread, overTCP)
 }

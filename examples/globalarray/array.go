@@ -19,10 +19,10 @@ type Array[T window.Element] struct {
 	world *world.World
 	win   *window.Window[T]
 	// touched lists the ranks that have elements of the current operation, flushes the requests that complete it there, and
-	// hands the values.
+	// shares the values.
 	touched []int
 	flushes []window.Request
-	hands   []hand[T]
+	shares  []share[T]
 }
 
 // noCopy makes go vet report copies: vet treats a type with Lock and Unlock as a lock.
@@ -34,11 +34,11 @@ func (*noCopy) Unlock() {}
 // shape holds what all ranks must pass alike.
 type shape struct {
 	length, block int
-	turns         bool
+	cyclic        bool
 }
 
 func (s *shape) String() string {
-	return fmt.Sprintf("%d elements and %v", s.length, Distribution{s.turns, s.block})
+	return fmt.Sprintf("%d elements and %v", s.length, Distribution{s.cyclic, s.block})
 }
 
 // New makes an array of length elements, all zero. It is collective: if one rank fails, all do. The options are those
@@ -51,7 +51,7 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 		return nil, fmt.Errorf("globalarray: New: %w: nil World", ErrArgument)
 	}
 	all := make([]shape, w.Size())
-	if err := world.AllGather(ctx, w, []shape{{length, d.block, d.turns}}, all); err != nil {
+	if err := world.AllGather(ctx, w, []shape{{length, d.block, d.cyclic}}, all); err != nil {
 		return nil, fmt.Errorf("globalarray: New: %w", err)
 	}
 	for rank, one := range all {
@@ -70,7 +70,7 @@ func New[T window.Element](ctx context.Context, w *world.World, length int, d Di
 	if err := win.LockAll(ctx, window.NoCheck); err != nil {
 		return nil, errors.Join(fmt.Errorf("globalarray: New: %w", err), win.Close())
 	}
-	a := &Array[T]{Map: m, world: w, win: win, hands: make([]hand[T], w.Size())}
+	a := &Array[T]{Map: m, world: w, win: win, shares: make([]share[T], w.Size())}
 	a.touched, a.flushes = make([]int, 0, w.Size()), make([]window.Request, 0, w.Size())
 	return a, nil
 }

@@ -8,9 +8,9 @@ import (
 
 // A Distribution is the rule by which indices are assigned to ranks.
 type Distribution struct {
-	// turns is set if ranks get blocks of block elements in turns. Otherwise each rank gets one block.
-	turns bool
-	block int
+	// cyclic is set if ranks get blocks of block elements in turns. Otherwise each rank gets one block.
+	cyclic bool
+	block  int
 }
 
 // Blocks gives each rank one contiguous block. If the lengths cannot be equal, the lower ranks have one element more.
@@ -20,7 +20,7 @@ func Blocks() Distribution { return Distribution{} }
 func Cyclic(block int) Distribution { return Distribution{true, block} }
 
 func (d Distribution) String() string {
-	if !d.turns {
+	if !d.cyclic {
 		return "Blocks()"
 	}
 	return fmt.Sprintf("Cyclic(%d)", d.block)
@@ -29,7 +29,7 @@ func (d Distribution) String() string {
 // A Map computes the place of each element of an array: a rank, and a displacement in its part.
 type Map struct {
 	length, ranks int
-	// block is that of Distribution, or 0 without turns. more is the number of ranks that have one element more than
+	// block is that of Distribution, or 0 if it is not cyclic. more is the number of ranks that have one element more than
 	// even, the number that Blocks gives every rank. longer is the number of elements of those ranks together.
 	block, more, even, longer int
 	// byBlock and byRanks divide by block and ranks. byMore and byEven divide by the number of elements of a longer
@@ -66,7 +66,7 @@ func NewMap(length, ranks int, d Distribution) (Map, error) {
 		return Map{}, fmt.Errorf("globalarray: %w: %d elements; allowed are 0 to %d", ErrArgument, length, math.MaxInt/2)
 	case ranks < 1:
 		return Map{}, fmt.Errorf("globalarray: %w: %d ranks; allowed is 1 or more", ErrArgument, ranks)
-	case d.turns && (d.block < 1 || d.block > math.MaxInt/2/ranks):
+	case d.cyclic && (d.block < 1 || d.block > math.MaxInt/2/ranks):
 		return Map{}, fmt.Errorf("globalarray: %w: blocks of %d elements; allowed are 1 to %d", ErrArgument, d.block, math.MaxInt/2/ranks)
 	}
 	m := Map{length: length, ranks: ranks, block: d.block, more: length % ranks, even: length / ranks}

@@ -61,35 +61,35 @@ func (a *Array[T]) Accumulate(ctx context.Context, op window.Op, values []T, ind
 	}
 	var err error
 	for err == nil && len(indices) > 0 {
-		n := min(len(indices), mostDealt)
-		err = a.deal(op, values[:n], indices[:n])
+		n := min(len(indices), maxSorted)
+		err = a.accumulateByRank(op, values[:n], indices[:n])
 		values, indices = values[n:], indices[n:]
 	}
 	return a.complete(ctx, "Accumulate", err)
 }
 
-// mostDealt bounds the number of values that are sorted by rank at a time, so that the copies stay in the cache.
-const mostDealt = 4096
+// maxSorted bounds the number of values that are sorted by rank at a time, so that the copies stay in the cache.
+const maxSorted = 4096
 
-// A hand is a rank's share of an operation.
-type hand[T window.Element] struct {
+// A share is a rank's part of an operation.
+type share[T window.Element] struct {
 	values        []T
 	displacements []int
 	// touched is set if the rank has elements of the operation.
 	touched bool
 }
 
-// deal accumulates values, by one call for each rank.
-func (a *Array[T]) deal(op window.Op, values []T, indices []int) error {
+// accumulateByRank accumulates values, by one call for each rank.
+func (a *Array[T]) accumulateByRank(op window.Op, values []T, indices []int) error {
 	for i, index := range indices {
 		rank, displacement := a.Where(index)
 		a.touch(rank)
-		h := &a.hands[rank]
+		h := &a.shares[rank]
 		h.values, h.displacements = append(h.values, values[i]), append(h.displacements, displacement)
 	}
 	var err error
 	for _, rank := range a.touched {
-		h := &a.hands[rank]
+		h := &a.shares[rank]
 		if err == nil && len(h.values) > 0 {
 			err = a.win.AccumulateEach(op, h.values, rank, h.displacements)
 		}
@@ -148,7 +148,7 @@ func (a *Array[T]) inRange(op string, n int, indices []int) error {
 
 // touch notes that a rank has elements of the operation.
 func (a *Array[T]) touch(rank int) {
-	if h := &a.hands[rank]; !h.touched {
+	if h := &a.shares[rank]; !h.touched {
 		h.touched = true
 		a.touched = append(a.touched, rank)
 	}
@@ -158,7 +158,7 @@ func (a *Array[T]) touch(rank int) {
 // complete when it returns, unless a rank has failed or ctx has ended.
 func (a *Array[T]) complete(ctx context.Context, op string, err error) error {
 	for _, rank := range a.touched {
-		a.hands[rank].touched = false
+		a.shares[rank].touched = false
 		flush, e := a.win.RFlush(rank)
 		if err == nil {
 			err = e

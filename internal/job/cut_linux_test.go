@@ -67,7 +67,7 @@ func TestShrinkAfterCut(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("rank 0 on host %d", first), func(t *testing.T) {
-			jobtest.Silent.Acquire(t)
+			jobtest.SilentPeers.Acquire(t)
 			job, network := startAcross(t, 2, n, sides, func(rank int) int { return (rank + first) % 2 }, nothingMore)
 			each(n, func(rank int) { job.Await(rank, "ready") })
 			network.Cut(1)

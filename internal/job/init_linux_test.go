@@ -131,7 +131,7 @@ func TestRunLeavesNothing(t *testing.T) {
 // Rank 0 is blocked for as long as rank 1 waits.
 var blocked = register("blocked", func(s *script) {
 	for _, name := range []string{"Barrier", "Gather"} {
-		s.Rests(0, name, func() {}, func(span time.Duration) {
+		s.Sleeps(0, name, func() {}, func(span time.Duration) {
 			if s.me == 1 {
 				time.Sleep(span) // computes
 			}

@@ -61,7 +61,7 @@ var idling = register("idle over tcp", func(s *script) {
 	s.OK(err)
 	s.OK(l.Flush(s.Ctx))
 	for rank, what := range []string{"Barrier", "a rank outside of any call"} {
-		s.Rests(rank, what, func() {}, func(span time.Duration) {
+		s.Sleeps(rank, what, func() {}, func(span time.Duration) {
 			if s.me == 1 {
 				time.Sleep(span) // computes
 			}

@@ -115,7 +115,7 @@ func TestStopped(t *testing.T) {
 				continue
 			}
 			t.Run(when+call, func(t *testing.T) {
-				jobtest.Silent.Acquire(t)
+				jobtest.SilentPeers.Acquire(t)
 				job := jobtest.StartWith(t, n, when+call, func(int) []string { return []string{"RMA_DEVICE=tcp"} })
 				each(n, func(rank int) { job.Await(rank, "ready") })
 				each(n, job.Release)

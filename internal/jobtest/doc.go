@@ -65,7 +65,7 @@
 //	Job.Wait        the end of all ranks, with their errors
 //
 // Bodies wait by package await. A wait that lasts for minutes is a hang: the ranks then print the stacks of their
-// goroutines, and the test fails with those. Script.Rests checks that a rank sleeps while it waits.
+// goroutines, and the test fails with those. Script.Sleeps checks that a rank sleeps while it waits.
 //
 // # Parallel tests
 //

@@ -12,9 +12,9 @@ type Limit chan struct{}
 // NewLimit returns a limit of n tests at a time.
 func NewLimit(n int) Limit { return make(Limit, n) }
 
-// Silent is the limit for tests of jobs with a rank or a host that has gone silent. With many of them at a time a
+// SilentPeers is the limit for tests of jobs with a rank or a host that has gone silent. With many of them at a time a
 // live rank might get no processor for the time after which a silent rank counts as dead.
-var Silent = NewLimit(4)
+var SilentPeers = NewLimit(4)
 
 // Acquire makes a test parallel, and returns when fewer tests of its kind run than the limit allows. The attribute
 // "limit" reports the time to testreport. So this wait does not count as time of the test, just as the wait of

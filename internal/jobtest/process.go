@@ -79,7 +79,7 @@ func child(name string) error {
 			return err
 		}
 	}
-	before, err := holdings()
+	before, err := countResources()
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/window"
 )
 
-// assemble makes the steps of the phase from its chores.
+// assemble makes the steps of the phase from its sequences.
 func (d *drawer) assemble() {
 	for rank := range d.p.Ranks {
 		for member := range d.members {
@@ -22,36 +22,36 @@ func (d *drawer) assemble() {
 
 // stream returns the steps of a member on a window.
 func (d *drawer) stream(win, rank, member int) []Step {
-	var own, chores []chore
-	for _, c := range d.chores {
+	var own, sequences []sequence
+	for _, c := range d.sequences {
 		switch {
 		case c.rank != rank || c.member != member || c.steps[0].Window != win:
 		case c.own:
 			own = append(own, c)
 		default:
-			chores = append(chores, c)
+			sequences = append(sequences, c)
 		}
 	}
 	if d.phaseOf.Syncs[win].Mode != Locked {
-		return d.mix(append(own, chores...))
+		return d.mix(append(own, sequences...))
 	}
 	if member > 0 {
 		return nil
 	}
-	for i := range chores {
-		if chores[i].kind == 0 {
-			chores[i].kind = window.Shared
+	for i := range sequences {
+		if sequences[i].kind == 0 {
+			sequences[i].kind = window.Shared
 			if !d.loose && d.one(2) {
-				chores[i].kind = window.Exclusive
+				sequences[i].kind = window.Exclusive
 			}
 		}
 	}
-	return d.mix(append(own, chore{steps: d.sessions(win, rank, chores)}))
+	return d.mix(append(own, sequence{steps: d.sessions(win, rank, sequences)}))
 }
 
-// mix returns the steps of chores. The steps of each chore keep their order; the chores are interleaved at random.
-func (d *drawer) mix(chores []chore) (steps []Step) {
-	left := slices.DeleteFunc(slices.Clone(chores), func(c chore) bool { return len(c.steps) == 0 })
+// mix returns the steps of sequences. The steps of each sequence keep their order; the sequences are interleaved at random.
+func (d *drawer) mix(sequences []sequence) (steps []Step) {
+	left := slices.DeleteFunc(slices.Clone(sequences), func(c sequence) bool { return len(c.steps) == 0 })
 	for len(left) > 0 {
 		i := d.IntN(len(left))
 		steps = append(steps, left[i].steps[0])
@@ -62,31 +62,31 @@ func (d *drawer) mix(chores []chore) (steps []Step) {
 	return steps
 }
 
-// sessions puts chores under locks.
-func (d *drawer) sessions(win, rank int, chores []chore) []Step {
+// sessions puts sequences under locks.
+func (d *drawer) sessions(win, rank int, sequences []sequence) []Step {
 	step := func(call Call, target int, kind window.LockKind) Step {
 		return Step{Rank: rank, Call: call, Window: win, Target: target, LockKind: kind}
 	}
-	exclusive := slices.ContainsFunc(chores, func(c chore) bool { return c.kind == window.Exclusive })
+	exclusive := slices.ContainsFunc(sequences, func(c sequence) bool { return c.kind == window.Exclusive })
 	if !exclusive && d.one(3) {
-		return slices.Concat([]Step{step(LockAll, 0, 0)}, d.mix(chores), []Step{step(UnlockAll, 0, 0)})
+		return slices.Concat([]Step{step(LockAll, 0, 0)}, d.mix(sequences), []Step{step(UnlockAll, 0, 0)})
 	}
-	// A session is the chores under one lock.
+	// A session is the sequences under one lock.
 	type session struct {
-		target int
-		kind   window.LockKind
-		chores []chore
+		target    int
+		kind      window.LockKind
+		sequences []sequence
 	}
 	var sessions []session
 	split := d.one(4)
-	for _, c := range chores {
+	for _, c := range sequences {
 		target := c.steps[0].Target
 		i := slices.IndexFunc(sessions, func(s session) bool { return s.target == target && s.kind == c.kind })
 		if i < 0 || split {
 			i = len(sessions)
 			sessions = append(sessions, session{target: target, kind: c.kind})
 		}
-		sessions[i].chores = append(sessions[i].chores, c)
+		sessions[i].sequences = append(sessions[i].sequences, c)
 	}
 	if d.one(6) {
 		sessions = append(sessions, session{d.IntN(d.p.Ranks), window.Shared, nil})
@@ -96,7 +96,7 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 	if d.one(2) {
 		// Some locks are held at the same time, one for each target.
 		slices.SortStableFunc(sessions, func(a, b session) int { return a.target - b.target })
-		var together []chore
+		var together []sequence
 		last := -1
 		sessions = slices.DeleteFunc(sessions, func(s session) bool {
 			if s.target == last {
@@ -105,7 +105,7 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 			last = s.target
 			begin = append(begin, step(Lock, s.target, s.kind))
 			end = append(end, step(Unlock, s.target, 0))
-			together = append(together, s.chores...)
+			together = append(together, s.sequences...)
 			return true
 		})
 		do = d.mix(together)
@@ -113,7 +113,7 @@ func (d *drawer) sessions(win, rank int, chores []chore) []Step {
 		nested = slices.Concat(begin, do, end)
 	}
 	for _, s := range sessions {
-		nested = slices.Concat(nested, []Step{step(Lock, s.target, s.kind)}, d.mix(s.chores), []Step{step(Unlock, s.target, 0)})
+		nested = slices.Concat(nested, []Step{step(Lock, s.target, s.kind)}, d.mix(s.sequences), []Step{step(Unlock, s.target, 0)})
 	}
 	return nested
 }

@@ -75,9 +75,9 @@ type checker struct {
 	syncs []Sync
 	// epochs are by window and rank.
 	epochs []epochs
-	// behind has, for each window, the mode of earlier accesses that need an examination or a Fence before accesses in
+	// after has, for each window, the mode of earlier accesses that need an examination or a Fence before accesses in
 	// another mode.
-	behind []Mode
+	after []Mode
 	// sameOp is 1 plus the operation of each window made with SameOp.
 	sameOp []window.Op
 }
@@ -116,14 +116,14 @@ func (c *checker) phase(number int) error {
 		switch f.Syncs[win].Mode {
 		case Idle:
 		case Fenced:
-			c.behind[win] = Idle
+			c.after[win] = Idle
 		case AllLocked:
-			c.behind[win] = Locked
+			c.after[win] = Locked
 		default:
-			c.behind[win] = max(c.behind[win], f.Syncs[win].Mode)
+			c.after[win] = max(c.after[win], f.Syncs[win].Mode)
 		}
 		if !f.Loose {
-			c.behind[win] = Idle
+			c.after[win] = Idle
 		}
 	}
 	return nil
@@ -141,8 +141,8 @@ func (c *checker) begin(win int, y *Sync) error {
 		return fmt.Errorf("%d groups for %d ranks", len(y.Targets), c.Ranks)
 	case y.Mode != Fenced && (y.NoPrecede || y.NoSucceed), fenced && y.NoPrecede, y.Assert && y.Mode != Fenced && y.Mode != AllLocked:
 		return errors.New("assertions without a call to make them")
-	case c.behind[win] != Idle && (y.Mode == Locked || y.Mode == AllLocked), c.behind[win] == Locked && y.Mode == Started:
-		return fmt.Errorf("behind a loose phase of %v, %v lets accesses meet", c.behind[win], y.Mode)
+	case c.after[win] != Idle && (y.Mode == Locked || y.Mode == AllLocked), c.after[win] == Locked && y.Mode == Started:
+		return fmt.Errorf("after a loose phase of %v, %v lets accesses meet", c.after[win], y.Mode)
 	}
 	for _, targets := range y.Targets {
 		if !c.group(targets) {
@@ -177,7 +177,7 @@ func (c *checker) steps(f *Phase) error {
 			}
 		case PutNotify:
 			if s.Member == 0 && notifying[s.Rank] {
-				return fmt.Errorf("step %d: %v: behind a waitnotify of the same rank", i, s)
+				return fmt.Errorf("step %d: %v: after a waitnotify of the same rank", i, s)
 			}
 		case WaitNotify:
 			slot := [3]int{s.Window, s.Rank, s.Slot}
@@ -325,7 +325,7 @@ func (p *Program) conflict(t *part, g *segment, a, b *access) string {
 	case a.step.Kind != b.step.Kind:
 		return "accesses as two element types"
 	case g.locked && a.phase != b.phase:
-		return "exclusive locks behind a loose phase"
+		return "exclusive locks after a loose phase"
 	}
 	writes := func(a *access) bool { return !a.step.Call.reads() || a.step.Call.combines() }
 	if !writes(a) && !writes(b) || p.before(a, b) || p.before(b, a) {

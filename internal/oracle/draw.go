@@ -44,7 +44,7 @@ func Draw(seed uint64, l Limits) *Program {
 	for range 1 + d.IntN(or(l.Windows, drawnWindows)) {
 		d.window()
 	}
-	d.fenced, d.behind = make([]bool, len(d.p.Windows)), make([]Mode, len(d.p.Windows))
+	d.fenced, d.after = make([]bool, len(d.p.Windows)), make([]Mode, len(d.p.Windows))
 	phases := 1 + d.IntN(or(l.Phases, drawnPhases))
 	for i := range phases {
 		d.phase(i == phases-1)
@@ -69,30 +69,30 @@ type drawer struct {
 	// viewed marks the windows that are viewed as other types. ops are the operations of those made with SameOp.
 	viewed []bool
 	ops    []window.Op
-	// fenced marks the windows with an open epoch of Fence. behind is as in checker.
+	// fenced marks the windows with an open epoch of Fence. after is as in checker.
 	fenced []bool
-	behind []Mode
+	after  []Mode
 	// loose is set if the previous phase is loose.
 	loose    bool
 	requests int
 
-	// The current phase: its chores, the number of members of ranks, and waits for notifications with the loads that
+	// The current phase: its sequences, the number of members of ranks, and waits for notifications with the loads that
 	// follow them.
 	phaseOf *Phase
 	// fields are those of the phase, before those of the previous loose phase. Accessing these again shows whether
 	// the synchronization separates the phases.
 	fields, before []field
-	chores         []chore
+	sequences      []sequence
 	members        int
 	// crowded is set if elements have so many accesses that no others may come before the next examination.
 	crowded bool
 	waits   []Step
 }
 
-// A chore is a sequence of steps of one member of a rank on one part.
-type chore struct {
+// A sequence has the steps of one member of a rank on one part.
+type sequence struct {
 	rank, member int
-	// kind is the lock that the chore needs; 0 allows either. A chore on the rank's own memory needs none.
+	// kind is the lock that the sequence needs; 0 allows either. A sequence on the rank's own memory needs none.
 	kind  window.LockKind
 	own   bool
 	steps []Step
@@ -171,7 +171,7 @@ func (d *drawer) phase(last bool) {
 		d.before = d.fields
 	}
 	d.fields = nil
-	d.phaseOf, d.chores, d.waits, d.members, d.crowded = &f, nil, nil, 1, false
+	d.phaseOf, d.sequences, d.waits, d.members, d.crowded = &f, nil, nil, 1, false
 	if d.one(4) {
 		d.members = 2 + d.IntN(2)
 	}
@@ -201,14 +201,14 @@ func (d *drawer) phase(last bool) {
 		y := &f.Syncs[win]
 		switch y.Mode {
 		case Fenced:
-			d.fenced[win], d.behind[win] = !y.NoSucceed, Idle
+			d.fenced[win], d.after[win] = !y.NoSucceed, Idle
 		case Locked, AllLocked:
-			d.behind[win] = Locked
+			d.after[win] = Locked
 		case Started:
-			d.behind[win] = max(d.behind[win], Started)
+			d.after[win] = max(d.after[win], Started)
 		}
 		if !f.Loose {
-			d.behind[win] = Idle
+			d.after[win] = Idle
 		}
 	}
 	d.p.Phases = append(d.p.Phases, f)
@@ -218,9 +218,9 @@ func (d *drawer) phase(last bool) {
 func (d *drawer) sync(win int, y *Sync) {
 	y.Mode = [...]Mode{Idle, Fenced, Fenced, Started, Started, Locked, Locked, Locked, AllLocked, AllLocked}[d.IntN(10)]
 	switch {
-	case d.fenced[win] && y.Mode != Idle, d.behind[win] == Locked && y.Mode != Idle:
+	case d.fenced[win] && y.Mode != Idle, d.after[win] == Locked && y.Mode != Idle:
 		y.Mode = Fenced
-	case d.behind[win] == Started && (y.Mode == Locked || y.Mode == AllLocked):
+	case d.after[win] == Started && (y.Mode == Locked || y.Mode == AllLocked):
 		y.Mode = Started
 	}
 	switch y.Mode {
@@ -240,9 +240,9 @@ func (d *drawer) sync(win int, y *Sync) {
 }
 
 // someone draws at most n members that may operate on a part.
-func (d *drawer) someone(win, target, n int) []chore {
+func (d *drawer) someone(win, target, n int) []sequence {
 	y := &d.phaseOf.Syncs[win]
-	var some []chore
+	var some []sequence
 	for _, rank := range d.Perm(d.p.Ranks) {
 		if y.Mode == Started && (y.Targets[rank] == nil || !slices.Contains(y.Targets[rank], target)) {
 			continue
@@ -251,9 +251,9 @@ func (d *drawer) someone(win, target, n int) []chore {
 		if y.Mode != Locked {
 			member = d.IntN(d.members)
 		}
-		some = append(some, chore{rank: rank, member: member})
+		some = append(some, sequence{rank: rank, member: member})
 		if y.Mode != Locked && member > 0 && d.one(2) {
-			some = append(some, chore{rank: rank})
+			some = append(some, sequence{rank: rank})
 		}
 	}
 	return some[:min(n, len(some))]
@@ -265,7 +265,7 @@ type field struct {
 	kind               reduce.Kind
 }
 
-// place draws a place of a window that nothing accesses yet in the phase, and chores that access it.
+// place draws a place of a window that nothing accesses yet in the phase, and sequences that access it.
 func (d *drawer) place(win int) {
 	w := &d.p.Windows[win]
 	f := field{win: win, target: d.IntN(d.p.Ranks), kind: w.Kind}
@@ -328,7 +328,7 @@ func (d *drawer) place(win int) {
 	}
 }
 
-// free reports whether no chore of the phase accesses bytes of the field.
+// free reports whether no sequence of the phase accesses bytes of the field.
 func (d *drawer) free(f *field) bool {
 	from, to := f.at*f.kind.Size(), (f.at+f.n)*f.kind.Size()
 	overlaps := func(s *Step) bool {
@@ -339,9 +339,9 @@ func (d *drawer) free(f *field) bool {
 		s.touches(func(at, n, _ int) { found = found || at*size < to && from < (at+n)*size })
 		return found
 	}
-	for i := range d.chores {
-		for j := range d.chores[i].steps {
-			if overlaps(&d.chores[i].steps[j]) {
+	for i := range d.sequences {
+		for j := range d.sequences[i].steps {
+			if overlaps(&d.sequences[i].steps[j]) {
 				return false
 			}
 		}
@@ -350,7 +350,7 @@ func (d *drawer) free(f *field) bool {
 }
 
 // step returns a step of an operation on all of the field or, if some is true, on a part of it.
-func (d *drawer) step(f *field, c *chore, call Call, some bool) Step {
+func (d *drawer) step(f *field, c *sequence, call Call, some bool) Step {
 	s := Step{Rank: c.rank, Member: c.member, Call: call, Window: f.win, Kind: f.kind, Target: f.target, At: f.at, Count: f.n, Fill: int64(d.IntN(100))}
 	if some && d.one(3) {
 		s.Count = d.IntN(f.n + 1)

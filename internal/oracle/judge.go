@@ -100,8 +100,8 @@ type play struct {
 	// read is what the access has read, if reads is set.
 	read  bits
 	reads bool
-	// behind has the plays that precede this one, one bit each.
-	behind uint32
+	// earlier has the plays that precede this one, one bit each.
+	earlier uint32
 }
 
 // apply returns the element after the play.
@@ -180,10 +180,10 @@ func (c *comparison) play(y *play, l cell, n int) {
 func (c *comparison) segment(g *segment) error {
 	c.plays = slices.Grow(c.plays[:0], len(g.cells))[:len(g.cells)]
 	for j, l := range g.cells {
-		c.plays[j].behind = 0
+		c.plays[j].earlier = 0
 		for k, m := range g.cells {
 			if j != k && !g.commutes && c.program.before(&c.accesses[m.access], &c.accesses[l.access]) && (l.access != m.access || k < j) {
-				c.plays[j].behind |= 1 << k
+				c.plays[j].earlier |= 1 << k
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (c *comparison) inTurn(kind reduce.Kind, v, after bits) bool {
 	done := uint32(0)
 	for j := range c.plays {
 		y := &c.plays[j]
-		if y.reads && !same(kind, y.read, v) || y.behind&^done != 0 {
+		if y.reads && !same(kind, y.read, v) || y.earlier&^done != 0 {
 			return false
 		}
 		v = y.apply(v)
@@ -255,7 +255,7 @@ func (f *search) explains(done uint32, v bits) bool {
 	}
 	for j := range f.plays {
 		y := &f.plays[j]
-		if done&(1<<j) == 0 && y.behind&^done == 0 && (!y.reads || same(f.kind, y.read, v)) && f.explains(done|1<<j, y.apply(v)) {
+		if done&(1<<j) == 0 && y.earlier&^done == 0 && (!y.reads || same(f.kind, y.read, v)) && f.explains(done|1<<j, y.apply(v)) {
 			return true
 		}
 	}
@@ -279,7 +279,7 @@ func (f *search) visit(done uint32, v bits, values [][]bits) {
 		add(len(f.plays))
 	}
 	for j := range f.plays {
-		if done&(1<<j) == 0 && f.plays[j].behind&^done == 0 {
+		if done&(1<<j) == 0 && f.plays[j].earlier&^done == 0 {
 			add(j)
 			f.visit(done|1<<j, f.plays[j].apply(v), values)
 		}

@@ -144,7 +144,7 @@ phase
 sync w0 fence nosucceed
 1 fetch w0 int64 op=replace on=0 fill=9
 `, []outcome{
-		{"behind both", [][]int64{{7}}, [][]int64{{9}, {}}, ""},
+		{"after both", [][]int64{{7}}, [][]int64{{9}, {}}, ""},
 		{"too early", [][]int64{{3}}, [][]int64{{13}, {}}, "got 3, allowed 7"},
 	}},
 }

@@ -17,7 +17,7 @@ import (
 //   - by several under exclusive locks
 
 // put draws an operation that writes without combining.
-func (d *drawer) put(f *field, c *chore, some bool) Step {
+func (d *drawer) put(f *field, c *sequence, some bool) Step {
 	calls := []Call{Put, Put, RPut, PutLayout}
 	if d.p.Windows[f.win].Slots > 0 {
 		calls = append(calls, PutNotify)
@@ -33,7 +33,7 @@ func (d *drawer) put(f *field, c *chore, some bool) Step {
 }
 
 // get draws an operation that reads.
-func (d *drawer) get(f *field, c *chore) Step {
+func (d *drawer) get(f *field, c *sequence) Step {
 	s := d.step(f, c, [...]Call{Get, Get, RGet, GetLayout}[d.IntN(4)], true)
 	if s.Call == GetLayout {
 		d.lay(&s, GetLayout)
@@ -42,7 +42,7 @@ func (d *drawer) get(f *field, c *chore) Step {
 }
 
 // accumulate draws an operation of the accumulate family.
-func (d *drawer) accumulate(f *field, c *chore) Step {
+func (d *drawer) accumulate(f *field, c *sequence) Step {
 	w := &d.p.Windows[f.win]
 	s := d.step(f, c, [...]Call{Accumulate, Accumulate, RAccumulate, AccumulateLayout, AccumulateEach, GetAccumulate, RGetAccumulate, FetchAndOp, FetchAndOp, CompareAndSwap}[d.IntN(10)], true)
 	if s.Op = d.ops[f.win]; !w.SameOp {
@@ -71,12 +71,12 @@ func (d *drawer) accumulate(f *field, c *chore) Step {
 	return s
 }
 
-// flush returns a step that completes what a chore has done on the field.
-func flush(f *field, c *chore) Step {
+// flush returns a step that completes what a sequence has done on the field.
+func flush(f *field, c *sequence) Step {
 	return Step{Rank: c.rank, Member: c.member, Call: Flush, Window: f.win, Target: f.target}
 }
 
-func (d *drawer) add(c chore) { d.chores = append(d.chores, c) }
+func (d *drawer) add(c sequence) { d.sequences = append(d.sequences, c) }
 
 // writer makes one member put and, if it can flush, do more after that.
 func (d *drawer) writer(f *field, passive bool) {
@@ -118,7 +118,7 @@ func (d *drawer) combiners(f *field) {
 
 // owner makes the rank itself store to its part and load from it.
 func (d *drawer) owner(f *field) {
-	c := chore{rank: f.target, own: true}
+	c := sequence{rank: f.target, own: true}
 	for range 1 + d.IntN(3) {
 		s := d.step(f, &c, Load, true)
 		s.Target = 0
@@ -221,7 +221,7 @@ func (d *drawer) mixer(f *field) {
 	}
 }
 
-func (d *drawer) mixed(f *field, c *chore) (steps []Step) {
+func (d *drawer) mixed(f *field, c *sequence) (steps []Step) {
 	for i := range 2 + d.IntN(3) {
 		if i > 0 {
 			steps = append(steps, flush(f, c))

@@ -14,15 +14,15 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// A holding is the part of a process's resources that a World could leave behind.
-type holding struct {
+// resources are those of a process that a World could leave.
+type resources struct {
 	goroutines int
 	// files are the files of its descriptors, and mapped the memory that it shares.
 	files, mapped []string
 }
 
-// holdings returns the holding of this process. The runtime's own descriptors are there before.
-func holdings() (*holding, error) {
+// countResources returns the resources of this process. The runtime's own descriptors are there before.
+func countResources() (*resources, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
@@ -30,7 +30,7 @@ func holdings() (*holding, error) {
 	if err := errors.Join(in.Close(), out.Close()); err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
 	}
-	h := &holding{goroutines: runtime.NumGoroutine()}
+	h := &resources{goroutines: runtime.NumGoroutine()}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
@@ -59,7 +59,7 @@ var settleLimit = time.Minute
 
 // remain returns when this process holds nothing that it did not hold before. Otherwise it returns an error with what
 // it holds.
-func (h *holding) remain(ctx context.Context) error {
+func (h *resources) remain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	var failed, remains error
@@ -74,9 +74,9 @@ func (h *holding) remain(ctx context.Context) error {
 }
 
 // more returns an error with what this process holds that it did not hold before, if there is anything.
-func (h *holding) more() (remains, failed error) {
+func (h *resources) more() (remains, failed error) {
 	runtime.GC()
-	now, err := holdings()
+	now, err := countResources()
 	if err != nil {
 		return nil, err
 	}

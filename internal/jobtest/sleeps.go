@@ -17,11 +17,11 @@ const (
 	mostRest = 2 * time.Second
 )
 
-// Rests ends the body unless the process of a rank sleeps while the rank waits. All ranks must call Rests. The rank
+// Sleeps ends the body unless the process of a rank sleeps while the rank waits. All ranks must call Sleeps. The rank
 // calls begin, for the steps before the wait, and then wait, which must last for about span. The spans double until
 // the rank has used little of a core in one. In a short span a garbage collection, or another machine on the same
 // processor, can look like use of the core.
-func (s *Script) Rests(rank int, what string, begin func(), wait func(span time.Duration)) {
+func (s *Script) Sleeps(rank int, what string, begin func(), wait func(span time.Duration)) {
 	again := []bool{true}
 	for span := time.Duration(testsize.N(80)) * time.Millisecond; again[0]; span *= 2 {
 		begin()

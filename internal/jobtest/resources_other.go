@@ -1,0 +1,12 @@
+//go:build !linux
+
+package jobtest
+
+import "context"
+
+// resources is empty: ranks that are processes need Linux.
+type resources struct{}
+
+func countResources() (*resources, error) { return &resources{}, nil }
+
+func (*resources) remain(context.Context) error { return nil }
