@@ -129,7 +129,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int,
 			return err
 		}
 	}
-	c.world.AfterHearing()
+	c.world.Acquire()
 	return nil
 }
 
@@ -285,10 +285,10 @@ func (c *core) unlock(kind LockKind, target int) {
 	case p.control.base == nil:
 		p.deferred.returnLock()
 	case kind == Shared:
-		c.world.BeforeTelling()
+		c.world.Release()
 		c.unlockShared(p)
 	default:
-		c.world.BeforeTelling()
+		c.world.Release()
 		c.unlockExclusive(target, p)
 	}
 }
@@ -416,7 +416,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 			return target, err
 		}
 	}
-	c.world.AfterHearing()
+	c.world.Acquire()
 	return -1, nil
 }
 

@@ -164,8 +164,8 @@ func (m *Meeting) EndTally(ctx context.Context, op string) error {
 	if err != nil {
 		return err
 	}
-	w.BeforeTelling()
-	defer w.AfterHearing()
+	w.Release()
+	defer w.Acquire()
 	if !t.left {
 		t.left = true
 		if int(lead.leaving().Add(1)) == len(mates) {

@@ -183,17 +183,16 @@ func (w *World) Device() verbs.Device { return w.home.device }
 // that nobody should wait by spinning.
 func (w *World) Crowded() bool { return w.crowded }
 
-// BeforeTelling is called before this rank tells others, by words in memory that they map,
-// that they may go on, and AfterHearing when they have told it so: see package raceorder.
-// Ranks that are goroutines of this process need neither.
-func (w *World) BeforeTelling() {
+// Release is called before this rank stores a word in shared memory, at which other ranks continue. Acquire is called
+// after it has loaded such a word: see package raceorder. Ranks that are goroutines of this process need neither.
+func (w *World) Release() {
 	if w.apart {
 		raceorder.Release()
 	}
 }
 
-// AfterHearing is called when others have told this rank that it may go on.
-func (w *World) AfterHearing() {
+// Acquire is called when another rank has stored a word at which this one continues.
+func (w *World) Acquire() {
 	if w.apart {
 		raceorder.Acquire()
 	}
