@@ -77,6 +77,8 @@ func (s *Settings) dial(ctx context.Context, address, host string, key []byte) (
 		return nil, err
 	}
 	session, settings := newSession(conn, *s)
+	// The World keeps its settings, and reports no attempts.
+	settings.attempted = nil
 	w, err := join(ctx, 1, 2, overLine(conn, 1), settings)
 	if err != nil {
 		_ = conn.Close()
