@@ -10,25 +10,31 @@ import (
 
 // Poll does whatever protocol work can be done now and returns how much was found.
 func (w *World) Poll() int {
+	n, _ := w.pollOnce()
+	return n
+}
+
+// pollOnce is Poll. It also reports whether it has polled: otherwise another goroutine was at it.
+func (w *World) pollOnce() (n int, polled bool) {
 	w.polls.Add(1)
-	n := w.tryPoll()
+	n, polled = w.tryPoll()
 	if n > 0 {
 		w.attended(busyPoll)
 	}
 	if w.errands.some.Load() {
 		w.errands.do()
 	}
-	return n
+	return n, polled
 }
 
-// tryPoll is Poll by one who does not go on polling.
-func (w *World) tryPoll() int {
+// tryPoll is pollOnce by one who does not go on polling.
+func (w *World) tryPoll() (n int, polled bool) {
 	if !w.post.mu.TryLock() {
-		return 0
+		return 0, false
 	}
 	// A simulated rank may be killed in the midst of it.
 	defer w.post.mu.Unlock()
-	return w.poll()
+	return w.poll(), true
 }
 
 // poll is Poll with the mutex of progress.

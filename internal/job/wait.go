@@ -110,7 +110,8 @@ func (p *Waiter) pause(ctx context.Context) error {
 		spin.Relax()
 		return nil
 	}
-	some := p.world.Poll() > 0
+	found, polled := p.world.pollOnce()
+	some := found > 0
 	if !p.counted && p.world.cards[networkCard] != nil {
 		p.counted = true
 		p.world.waiting.Add(1)
@@ -172,6 +173,10 @@ func (p *Waiter) pause(ctx context.Context) error {
 		limit := firstSleep
 		if p.slept {
 			limit = p.world.settings.longestSleep
+		}
+		if !polled {
+			// The goroutine that polls may have passed what came before Prepare, and of that the device announces nothing.
+			limit = shortestRetry
 		}
 		begun := p.world.Now()
 		p.handOver()

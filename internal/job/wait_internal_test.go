@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/verbs"
 )
 
 // Waits end when the memory of the World is about to be freed: one that is about to sleep, one that sleeps, and one whose every look
@@ -78,6 +80,41 @@ func TestEndWaits(t *testing.T) {
 		w.endWaits()
 		require.NoError(t, wait.Pause(background))
 	})
+}
+
+// limited is a channel that sleeps not at all, and has the limit of the last sleep.
+type limited struct {
+	verbs.CompletionChannel
+	limit time.Duration
+}
+
+func (l *limited) Sleep(_ uint32, limit time.Duration) { l.limit = limit }
+
+// A wait polls once more before it sleeps, for what came before it has announced the sleep. If another goroutine polls then,
+// which may have passed that already, the sleep is short.
+func TestSleepBesidePoll(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		w := quiet(t, sleeping(forever))[0]
+		channel := &limited{CompletionChannel: w.channel}
+		w.channel = channel
+		wait := w.NewWaiter()
+		wait.slept = true
+		for !wait.prepared {
+			require.NoError(t, wait.Pause(context.Background()))
+		}
+		want := forever
+		if beside {
+			w.post.mu.Lock()
+			want = shortestRetry
+		}
+		require.NoError(t, wait.Pause(context.Background()))
+		if beside {
+			w.post.mu.Unlock()
+		}
+		wait.Finish()
+		w.channel = channel.CompletionChannel
+		require.Equal(t, want, channel.limit)
+	}
 }
 
 // A Close that another goroutine is in ends when the body of its rank has failed: nothing is heard of the others any more.
