@@ -12,8 +12,8 @@ import (
 // epochCosts are how long an epoch takes under each scheme, where 1 is usual. Adapt costs nothing.
 type epochCosts [scheduler.Adapt]float64
 
-// costing returns the costs if an epoch takes so many times as long without a single scheme. Without Defer nothing else
-// matters.
+// costing returns the costs of epochs. without has, for a single scheme, how many times as long an epoch takes without it.
+// Without Defer no other scheme matters.
 func costing(without map[scheduler.Scheme]float64) *epochCosts {
 	var c epochCosts
 	for s := range c {
@@ -27,7 +27,7 @@ func costing(without map[scheduler.Scheme]float64) *epochCosts {
 	return &c
 }
 
-// times is c for epochs that take so many times as long.
+// times returns c multiplied by a factor.
 func (c *epochCosts) times(factor float64) *epochCosts {
 	longer := *c
 	for s := range longer {
@@ -36,7 +36,7 @@ func (c *epochCosts) times(factor float64) *epochCosts {
 	return &longer
 }
 
-// phase is so many epochs of a pattern. If it has a queue, that has what an epoch queues before its synchronization.
+// A phase is a number of epochs of a pattern. queue, if not nil, holds what an epoch queues before its synchronization.
 type phase struct {
 	epochs  int
 	pattern scheduler.Pattern

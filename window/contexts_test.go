@@ -151,7 +151,7 @@ func unlocksAll(name string, full bool, asserts ...window.Assert) cut {
 	return c
 }
 
-// posts is a Post to both others, of which freeRank is told first, and puts before the call has returned.
+// posts is a Post to both other ranks. It notifies freeRank first, which puts before the Post has returned.
 var posts = cut{
 	name: "Post without room", full: true,
 	prepare: func(*script, *window.Window[int64]) {},
