@@ -1,0 +1,321 @@
+package progress
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/onesided/rma/verbs"
+)
+
+// A Source is something that makes progress when it is polled: a device, a list of things to do.
+type Source interface {
+	// Poll does what can be done now, and returns how much was found. before is what the Sources before it have found in
+	// the same poll: work that comes after everything else is done when that is 0. Poll is called with the mutex of the
+	// Engine and must not block. It counts everything that a wait may wait for, or calls Wake.
+	Poll(before int) (found int)
+}
+
+// A Quieter is a Source that is told before a wait announces that it sleeps. It is called without the mutex.
+type Quieter interface{ BeforeSleep() }
+
+// A SourceFunc is a function as a Source.
+type SourceFunc func(before int) (found int)
+
+// Poll calls f.
+func (f SourceFunc) Poll(before int) (found int) { return f(before) }
+
+// Limits are what a wait does before it sleeps, and how long it sleeps. When more ranks than cores share the machine, only
+// Limits change.
+type Limits struct {
+	// SpinRounds is the number of rounds of spinning, SpinLooks the number of looks before each of the first, and
+	// RelaxedLooks that between two rounds. A round ends with a poll.
+	SpinRounds, SpinLooks, RelaxedLooks int
+	// Yields is the number of calls of Yield between spinning and sleeping. Yield gives the processor to those whom this
+	// rank waits for.
+	Yields int
+	Yield  func()
+	// LongestSleep bounds what is lost when whoever should wake a sleeper has ended.
+	LongestSleep time.Duration
+	// Oversubscribed is set if more ranks than cores share the machine: others may have the processor for long between
+	// two polls of a wait.
+	Oversubscribed bool
+}
+
+// A Config is what an Engine stands on.
+type Config struct {
+	// Home is the event channel on which waits sleep. Network is that of the network card, nil if there is none. What
+	// comes over the network does not wake a sleeper of Home if they differ.
+	Home, Network verbs.CompletionChannel
+	// Now is the clock.
+	Now func() time.Duration
+	// Charger is set if time is virtual. It passes only while somebody waits or computes, and both make progress, so there
+	// is no background goroutine.
+	Charger verbs.Charger
+	// Pending reports whether output of this side waits for room, and continues only in a poll; nil means never.
+	Pending func() bool
+	// Still reports whether nothing can change while a wait spins; nil means never.
+	Still func() bool
+	// NoStandBack keeps the background goroutine from standing back from a rank that only calls often.
+	NoStandBack bool
+	Limits      Limits
+}
+
+// An Engine makes the progress of one rank. Its methods may be called from any goroutine, except where they say otherwise.
+type Engine struct {
+	config       Config
+	limits       atomic.Pointer[Limits]
+	interruption atomic.Pointer[interruption]
+
+	// mu is held by the goroutine that polls. again is set by a sleeper whose last poll found mu held.
+	mu    sync.Mutex
+	again atomic.Bool
+	// sources, quieters and round, the number of polls, are guarded by mu, except that quieters is only replaced.
+	sources  []Source
+	quieters atomic.Pointer[[]Quieter]
+	round    uint64
+	retries  retries
+
+	deferred   deferred
+	sleepers   sleepers
+	background background
+	// sleeps counts the sleeps of waits, and slept their nanoseconds.
+	sleeps, slept atomic.Uint64
+}
+
+// New returns an Engine without Sources.
+func New(config Config) *Engine {
+	e := &Engine{config: config}
+	e.quieters.Store(new([]Quieter))
+	e.background.doze = make(chan struct{}, 1)
+	e.SetLimits(config.Limits)
+	return e
+}
+
+// Register adds a Source. A poll polls Sources in the order in which they were registered.
+func (e *Engine) Register(s Source) {
+	e.Lock()
+	defer e.Unlock()
+	e.sources = append(e.sources, s)
+	if q, ok := s.(Quieter); ok {
+		// A sleeper may be reading the one before.
+		quieters := append((*e.quieters.Load())[:len(*e.quieters.Load()):len(*e.quieters.Load())], q)
+		e.quieters.Store(&quieters)
+	}
+}
+
+// Limits returns the limits of waits that begin now.
+func (e *Engine) Limits() Limits { return *e.limits.Load() }
+
+// SetLimits sets the limits of waits that begin from now on.
+func (e *Engine) SetLimits(l Limits) { e.limits.Store(&l) }
+
+// Poll does the work that can be done now, and returns how much was found. It returns 0 while another goroutine polls. It
+// must not be called with the mutex.
+func (e *Engine) Poll() (found int) { return e.pollAsWaiter(false) }
+
+// pollAsWaiter is Poll. The last poll before a sleep is made up for if another goroutine polls: see the package.
+func (e *Engine) pollAsWaiter(last bool) (found int) {
+	e.background.polls.Add(1)
+	found = e.tryPoll(last)
+	if found > 0 {
+		e.Attended(busyPoll)
+	}
+	if e.deferred.some.Load() {
+		e.deferred.run()
+	}
+	return found
+}
+
+// TryPoll is Poll by a caller that does not go on polling: the background goroutine does not stand back for it.
+func (e *Engine) TryPoll() (found int) { return e.tryPoll(false) }
+
+func (e *Engine) tryPoll(last bool) (found int) {
+	if !e.mu.TryLock() {
+		if !last {
+			return 0
+		}
+		e.again.Store(true)
+		if !e.mu.TryLock() {
+			return 0
+		}
+	}
+	// A simulated rank may be killed in the middle of a poll.
+	defer e.Unlock()
+	return e.poll()
+}
+
+// poll polls all Sources. It is called with the mutex.
+func (e *Engine) poll() (found int) {
+	if e.again.Load() {
+		// Before the first Source is looked at.
+		e.again.Store(false)
+	}
+	e.round++
+	for _, s := range e.sources {
+		found += s.Poll(found)
+	}
+	e.background.demand.look(e)
+	e.retries.try()
+	if found > 0 {
+		// What came may be what another goroutine sleeps for.
+		e.config.Home.Ring()
+	}
+	return found
+}
+
+// Round returns the number of polls so far. It is called with the mutex.
+func (e *Engine) Round() uint64 { return e.round }
+
+// Drain polls until nothing is found, at most n times. It waits for another goroutine that polls.
+func (e *Engine) Drain(n int) {
+	e.Lock()
+	defer e.Unlock()
+	for i := 0; i < n && e.poll() > 0; i++ {
+	}
+}
+
+// Lock takes the mutex: no Source is polled and nothing is retried until Unlock. The caller must hold no lock that a Source
+// takes.
+func (e *Engine) Lock() { e.mu.Lock() }
+
+// TryLock is Lock that fails if the mutex is taken.
+func (e *Engine) TryLock() bool { return e.mu.TryLock() }
+
+// Unlock gives the mutex back. It polls if a sleeper relies on that.
+func (e *Engine) Unlock() {
+	e.mu.Unlock()
+	for e.again.Load() && e.mu.TryLock() {
+		e.pollAgain()
+	}
+}
+
+func (e *Engine) pollAgain() {
+	defer e.mu.Unlock()
+	e.poll()
+}
+
+// Exclude calls f with the mutex.
+func (e *Engine) Exclude(f func()) {
+	e.Lock()
+	defer e.Unlock()
+	f()
+}
+
+// Wake wakes the waits that sleep. It is called after the change that they may wait for.
+func (e *Engine) Wake() { e.config.Home.Ring() }
+
+// WakeAll is Wake, and ends the sleep of the background goroutine too.
+func (e *Engine) WakeAll() {
+	e.Wake()
+	if e.config.Network != nil && e.config.Network != e.config.Home {
+		e.config.Network.Ring()
+	}
+}
+
+// beforeSleep calls the Quieters.
+func (e *Engine) beforeSleep() {
+	for _, q := range *e.quieters.Load() {
+		q.BeforeSleep()
+	}
+}
+
+// Retry has try called in every poll until it returns true. It suits work that waits for something that nothing announces.
+// try may call Retry. Retry is called with the mutex, as try is.
+func (e *Engine) Retry(try func() (done bool)) { e.retries.waiting = append(e.retries.waiting, try) }
+
+// Retrying reports whether something is to be retried, as of the last poll.
+func (e *Engine) Retrying() bool { return e.retries.some.Load() }
+
+// TryAgain polls if something is to be retried. It is for a caller that has changed what that may wait for.
+func (e *Engine) TryAgain() {
+	if e.Retrying() {
+		e.Poll()
+	}
+}
+
+// retries are guarded by the mutex of the Engine, except for some, which reports whether any wait.
+type retries struct {
+	// spare is empty memory for those that go on waiting.
+	waiting, spare []func() (done bool)
+	some           atomic.Bool
+}
+
+// try tries once more what waits.
+func (r *retries) try() {
+	if len(r.waiting) > 0 {
+		waiting := r.waiting
+		r.waiting = r.spare
+		for _, try := range waiting {
+			if !try() {
+				r.waiting = append(r.waiting, try)
+			}
+		}
+		clear(waiting)
+		r.spare = waiting[:0]
+	}
+	if some := len(r.waiting) > 0; some != r.some.Load() {
+		r.some.Store(some)
+	}
+}
+
+// Defer has f called once, without the mutex, by the next goroutine that polls as a waiter does.
+func (e *Engine) Defer(f func()) { e.deferred.add(f) }
+
+type deferred struct {
+	some atomic.Bool
+	mu   sync.Mutex
+	left []func()
+}
+
+func (d *deferred) add(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = append(d.left, f)
+	d.some.Store(true)
+}
+
+func (d *deferred) run() {
+	d.mu.Lock()
+	left := d.left
+	d.left = nil
+	d.some.Store(false)
+	d.mu.Unlock()
+	for _, f := range left {
+		f()
+	}
+}
+
+// An interruption is an error that waits return.
+type interruption struct{ err error }
+
+// Interrupt has every wait that has begun before return err once, when it is about to sleep. Only the last of several errors
+// is returned.
+func (e *Engine) Interrupt(err error) { e.interruption.Store(&interruption{err}) }
+
+// Sleeps returns how often waits slept, and how long in all.
+func (e *Engine) Sleeps() (n uint64, took time.Duration) {
+	return e.sleeps.Load(), time.Duration(e.slept.Load())
+}
+
+// Compute keeps this rank's processor busy for d, by the clock of the Engine. In virtual time it makes progress meanwhile.
+func (e *Engine) Compute(d time.Duration) {
+	charger, now := e.config.Charger, e.config.Now
+	if charger == nil {
+		for begun := now(); now()-begun < d; {
+		}
+		return
+	}
+	for d = charger.Takes(d); d > 0; {
+		ticket, begun := e.config.Home.Prepare(), now()
+		e.beforeSleep()
+		if e.Poll() == 0 {
+			charger.Work(ticket, max(d-(now()-begun), 0))
+			d -= now() - begun
+		}
+		e.config.Home.Finish()
+	}
+}
+
+// Close ends the background goroutine, and starts none any more.
+func (e *Engine) Close() { e.background.close(e) }

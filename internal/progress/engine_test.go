@@ -1,0 +1,428 @@
+package progress_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/eventchannel"
+	"github.com/onesided/rma/internal/progress"
+	"github.com/onesided/rma/verbs"
+)
+
+// A script is a channel, a clock and a Guard that write down what is done with them. A sleep takes as long as its limit, if
+// nothing ends it before.
+type script struct {
+	steps []string
+	now   time.Duration
+	// ended and check are the errors of the Guard.
+	ended, check error
+	sleepers     []progress.Sleeper
+	// asleep is called in a sleep, if it is not nil.
+	asleep func()
+	awake  bool
+	// woken is closed by a wake, if it is not nil.
+	woken chan struct{}
+}
+
+func (s *script) note(step string)   { s.steps = append(s.steps, step) }
+func (s *script) Now() time.Duration { return s.now }
+func (s *script) Prepare() uint32    { s.note("prepare"); s.awake = false; return 7 }
+func (s *script) Finish()            { s.note("finish") }
+func (s *script) Ended() error       { return s.ended }
+func (s *script) BeforeSleep()       { s.note("quiet") }
+
+func (s *script) Ring() {
+	s.note("wake")
+	s.awake = true
+	if s.woken != nil {
+		close(s.woken)
+	}
+}
+
+func (s *script) Sleep(ticket uint32, limit time.Duration) {
+	s.note("sleep " + limit.String())
+	if s.asleep != nil {
+		s.asleep()
+	}
+	if ticket == 7 && !s.awake {
+		s.now += limit
+	}
+}
+
+func (s *script) Check(_ context.Context, sleeper *progress.Sleeper) error {
+	s.note("check")
+	s.sleepers = append(s.sleepers, *sleeper)
+	return s.check
+}
+
+func (s *script) Leave(_ *progress.Sleeper, again bool) {
+	if again {
+		s.note("leave to begin again")
+	} else {
+		s.note("leave")
+	}
+}
+
+// take returns the steps since it was called last.
+func (s *script) take() string {
+	steps := strings.Join(s.steps, ", ")
+	s.steps = nil
+	return steps
+}
+
+// engine returns one whose only Source finds what found returns.
+func (s *script) engine(limits progress.Limits, found func() int) *progress.Engine {
+	limits.Yield = func() { s.note("yield") }
+	e := progress.New(progress.Config{Home: s, Now: s.Now, Limits: limits})
+	e.Register(source{s, found})
+	s.take()
+	return e
+}
+
+type source struct {
+	*script
+	found func() int
+}
+
+func (s source) Poll(int) int { s.note("poll"); return s.found() }
+
+func nothing() int { return 0 }
+
+// pauses calls Pause n times.
+func pauses(t *testing.T, wait *progress.Waiter, n int) {
+	t.Helper()
+	for range n {
+		require.NoError(t, wait.Pause(t.Context()))
+	}
+}
+
+// What a wait does, by its limits.
+func TestSteps(t *testing.T) {
+	asleep := "poll, check, prepare, quiet, poll, check, sleep 1ms, finish, poll, check, prepare, quiet, poll, check, sleep 40ms, finish"
+	for _, c := range []struct {
+		name   string
+		limits progress.Limits
+		pauses int
+		want   string
+	}{
+		{"oversubscribed", progress.Limits{}, 4, asleep},
+		{"yields", progress.Limits{Yields: 3}, 7, "poll, yield, poll, yield, poll, " + asleep},
+		{"spins on memory", progress.Limits{SpinRounds: 2, SpinLooks: 10, RelaxedLooks: 5}, 10 + 1 + 5 + 1 + 5 + 4, "poll, poll, " + asleep},
+		{"spins on the network", progress.Limits{SpinRounds: 3}, 3 + 4, "poll, poll, poll, " + asleep},
+		{"looks, if it spins at all", progress.Limits{SpinLooks: 10}, 4, asleep},
+	} {
+		s := new(script)
+		c.limits.LongestSleep = 40 * time.Millisecond
+		wait := s.engine(c.limits, nothing).NewWaiter(s)
+		pauses(t, &wait, c.pauses)
+		wait.Finish()
+		require.Equal(t, c.want+", leave", s.take(), c.name)
+	}
+}
+
+// What is found begins the spinning anew, and wakes others; a wait that has announced a sleep takes that back.
+func TestFound(t *testing.T) {
+	s, found := new(script), 0
+	wait := s.engine(progress.Limits{SpinRounds: 1, LongestSleep: time.Second}, func() int { return found }).NewWaiter(s)
+	pauses(t, &wait, 2)
+	require.True(t, wait.AboutToSleep())
+	found = 1
+	pauses(t, &wait, 1)
+	require.False(t, wait.AboutToSleep())
+	require.Equal(t, "poll, poll, check, prepare, quiet, poll, wake, finish", s.take())
+	found = 0
+	pauses(t, &wait, 2)
+	require.Equal(t, "poll, poll, check, prepare, quiet", s.take())
+	wait.Finish()
+	require.Equal(t, "finish, leave", s.take())
+}
+
+// A wait that begins again spins, and has slept for no time. It is another wait for its Guard.
+func TestRestart(t *testing.T) {
+	s := new(script)
+	wait := s.engine(progress.Limits{SpinRounds: 1, LongestSleep: 2 * time.Millisecond}, nothing).NewWaiter(s)
+	wait.For(3)
+	pauses(t, &wait, 4)
+	require.True(t, wait.Slept() && wait.Quiet())
+	require.True(t, wait.AboutToSleep())
+	s.take()
+	wait.Restart()
+	pauses(t, &wait, 2)
+	require.Equal(t, "finish, leave to begin again, poll, poll, check, prepare, quiet", s.take())
+	last := len(s.sleepers) - 1
+	require.Equal(t, []progress.Sleeper{
+		{Rank: 3}, {Rank: 3, Announced: true}, {Rank: 3, Since: 1, Until: progress.FirstSleep, Asleep: progress.FirstSleep}, {Rank: 3, Until: progress.FirstSleep},
+	}, []progress.Sleeper{s.sleepers[0], s.sleepers[1], s.sleepers[2], s.sleepers[last]})
+	wait.Finish()
+}
+
+// Sleeps that sum up to half of the longest are long, once each time. A sleep that was ended soon is not quiet.
+func TestLong(t *testing.T) {
+	s := new(script)
+	wait := s.engine(progress.Limits{LongestSleep: 10 * time.Millisecond}, nothing).NewWaiter(s)
+	defer wait.Finish()
+	type seen struct{ slept, quiet, long bool }
+	var all []seen
+	took := []time.Duration{progress.FirstSleep / 2, progress.FirstSleep, 4 * time.Millisecond, progress.FirstSleep, 6 * time.Millisecond}
+	for _, took := range took {
+		s.asleep = func() {
+			s.awake = true
+			s.now += took
+		}
+		pauses(t, &wait, 2)
+		all = append(all, seen{wait.Slept(), wait.Quiet(), wait.Long()})
+	}
+	require.Equal(t, []seen{{}, {true, true, false}, {true, true, true}, {true, true, false}, {true, true, true}}, all)
+	s.asleep = nil
+	wait.Brief()
+	s.take()
+	pauses(t, &wait, 2)
+	require.Contains(t, s.take(), "sleep 1ms")
+}
+
+// An error of the Guard ends the wait: at once, before it announces a sleep, and before it sleeps.
+func TestGuard(t *testing.T) {
+	errGuard := errors.New("the guard says no")
+	for _, c := range []struct {
+		name string
+		set  func(s *script)
+		// before is how many times Pause returns nil.
+		before int
+		want   string
+	}{
+		{"ended", func(s *script) { s.ended = errGuard }, 0, "poll"},
+		{"ended while it spins", func(s *script) { s.ended = errGuard }, 1, "poll, poll"},
+		{"not to be announced", func(s *script) { s.check = errGuard }, 1, "poll, poll, check, leave"},
+		{"not to sleep", func(s *script) { s.check = errGuard }, 2, "poll, poll, check, prepare, quiet, poll, check, finish, leave"},
+		{"ended before it sleeps", func(s *script) { s.ended = errGuard }, 2, "poll, poll, check, prepare, quiet, poll, finish, leave"},
+	} {
+		s := new(script)
+		wait := s.engine(progress.Limits{SpinRounds: 1}, nothing).NewWaiter(s)
+		pauses(t, &wait, c.before)
+		c.set(s)
+		require.ErrorIs(t, wait.Pause(t.Context()), errGuard, c.name)
+		wait.Finish()
+		require.Equal(t, c.want, s.take(), c.name)
+	}
+}
+
+// Whoever ends a wait makes Ended return an error before the wake. A wait that announces its sleep in between is not asleep after it.
+func TestEndedAfterAnnouncement(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	e.Register(beforeSleep(func() { s.ended = context.Canceled }))
+	wait := e.NewWaiter(s)
+	require.ErrorIs(t, wait.Pause(t.Context()), context.Canceled)
+	wait.Finish()
+}
+
+type beforeSleep func()
+
+func (beforeSleep) Poll(int) int   { return 0 }
+func (f beforeSleep) BeforeSleep() { f() }
+
+// The end of a context ends a wait that is about to sleep, and one that has slept, whose sleep it ends.
+func TestContext(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	s := new(script)
+	wait := s.engine(progress.Limits{SpinRounds: 1, LongestSleep: time.Second}, nothing).NewWaiter(s)
+	// The first sleep is short; in the second the wait hears of the end.
+	for range 4 {
+		require.NoError(t, wait.Pause(ctx))
+	}
+	s.woken = make(chan struct{})
+	s.asleep = func() {
+		end()
+		<-s.woken
+	}
+	require.NoError(t, wait.Pause(ctx))
+	require.ErrorIs(t, wait.Pause(ctx), context.Canceled)
+	require.True(t, wait.Sleeper().Cut)
+	wait.Finish()
+
+	wait = s.engine(progress.Limits{SpinRounds: 1}, nothing).NewWaiter(s)
+	require.NoError(t, wait.Pause(ctx), "while it spins")
+	require.ErrorIs(t, wait.Pause(ctx), context.Canceled)
+	wait.Finish()
+}
+
+// An interruption ends the waits that have begun, each once.
+func TestInterrupt(t *testing.T) {
+	errShort := errors.New("short of descriptors")
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	before := e.NewWaiter(nil)
+	e.Interrupt(errShort)
+	after := e.NewWaiter(nil)
+	require.ErrorIs(t, before.Pause(t.Context()), errShort)
+	require.NoError(t, before.Pause(t.Context()))
+	require.NoError(t, after.Pause(t.Context()))
+	before.Finish()
+	after.Finish()
+}
+
+// Sources are polled in order, and know what those before them have found. What Drain finds it looks for again.
+func TestSources(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, func() int { return 2 })
+	var before []int
+	left := 3
+	e.Register(progress.SourceFunc(func(n int) int {
+		before = append(before, n)
+		if left == 0 {
+			return 0
+		}
+		left--
+		return 1
+	}))
+	e.Register(progress.SourceFunc(func(n int) int { before = append(before, n); return 0 }))
+	require.Equal(t, 3, e.Poll())
+	require.Equal(t, []int{2, 3}, before)
+	require.Equal(t, "poll, wake", s.take())
+	e.Drain(2)
+	require.Equal(t, []int{2, 3, 2, 3, 2, 3}, before)
+	e.Exclude(func() { require.Equal(t, uint64(3), e.Round()) })
+	quiet := new(script)
+	e = quiet.engine(progress.Limits{}, nothing)
+	e.Drain(5)
+	require.Equal(t, "poll", quiet.take())
+}
+
+// What is to be retried is tried in each poll until it is done, and may have something else retried.
+func TestRetry(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	tries := 0
+	e.TryAgain()
+	require.Empty(t, s.take())
+	e.Exclude(func() {
+		e.Retry(func() bool {
+			if tries++; tries < 3 {
+				return false
+			}
+			e.Retry(func() bool { s.note("next"); return true })
+			return true
+		})
+	})
+	for _, want := range []string{"poll", "poll", "poll", "poll, next"} {
+		require.Equal(t, want == "poll, next", tries == 3)
+		e.Poll()
+		require.Equal(t, want, s.take())
+	}
+	require.False(t, e.Retrying())
+	e.TryAgain()
+	require.Empty(t, s.take())
+}
+
+// What is deferred is done once, after the poll, without the mutex, and not by a poll on the way.
+func TestDefer(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	e.Defer(func() { e.Exclude(func() { s.note("deferred") }) })
+	e.TryPoll()
+	e.Poll()
+	e.Poll()
+	require.Equal(t, "poll, poll, deferred, poll", s.take())
+}
+
+// A last poll that another goroutine is in the way of is made up for when that gives the mutex back. Other polls are not.
+func TestSleepBesidePoll(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{SpinRounds: 1}, nothing)
+	wait := e.NewWaiter(s)
+	pauses(t, &wait, 2)
+	s.take()
+	e.Lock()
+	pauses(t, &wait, 1)
+	require.Equal(t, "check, sleep 1ms, finish", s.take())
+	e.Unlock()
+	require.Equal(t, "poll", s.take())
+	e.Lock()
+	other := e.NewWaiter(s)
+	pauses(t, &other, 1)
+	e.Unlock()
+	require.Empty(t, s.take())
+	wait.Finish()
+	other.Finish()
+}
+
+// A rank that computes in virtual time makes progress meanwhile.
+func TestCompute(t *testing.T) {
+	s := new(script)
+	found := []int{0, 1, 0}
+	e := progress.New(progress.Config{Home: s, Now: s.Now, Charger: charger{s}})
+	e.Register(source{s, func() (n int) { n, found = found[0], found[1:]; return n }})
+	s.take()
+	e.Compute(10 * time.Millisecond)
+	require.Equal(t, 20*time.Millisecond, s.now)
+	require.Equal(t, "prepare, quiet, poll, work 20ms, finish, prepare, quiet, poll, wake, finish, prepare, quiet, poll, work 8ms, finish", s.take())
+	e.StartBackground()
+	e.Close()
+	require.Equal(t, "wake", s.take(), "there is no background goroutine")
+}
+
+// A charger whose processor takes twice as long as others, and is woken once.
+type charger struct{ *script }
+
+func (charger) Copied(int) {}
+
+func (charger) Takes(work time.Duration) time.Duration { return 2 * work }
+
+func (c charger) Work(_ uint32, limit time.Duration) {
+	c.note("work " + limit.String())
+	if limit == 20*time.Millisecond {
+		limit = 12 * time.Millisecond
+	}
+	c.now += limit
+}
+
+// Neither a poll nor a wait allocates, also if it sleeps. The context of a wait that sleeps long does.
+func TestAllocs(t *testing.T) {
+	var number atomic.Uint32
+	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return time.Duration(number.Load()) }, Limits: progress.Limits{
+		SpinRounds: 1, RelaxedLooks: 1, Yields: 1,
+	}})
+	e.Register(progress.SourceFunc(func(int) int { number.Add(1); return 0 }))
+	ctx, guard := t.Context(), progress.Guard(allowing{})
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		e.Poll()
+		wait := e.NewWaiter(guard)
+		for range 8 {
+			if wait.Pause(ctx) != nil || wait.AboutToSleep() {
+				e.Wake()
+			}
+		}
+		wait.Finish()
+	}))
+	n, _ := e.Sleeps()
+	require.NotZero(t, n)
+}
+
+type allowing struct{}
+
+func (allowing) Ended() error                                   { return nil }
+func (allowing) Check(context.Context, *progress.Sleeper) error { return nil }
+func (allowing) Leave(*progress.Sleeper, bool)                  {}
+
+var _ verbs.CompletionChannel = (*script)(nil)
+
+// BenchmarkPause is a wait whose third look finds what it waits for.
+func BenchmarkPause(b *testing.B) {
+	b.ReportAllocs()
+	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return 0 }, Limits: progress.Limits{SpinRounds: 10}})
+	e.Register(progress.SourceFunc(func(int) int { return 0 }))
+	guard := progress.Guard(allowing{})
+	for b.Loop() {
+		wait := e.NewWaiter(guard)
+		for range 2 {
+			_ = wait.Pause(b.Context())
+		}
+		wait.Finish()
+	}
+}

@@ -1,0 +1,343 @@
+package progress_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The model has the steps of the package's documentation: two waits, a goroutine that takes the mutex once, to poll or not, a
+// card, and a peer that stores in memory and wakes. Each step is one atomic operation. All interleavings are explored. In no
+// state may nothing be left to do while a wait has not ended.
+
+// A mutant leaves a step out, or changes it.
+type mutant int
+
+const (
+	none mutant = iota
+	noLook
+	noLastPoll
+	noFlag
+	noSecondTry
+	noLoop
+	swapped
+	clearedLate
+	lateTicket
+	wakeBeforeStore
+	foundNotCounted
+	mutants
+)
+
+var mutantNames = [mutants]string{
+	"none", "no look after the announcement", "no poll after the announcement", "the last poll sets no flag", "the last poll does not try twice",
+	"Unlock does not poll", "Unlock takes the flag before the mutex", "a poll clears the flag after the Source", "the ticket is taken after the look",
+	"a wake before the store", "what was found is not counted",
+}
+
+// A card announces what it has as long as it has something (level), or only the next event after it was armed.
+type card int
+
+const (
+	level card = iota
+	armed
+	cards
+)
+
+// The actors, in the order of state.at. The event of the card is what wait 0 waits for, the store of the peer what wait 1 does.
+const (
+	waits  = 2
+	other  = waits
+	device = other + 1
+	peer   = other + 2
+	actors = other + 3
+)
+
+// The steps of a wait, and of other, which begins with firstTry. Device and peer count theirs.
+const (
+	look     = iota
+	firstTry // a poll before the announcement
+	announce
+	ticket
+	arm
+	lookAgain
+	lastTry
+	setFlag
+	secondTry
+	sleep
+	woken
+	clearFlag // the steps of a poll
+	pollSource
+	clearFlagLate
+	loadSleepers
+	wake
+	unlock
+	loadFlag
+	tryAgain
+	over
+)
+
+// A state is comparable: it is the key of those that have been visited.
+type state struct {
+	at [actors]int8
+	// last: a wait is in its last poll. found: an actor's poll has found something.
+	last  [waits]bool
+	found [waits + 1]bool
+	// c is what the waits wait for. rung: the channel was woken since the ticket.
+	c, rung [waits]bool
+	// sleepers is the channel's.
+	sleepers int8
+	// held is 1 + the actor that has the mutex.
+	held  int8
+	again bool
+	// event: the card has an event that nobody has polled.
+	event, armed bool
+}
+
+// wake wakes the sleepers.
+func (s *state) wake() { s.rung = [waits]bool{true, true} }
+
+type model struct {
+	mutant mutant
+	card   card
+}
+
+// next returns the states that a step of an actor leads to, none if it cannot take one.
+func (m model) next(s state, actor int) []state {
+	switch actor {
+	case device:
+		return m.device(s)
+	case peer:
+		return m.peer(s)
+	}
+	at := &s.at[actor]
+	switch *at {
+	case over:
+		return nil
+	case look:
+		if *at = firstTry; s.c[actor] {
+			*at = over
+		}
+	case firstTry, lastTry, secondTry:
+		return m.try(s, actor)
+	case announce:
+		s.sleepers++
+		if *at = ticket; m.mutant == lateTicket {
+			*at = arm
+		}
+	case ticket:
+		s.rung[actor] = false
+		if *at = arm; m.mutant == lateTicket {
+			*at = lastTry
+		}
+	case arm:
+		s.armed = m.card == armed
+		if *at = lookAgain; m.mutant == noLook {
+			*at = lastTry
+		}
+	case lookAgain:
+		switch {
+		case s.c[actor]:
+			s.sleepers--
+			*at = over
+		case m.mutant == lateTicket:
+			*at = ticket
+		case m.mutant == noLastPoll:
+			*at = sleep
+		default:
+			*at = lastTry
+		}
+	case setFlag:
+		s.again = true
+		if *at = secondTry; m.mutant == noSecondTry {
+			*at = sleep
+		}
+	case sleep:
+		if !s.rung[actor] && !(m.card == level && s.event) {
+			return nil
+		}
+		*at = woken
+	case woken:
+		s.sleepers--
+		s.rung[actor] = false
+		*at = look
+	default:
+		m.poll(&s, actor)
+	}
+	return []state{s}
+}
+
+// try is an attempt to lock the mutex for a poll.
+func (m model) try(s state, actor int) []state {
+	at := &s.at[actor]
+	if s.held == 0 {
+		s.held = int8(actor + 1)
+		if actor != other {
+			s.last[actor] = *at != firstTry
+			*at = clearFlag
+			return []state{s}
+		}
+		// It polls, or does something else.
+		polls, excludes := s, s
+		polls.at[actor], excludes.at[actor] = clearFlag, unlock
+		return []state{polls, excludes}
+	}
+	switch {
+	case actor == other:
+		*at = over
+	case *at == firstTry:
+		*at = announce
+	case *at == lastTry && m.mutant != noFlag:
+		*at = setFlag
+	default:
+		*at = sleep
+	}
+	return []state{s}
+}
+
+// poll is a step of a poll, or of Unlock.
+func (m model) poll(s *state, actor int) {
+	at := &s.at[actor]
+	switch *at {
+	case clearFlag:
+		s.again = s.again && m.mutant == clearedLate
+		*at = pollSource
+	case pollSource:
+		if s.event {
+			s.event = false
+			s.c[0], s.found[actor] = true, m.mutant != foundNotCounted
+		}
+		*at = clearFlagLate
+	case clearFlagLate:
+		s.again = s.again && m.mutant != clearedLate
+		if *at = unlock; s.found[actor] {
+			*at = loadSleepers
+		}
+	case loadSleepers:
+		if *at = unlock; s.sleepers > 0 {
+			*at = wake
+		}
+	case wake:
+		s.wake()
+		*at = unlock
+	case unlock:
+		s.held = 0
+		if *at = loadFlag; m.mutant == noLoop {
+			m.polled(s, actor)
+		}
+	case loadFlag:
+		if !s.again {
+			m.polled(s, actor)
+			return
+		}
+		s.again = m.mutant != swapped
+		*at = tryAgain
+	case tryAgain:
+		if s.held != 0 {
+			m.polled(s, actor)
+			return
+		}
+		s.held = int8(actor + 1)
+		*at = clearFlag
+	}
+}
+
+// polled goes on after a poll, and after those that Unlock has made.
+func (m model) polled(s *state, actor int) {
+	at := &s.at[actor]
+	switch {
+	case actor == other:
+		*at = over
+	case !s.last[actor] && s.found[actor]:
+		*at = look
+	case !s.last[actor]:
+		*at = announce
+	case s.found[actor]:
+		*at = woken
+	default:
+		*at = sleep
+	}
+	s.found[actor] = false
+	if actor != other {
+		s.last[actor] = false
+	}
+}
+
+// device has an event, once.
+func (m model) device(s state) []state {
+	at := &s.at[device]
+	switch *at {
+	case 0:
+		s.event = true
+	case 1:
+		if s.armed {
+			s.armed = false
+			s.wake()
+		}
+	default:
+		return nil
+	}
+	*at++
+	return []state{s}
+}
+
+// peer stores what wait 1 waits for, and then wakes those who sleep.
+func (m model) peer(s state) []state {
+	at := &s.at[peer]
+	store, load := int8(0), int8(1)
+	if m.mutant == wakeBeforeStore {
+		store, load = load, store
+	}
+	switch *at {
+	case store:
+		s.c[1] = true
+	case load:
+		if s.sleepers > 0 {
+			s.wake()
+		}
+	default:
+		return nil
+	}
+	*at++
+	return []state{s}
+}
+
+// explore visits all states, and returns how many there are. Then it has the path to one in which a wait sleeps for ever, if
+// there is one.
+func (m model) explore() (states int, lost []state) {
+	var first state
+	first.at[other] = firstTry
+	from := map[state]state{first: first}
+	queue := []state{first}
+	for ; len(queue) > 0; queue = queue[1:] {
+		s, stuck := queue[0], true
+		for actor := range actors {
+			for _, to := range m.next(s, actor) {
+				stuck = false
+				if _, seen := from[to]; !seen {
+					from[to] = s
+					queue = append(queue, to)
+				}
+			}
+		}
+		if stuck && (s.at[0] != over || s.at[1] != over) {
+			for ; s != first; s = from[s] {
+				lost = append(lost, s)
+			}
+			return len(from), lost
+		}
+	}
+	return len(from), nil
+}
+
+// No interleaving of the steps loses a wake-up, and without any one of them one does. With a card that announces what it has as
+// long as it has something, the steps around the last poll are not needed.
+func TestModel(t *testing.T) {
+	always := map[mutant]bool{noLook: true, lateTicket: true, wakeBeforeStore: true, foundNotCounted: true}
+	for card := range cards {
+		for mutant := range mutants {
+			states, lost := model{mutant, card}.explore()
+			want := always[mutant] || card == armed && mutant != none
+			require.Equal(t, want, len(lost) > 0, "card %d, %s: %d states, the last of them %+v", card, mutantNames[mutant], states, lost)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package progress_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/eventchannel"
+	"github.com/onesided/rma/internal/progress"
+	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp"
+)
+
+// endless is a channel whose sleeps end by a wake only.
+type endless struct{ verbs.CompletionChannel }
+
+func (e endless) Sleep(ticket uint32, _ time.Duration) { e.CompletionChannel.Sleep(ticket, -1) }
+
+// waking is a channel of this process that is rung only if somebody sleeps.
+type waking struct{ *eventchannel.Channel }
+
+func (w waking) Ring() { w.WakeIfSleeping() }
+
+// armedCard is a card, and its channel, that announces only the next event after it was armed.
+type armedCard struct {
+	waking
+	armed  atomic.Bool
+	events atomic.Int64
+}
+
+func (c *armedCard) Prepare() uint32 {
+	ticket := c.waking.Prepare()
+	c.armed.Store(true)
+	return ticket
+}
+
+func (c *armedCard) happen() {
+	c.events.Add(1)
+	if c.armed.Swap(false) {
+		c.Ring()
+	}
+}
+
+// stressed is how many steps each wait waits for.
+const stressed = 2000
+
+// Waits sleep without end for what a Source finds, what other goroutines store, and each other. None sleeps for ever: the card
+// announces little, and some goroutines hold the mutex for other things.
+func TestStress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: with -short nothing is stressed")
+	}
+	fabric, err := shm.NewFabric().Open()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, fabric.Close()) }()
+	network, err := tcp.Open(tcp.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, network.Close()) }()
+	card := &armedCard{waking: waking{eventchannel.New()}}
+	for name, c := range map[string]struct {
+		home, network verbs.CompletionChannel
+		card          *armedCard
+	}{
+		"armed":         {card, card, card},
+		"memory":        {fabric.Channel(), nil, new(armedCard)},
+		"network":       {network.Channel(), network.Channel(), new(armedCard)},
+		"memory, armed": {fabric.Channel(), card, card},
+	} {
+		for _, limits := range []progress.Limits{{Oversubscribed: true}, {SpinRounds: 3, RelaxedLooks: 3}} {
+			t.Run(name, func(t *testing.T) {
+				begun := time.Now()
+				limits.LongestSleep = -1
+				config := progress.Config{Home: endless{c.home}, Now: func() time.Duration { return time.Since(begun) }, Limits: limits}
+				if c.network != nil {
+					config.Network = endless{c.network}
+				}
+				if c.home == c.network {
+					config.Network = config.Home
+				}
+				stress(t, progress.New(config), c.card)
+			})
+		}
+	}
+}
+
+func stress(t *testing.T, e *progress.Engine, card *armedCard) {
+	var found, stored, passed atomic.Int64
+	e.Register(progress.SourceFunc(func(int) int {
+		n := card.events.Swap(0)
+		found.Add(n)
+		return int(n)
+	}))
+	e.StartBackground()
+	defer e.Close()
+	wait := func(word *atomic.Int64, n int64) {
+		wait := e.NewWaiter(nil)
+		defer wait.Finish()
+		for word.Load() < n && wait.Pause(t.Context()) == nil {
+		}
+	}
+	var waits, others sync.WaitGroup
+	var over atomic.Bool
+	// Each of three has the next do a step.
+	waits.Go(func() {
+		for i := range int64(stressed) {
+			happen(e, card)
+			wait(&found, i+1)
+			stored.Store(i + 1)
+			e.Wake()
+			wait(&passed, i+1)
+		}
+	})
+	waits.Go(func() {
+		for i := range int64(stressed) {
+			wait(&stored, i+1)
+			passed.Store(i + 1)
+			e.Wake()
+		}
+	})
+	waits.Go(func() {
+		for i := int64(10); i < stressed; i += 10 {
+			wait(&passed, i)
+		}
+	})
+	others.Go(func() {
+		for !over.Load() {
+			e.Exclude(func() {})
+			e.TryPoll()
+		}
+	})
+	waits.Wait()
+	over.Store(true)
+	others.Wait()
+	require.EqualValues(t, stressed, found.Load())
+}
+
+// happen has an event, from another thread as those of a card are. A card without a channel of its own wakes the sleepers.
+func happen(e *progress.Engine, card *armedCard) {
+	go func() {
+		if card.Channel != nil {
+			card.happen()
+			return
+		}
+		card.events.Add(1)
+		e.Wake()
+	}()
+}
