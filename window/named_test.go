@@ -75,7 +75,7 @@ func TestCutAllocateIsNamed(t *testing.T) {
 			short, cancel := context.WithCancel(ctx)
 			waits := make(chan error, 1)
 			go func() {
-				waits <- await.UntilParked(ctx, "job.(*Waiter).pause", 1)
+				waits <- await.UntilParked(ctx, "progress.(*Waiter).pause", 1)
 				cancel()
 			}()
 			_, err := window.Allocate[int64](short, w, 0)

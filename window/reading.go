@@ -73,10 +73,9 @@ func awaited(ctx context.Context, err error, format string, arguments ...any) er
 // awaitReaders returns when all readers have noticed that the window is closed.
 func (c *core) awaitReaders() {
 	c.world.Ring(c.rank)
-	wait := c.world.NewWaiter()
+	wait := c.world.NewClosingWaiter()
 	defer wait.Finish()
 	wait.For(c.rank)
-	wait.Closing()
 	for c.readers.Load() != 0 {
 		_ = wait.Pause(context.Background())
 	}

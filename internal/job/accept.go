@@ -101,7 +101,7 @@ func (w *World) acceptSoon(rank int, caller verbs.ConnectionRequest, accept func
 	w.lack(rank, err)
 	last := w.Now()
 	told := last
-	w.Retry(func() bool {
+	w.engine.Retry(func() bool {
 		now := w.Now()
 		if now-last < acceptPause {
 			return false

@@ -51,8 +51,14 @@ func TestLinkAcceptedLater(t *testing.T) {
 	w := quiet(t)[0]
 	from := &lateLink{late{doomed: doomed{why: fmt.Errorf("tcp: 10.0.0.7: %w", verbs.ErrPeerGone)}}}
 	from.short.Store(true)
+	wait := w.NewWaiter()
+	defer wait.Finish()
 	w.Exclude(func() { w.accept(w.cards[networkCard], from) })
-	require.ErrorIs(t, w.shortage.Load().err, verbs.ErrShortage)
+	var err error
+	for err == nil {
+		err = wait.Pause(t.Context())
+	}
+	require.ErrorIs(t, err, verbs.ErrShortage)
 	for from.asked.Load() < 3 {
 		w.Poll()
 	}

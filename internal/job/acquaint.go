@@ -136,7 +136,7 @@ func (w *World) Acquainted(rank int) bool {
 	}
 	a.again.Store(now + int64(askApart))
 	started := w.aside.start(rank, func() {
-		defer w.channel.Ring()
+		defer w.engine.Wake()
 		n, err := w.Neighbor(rank)
 		if err == nil && a.ring.Swap(false) {
 			n.Ring()

@@ -67,9 +67,9 @@ func (w *World) blameIn(small *World, survivors []survivor) {
 // blameNoMore ends what blameBy has begun, in w and in the Worlds that Shrink has made of it.
 func (w *World) blameNoMore() {
 	w.roster.setBlamer(nil)
-	w.post.mu.Lock()
+	w.engine.Lock()
 	small := w.small
-	w.post.mu.Unlock()
+	w.engine.Unlock()
 	if small != nil {
 		small.blameNoMore()
 	}

@@ -81,6 +81,20 @@ type card struct {
 	origins atomic.Pointer[origins]
 }
 
+// link is the link over a queue pair, if that is one's.
+func (c *card) link(number uint32) *Link {
+	if c.last == nil || c.lastNumber != number {
+		c.last, c.lastNumber = c.links[number], number
+	}
+	return c.last
+}
+
+// forget has the queue pair of a number no link's any more.
+func (c *card) forget(number uint32) {
+	delete(c.links, number)
+	c.last = nil
+}
+
 // A queue holds what can complete before it is polled: the requests and receives of a
 // link for each rank. Few ranks of a large job have anything to do with this
 // one; a queue takes memory for what it has held only.
@@ -358,7 +372,7 @@ func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
 // at hand anyway.
 type self struct{ w *World }
 
-func (s self) Ring() { s.w.channel.Ring() }
+func (s self) Ring() { s.w.engine.Wake() }
 
 func (s self) Map(verbs.RemoteRegion) ([]byte, error)                 { return nil, s.refuse() }
 func (s self) ReadAt(_ []byte, _ verbs.RemoteRegion, _ uint64) error  { return s.refuse() }

@@ -19,22 +19,7 @@ func (w *World) Virtual() bool { return w.virtual() }
 func (w *World) virtual() bool { return w.charger != nil }
 
 // Compute keeps this rank's processor busy for d on the clock of Now.
-func (w *World) Compute(d time.Duration) {
-	if !w.virtual() {
-		for begun := w.Now(); w.Now()-begun < d; {
-		}
-		return
-	}
-	for d = w.charger.Takes(d); d > 0; {
-		ticket, begun := w.channel.Prepare(), w.Now()
-		w.leaveRings()
-		if w.Poll() == 0 {
-			w.charger.Work(ticket, max(d-(w.Now()-begun), 0))
-			d -= w.Now() - begun
-		}
-		w.channel.Finish()
-	}
-}
+func (w *World) Compute(d time.Duration) { w.engine.Compute(d) }
 
 // Copied is called where this rank has copied n bytes on behalf of an operation. In virtual
 // time it takes as long as the profile says.

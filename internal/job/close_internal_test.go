@@ -57,7 +57,7 @@ func TestAbandonContext(t *testing.T) {
 	require.NoError(t, err)
 	teams := split(t, job)
 	for _, w := range job {
-		w.stopDriver()
+		w.engine.Close()
 	}
 	l, err := teams[0].Link(1)
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestLoggerHoldsUpNoClose(t *testing.T) {
 	for name, logs := range map[string]func(w *World){
 		"a report of a stall": func(w *World) {
 			wait := w.NewWaiter()
-			wait.call = &waitingCall{name: "world.Barrier"}
+			keptOf(wait.Sleeper()).call = &waitingCall{name: "world.Barrier"}
 			wait.report([]int{w.rank})
 		},
 		"no connection for now": func(w *World) { w.lack(1, verbs.ErrShortage) },
@@ -127,7 +127,7 @@ func TestLoggerHoldsUpNoClose(t *testing.T) {
 			worlds, err := localWorlds(t.Context(), 2, s)
 			require.NoError(t, err)
 			for _, w := range worlds {
-				w.stopDriver()
+				w.engine.Close()
 			}
 			logged, departed := make(chan struct{}, 1), make(chan error, 1)
 			go func() {
@@ -172,11 +172,11 @@ func TestReportHoldsUpNoClose(t *testing.T) {
 	worlds, err := localWorlds(t.Context(), 2, s)
 	require.NoError(t, err)
 	for _, w := range worlds {
-		w.stopDriver()
+		w.engine.Close()
 	}
 	w := worlds[0]
 	wait := w.NewWaiter()
-	wait.call = &waitingCall{name: "world.Barrier"}
+	keptOf(wait.Sleeper()).call = &waitingCall{name: "world.Barrier"}
 	wait.report([]int{1})
 	require.NoError(t, w.aside.waitIn(ended()))
 	states := make(chan []string, 1)

@@ -57,8 +57,11 @@ func TestCutShortAndCalledAgain(t *testing.T) {
 					return errors.New("a rank that waits no more is said to wait")
 				}
 				// The first sleep is short, and after it this rank has not slept long.
-				slept := w.sleeps.Load()
-				noted, err := cut("a rank to sleep", func() bool { return w.sleeps.Load() > slept })
+				slept, _ := w.engine.Sleeps()
+				noted, err := cut("a rank to sleep", func() bool {
+					now, _ := w.engine.Sleeps()
+					return now > slept
+				})
 				if err != nil || !noted {
 					return errors.Join(fmt.Errorf("a rank that calls again has noted whom it waits for: %v", noted), err)
 				}

@@ -15,7 +15,7 @@ import (
 // lack notes that this rank was too short of something to connect to another.
 func (w *World) lack(rank int, err error) {
 	w.logger.Warn("cannot connect", "rank", rank, "why", err)
-	w.shortage.Store(&linkError{errtext.Errorf("world: connecting to rank %d: %w", rank, err)})
+	w.engine.Interrupt(errtext.Errorf("world: connecting to rank %d: %w", rank, err))
 }
 
 // dial begins the connection of a link. It is called with the mutex of progress.
@@ -30,7 +30,7 @@ func (l *Link) dial() error {
 	}
 	l.dialed = true
 	w.dialing = append(w.dialing, l)
-	w.drive()
+	w.engine.StartBackground()
 	return nil
 }
 

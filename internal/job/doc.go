@@ -11,11 +11,9 @@
 //
 // # Progress
 //
-// All protocol work is in [World.Poll]. A caller that waits drives it: it polls a bounded number of times, yields, then sleeps on the
-// device's event channel. With more ranks than the cores that they are bound to it yields at once. Where ranks are reached over a network a
-// goroutine, the driver, makes progress while no call waits. While a call polls the driver stands back: two sleepers on one network
-// would wake each other's threads. It also stands back, by a few milliseconds at most, from a program that computes and calls by
-// turns, as long as no other rank waits for it in between. Where GOMAXPROCS is 1 it always does.
+// Package progress makes the progress of a rank, and has the rules of waiting. This package registers the sources (progress.go): notices of
+// failure, cards, connections that are being made, links that have ended. It gives each wait the guard (wait.go) that ends waits before memory
+// is freed, and that shows and reports calls which wait long. What wakes a wait, other than what a poll of a card finds, calls Wake of the engine.
 //
 // A card that writes into the memory of other ranks by itself delivers short messages so, which a polling call sees at once. A rank that
 // sleeps, or computes, is woken by the sender.

@@ -38,7 +38,7 @@ func TestEndsAfterWhatHasCome(t *testing.T) {
 			worlds := meetWith(t, apart(), "one", "two", "three", "four")
 			connect(t, worlds[0], 1)
 			connect(t, worlds[0], 2)
-			worlds[0].stopDriver()
+			worlds[0].engine.Close()
 			worlds[2].roster.fail(3, errors.New("killed"))
 			for worlds[2].news.some.Load() {
 				worlds[2].Poll()
@@ -64,7 +64,7 @@ func TestTellsBeforeItSays(t *testing.T) {
 	} {
 		worlds := meetWith(t, apart(), "one", "two", "three")
 		connect(t, worlds[0], 1)
-		worlds[0].stopDriver()
+		worlds[0].engine.Close()
 		worlds[0].roster.fail(2, errors.New("killed"))
 		require.Error(t, say(worlds[0]))
 		require.NoError(t, worlds[0].depart())

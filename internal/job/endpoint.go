@@ -4,20 +4,20 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/onesided/rma/internal/logqueue"
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 )
 
 // An endpoint is what a rank has but once, and what all Worlds that it is in share: that of
 // the job, and those of teams. It has the devices, and makes progress for all of them.
 type endpoint struct {
-	// progress is held by who makes progress.
-	progress sync.Mutex
+	// engine makes progress, and its mutex is that of progress. Waits sleep on the channel of home.
+	engine *progress.Engine
 	// worlds are those that are not closed, that of the job first. They are replaced by
 	// others, with the mutex of progress. lastContext is the highest of the contexts of all
 	// that there have been.
@@ -34,9 +34,8 @@ type endpoint struct {
 	linkLetter int
 	// cards are the devices that this rank has opened, by kind; home is the one
 	// that window memory comes from and on whose channel callers sleep.
-	cards   [cardKinds]*card
-	home    *card
-	channel verbs.CompletionChannel
+	cards [cardKinds]*card
+	home  *card
 	// logger writes to logs. The program's logger may block: progress does not wait for it, and Close does for a limited time only.
 	logs   *logqueue.Queue
 	logger *slog.Logger
@@ -61,50 +60,21 @@ type endpoint struct {
 	// crowded: more ranks share this one's cores than these are. rooted: on any of the
 	// job's machines, so that all meet at the root.
 	crowded, rooted bool
-	spinRounds      int
-	// spinLooks and relaxedLooks are those of a round.
-	spinLooks, relaxedLooks int
-	// yield lets others run: those that this rank waits for. yields is how often that is
-	// tried in a wait.
-	yield  func()
-	yields int
 	// letters are those of links.
 	letters slots
 
-	// driver is the goroutine of drive; polls counts what others do for it, and
-	// they wake it by doze.
-	driver  sync.WaitGroup
-	driving bool
-	stopped atomic.Bool
-	// polls counts those made, credit what counts as so many.
-	polls, credit atomic.Uint64
-	doze          chan struct{}
-	// waiting counts the waits that look after the network, although, where ranks are
-	// crowded, others may have the processor for long between two of their polls. waited is
-	// when the last of them ended.
-	waiting atomic.Int32
-	waited  atomic.Int64
-	// demand is for the driver.
-	demand demand
-	// retries belong to progress; retrying tells that there are some. noRetries is empty,
-	// with place for them.
-	retries, noRetries []func() bool
-	retrying           atomic.Bool
-	news               news
-	// ending are links whose failure is about to be recorded, put off that often. They
+	news news
+	// ending are links whose failure is about to be recorded, put off that often, due of them before the poll began. They
 	// belong to progress.
-	ending  []*Link
-	putOffs int
+	ending       []*Link
+	due, putOffs int
 	// fallen tells that a link was ended that has not been closed, unseen that the card of a
 	// rank has.
 	fallen, unseen atomic.Bool
-	errands        errands
 	// lackTold is until when attend does not tell again that this rank lacks something.
 	lackTold atomic.Int64
-	// dialing are the links that are being made; they belong to progress. shortage is the
-	// last reason of this rank's own for which one could not be.
-	dialing  []*Link
-	shortage atomic.Pointer[linkError]
+	// dialing are the links that are being made; they belong to progress.
+	dialing []*Link
 
 	// shrunk are the Worlds that Shrink has made of those of this endpoint. They belong to progress.
 	shrunk []*World
@@ -114,8 +84,6 @@ type endpoint struct {
 	accounts   []Account
 	// statsPipe is where it goes, if that is a named pipe.
 	statsPipe *os.File
-	// sleeps counts the sleeps of waits, slept their nanoseconds.
-	sleeps, slept atomic.Uint64
 
 	// tracing is nil if nothing is to be traced, in virtual time always; span adds to the trace,
 	// and is nil if there is none.
@@ -133,9 +101,7 @@ type endpoint struct {
 func newEndpoint(size int, b *base, s Settings) *endpoint {
 	e := &endpoint{
 		linkLetter: linkLetter(size), logs: logqueue.New(s.logger), settings: s,
-		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil, channel: b.home.device.Channel(),
-		yield: runtime.Gosched, yields: mostYields,
-		doze: make(chan struct{}, 1),
+		cards: b.cards, home: b.home, sharing: b.home.kind == sharedCard && b.home.mapper != nil,
 	}
 	e.logger = e.logs.Logger()
 	if b.home.attributes.Virtual {
@@ -145,39 +111,6 @@ func newEndpoint(size int, b *base, s Settings) *endpoint {
 		c.rings = newRings(c.device, size)
 	}
 	e.letters = slots{cards: &e.cards, length: e.linkLetter}
+	e.engine = progress.New(e.progressConfig())
 	return e
-}
-
-// setCrowded has the World wait as suits the number of ranks of the job here.
-func (w *World) setCrowded(crowded, rooted bool) {
-	w.crowded, w.rooted = crowded, rooted
-	if network := w.cards[networkCard]; network != nil {
-		// A look without a Poll sees only what ranks that are mapped have done.
-		w.spinLooks, w.relaxedLooks = 0, 0
-		mixed := w.mapsOthers()
-		if mixed {
-			w.spinLooks = mixedLooks
-		}
-		took := pollTime
-		if network.server != nil {
-			looks := network.server.Dwell(!mixed && !crowded)
-			took += time.Duration(looks-1) * anotherLook
-		}
-		switch {
-		case crowded:
-			if w == w.root {
-				// Who waits gives the core away at once.
-				network.rings = nil
-			}
-		case network.attributes.Virtual && network.rings != nil:
-			w.spinRounds = network.rings.rounds
-		default:
-			w.spinRounds = int(network.attributes.Spin / took)
-		}
-		return
-	}
-	w.spinLooks, w.relaxedLooks = spinRound, relaxedRound
-	if !crowded {
-		w.spinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
-	}
 }

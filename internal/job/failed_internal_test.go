@@ -37,11 +37,11 @@ func TestFailedIsNotServed(t *testing.T) {
 		if err := <-told; err != nil {
 			return err
 		}
-		w.post.mu.Lock()
+		w.engine.Lock()
 		failed <- struct{}{}
 		err := <-told
 		w.roster.fail(1, errors.New("this test says so"))
-		w.post.mu.Unlock()
+		w.engine.Unlock()
 		for !w.parted[1].Load() {
 			w.Poll()
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/allocs"
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -126,9 +127,8 @@ func FuzzLetters(f *testing.F) {
 	f.Add(right, make([]byte, 1<<14), true)
 	f.Fuzz(func(t *testing.T, first, second []byte, before bool) {
 		data, check := guarded(length)
-		w := &World{endpoint: &endpoint{linkLetter: 1024}, job: &job{}, size: 2, links: make([]atomic.Pointer[Link], 2)}
+		w := &World{endpoint: &endpoint{linkLetter: 1024, engine: progress.New(progress.Config{})}, job: &job{}, size: 2, links: make([]atomic.Pointer[Link], 2)}
 		o := &w.post
-		o.mu = &w.progress
 		o.open(w)
 		p := &parcel{rank: 1, header: want, data: data, active: true}
 		from := &Link{world: w, rank: 1}
@@ -202,7 +202,7 @@ func quietRanks(t testing.TB, n int, options ...Option) []*World {
 	worlds, err := localWorlds(t.Context(), n, s)
 	require.NoError(t, err)
 	for _, w := range worlds {
-		w.stopDriver()
+		w.engine.Close()
 	}
 	t.Cleanup(func() {
 		for _, w := range worlds {
@@ -226,9 +226,9 @@ func FuzzHello(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hello []byte) {
 		c := &caller{hello: hello}
 		require.LessOrEqual(t, allocs.Of(func() {
-			w.post.mu.Lock()
+			w.engine.Lock()
 			w.accept(w.cards[networkCard], c)
-			w.post.mu.Unlock()
+			w.engine.Unlock()
 		}), mostAllocated+linkReceives*longestLinkLetter)
 		ofAnother := len(hello) == helloBytes && hello[0] <= laneLink && binary.LittleEndian.Uint64(hello[1:]) == 1
 		require.Equal(t, ofAnother, c.accepted)
@@ -281,9 +281,9 @@ func FuzzLink(f *testing.F) {
 				// Nothing is behind a letter that could be read with it.
 				memory := bytes.Clone(script[1:][:n:n])
 				script = script[1+n:]
-				w.post.mu.Lock()
+				w.engine.Lock()
 				err = l.serveEach(&arrival{memory: memory})
-				w.post.mu.Unlock()
+				w.engine.Unlock()
 				clear(memory)
 			}
 		}), most)

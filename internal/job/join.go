@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/tcp"
 )
@@ -125,7 +126,7 @@ func join(ctx context.Context, rank, size int, exchange Exchange, s Settings) (w
 	}
 	w = newWorld(rank, size, b, newRoster(size), s)
 	if s.yield != nil {
-		w.yield = s.yield
+		w.changeLimits(func(l *progress.Limits) { l.Yield = s.yield })
 	}
 	if s.session != nil {
 		s.session.adopt(w)
@@ -195,7 +196,7 @@ func (w *World) begin(j *job) error {
 		w.telling = &teller.running
 	}
 	if w.cards[networkCard] != nil {
-		w.KeepProgress()
+		w.engine.StartBackground()
 	}
 	// Not by the queue, whose goroutine most jobs never need.
 	w.settings.logger.Debug("joined", "rank", w.rank, "size", w.size, "device", w.home.attributes.Name)

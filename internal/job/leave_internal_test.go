@@ -91,8 +91,11 @@ func TestLastToLeaveWakesAll(t *testing.T) {
 			await.Parked(t, "job.(*World).outlast", len(others))
 			// A sleep after the first lasts until they are woken.
 			for _, rank := range others {
-				before := worlds[rank].sleeps.Load()
-				await.True(t, "the first sleep to end", func() bool { return worlds[rank].sleeps.Load() > before || worlds[rank].slept.Load() > 0 })
+				before, _ := worlds[rank].engine.Sleeps()
+				await.True(t, "the first sleep to end", func() bool {
+					sleeps, slept := worlds[rank].engine.Sleeps()
+					return sleeps > before || slept > 0
+				})
 			}
 			leave(last)
 			for range len(others) + 1 {

@@ -192,8 +192,8 @@ func (w *World) Link(rank int) (*Link, error) {
 	if err := w.Failure(rank); err != nil {
 		return nil, err
 	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	if l := w.links[rank].Load(); l != nil {
 		return l, nil
 	}
@@ -242,7 +242,7 @@ func (l *Link) open() (err error) {
 func (l *Link) lost(cause error) {
 	l.gone.Store(&linkError{cause})
 	l.world.unseen.Store(true)
-	l.world.channel.Ring()
+	l.world.engine.Wake()
 }
 
 // seeLost has the ranks fail whose cards are known to have ended, unless they have left. It is
@@ -303,7 +303,7 @@ func (l *Link) accept(caller verbs.ConnectionRequest) error {
 		l.close()
 		return err
 	}
-	l.world.drive()
+	l.world.engine.StartBackground()
 	return nil
 }
 
@@ -375,7 +375,7 @@ func (l *Link) fail(err error) {
 		return
 	}
 	l.world.fallen.Store(true)
-	l.world.channel.Ring()
+	l.world.engine.Wake()
 }
 
 // closeFallen frees what links have that were ended. It is called with the mutex of

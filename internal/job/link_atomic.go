@@ -144,8 +144,8 @@ func (w *World) CardLink(rank int) (*Link, error) {
 	if err := w.Failure(rank); err != nil {
 		return nil, err
 	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	if l := w.cardLinks[rank].Load(); l != nil {
 		return l, nil
 	}
@@ -181,7 +181,7 @@ func (w *World) acceptMute(c *card, rank int, caller verbs.ConnectionRequest) er
 		w.hangUp(rank, before)
 	}
 	w.muteEnds[rank] = pair
-	w.drive()
+	w.engine.StartBackground()
 	return nil
 }
 

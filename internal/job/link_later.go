@@ -58,7 +58,7 @@ func (l *Link) came(a arrival) {
 	if u.try == nil {
 		l.take(a)
 		if u.try != nil {
-			l.world.Retry(l.tryAgain)
+			l.world.engine.Retry(l.tryAgain)
 		}
 		return
 	}
@@ -200,7 +200,7 @@ func (l *Link) goOn() bool {
 		return false
 	}
 	// What is served may be what another goroutine sleeps for.
-	l.world.channel.Ring()
+	l.world.engine.Wake()
 	u.try = nil
 	if err := l.served(err); err != nil {
 		l.dispose(u.first, err)

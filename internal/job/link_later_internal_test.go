@@ -187,7 +187,7 @@ func TestLaterOfTheDead(t *testing.T) {
 				return err
 			}
 			service.open.Store(true)
-			return until(ctx, w, "nothing waits", func() bool { return !w.retrying.Load() })
+			return until(ctx, w, "nothing waits", func() bool { return !w.engine.Retrying() })
 		}
 		l, err := w.Link(1)
 		if err != nil {

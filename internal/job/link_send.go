@@ -344,10 +344,10 @@ func (l *Link) leave(bytes int) {
 	}
 	l.mu.Unlock()
 	if bytes >= burstBytes {
-		l.world.attended(time.Duration(bytes/bytesAttended) * time.Microsecond)
+		l.world.engine.Attended(time.Duration(bytes/bytesAttended) * time.Microsecond)
 	}
 	if poll {
-		l.world.tryPoll()
+		l.world.engine.TryPoll()
 	}
 }
 
@@ -452,7 +452,7 @@ func (l *Link) post(signalled bool) {
 	l.bytes, l.collected = 0, 0
 	l.stuck.Store(false)
 	if s := l.card.server; s != nil && s.Pending() {
-		l.world.wakeDriver()
+		l.world.engine.WakeBackground()
 	}
 }
 

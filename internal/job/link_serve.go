@@ -164,14 +164,14 @@ type Service interface {
 }
 
 // Serve has messages to the service of a number, from 1, served from now on, until
-// stop is called. See KeepProgress.
+// stop is called. See World.KeepProgress.
 func (w *World) Serve(number uint32, s Service) (stop func()) {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	w.services[number] = s
 	return func() {
-		w.post.mu.Lock()
-		defer w.post.mu.Unlock()
+		w.engine.Lock()
+		defer w.engine.Unlock()
 		delete(w.services, number)
 	}
 }
@@ -191,8 +191,8 @@ func (l *Link) completed(c *verbs.Completion) {
 		}
 		return
 	}
-	if polls := l.world.demand.polls; l.heardIn != polls {
-		l.heardIn, l.letters = polls, 0
+	if round := l.world.engine.Round(); l.heardIn != round {
+		l.heardIn, l.letters = round, 0
 	}
 	if l.letters++; l.letters == linkReceives/2 {
 		// The rank may wait for room.
@@ -213,7 +213,7 @@ func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
 
 // Urgent tells that somebody waits for what a message has this rank do, though it is no question. It is for a
 // Service, of the message that it serves.
-func (l *Link) Urgent() { l.world.demand.urgent++ }
+func (l *Link) Urgent() { l.world.engine.Urgent() }
 
 // serve does what a message asks.
 func (l *Link) serve(m *Message, payload []byte) error {
@@ -244,7 +244,7 @@ func (l *Link) serve(m *Message, payload []byte) error {
 		return w.serveShrink(l, m, payload)
 	case m.Kind == kindNothing:
 		// Who sends it waits for its completion.
-		w.demand.completing++
+		w.engine.Completing()
 	case m.Kind == kindRing:
 		return l.lendRing(payload)
 	case m.Kind == kindMail:

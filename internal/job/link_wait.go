@@ -99,7 +99,7 @@ func (l *Link) Reached(m Mark, services ...uint32) (bool, error) {
 	if err := l.settle(m); err != nil {
 		return false, err
 	}
-	l.world.Poll()
+	l.world.engine.Poll()
 	if l.done.Load() >= m.sequence && l.answered.Load() >= m.asked {
 		return true, l.complete(context.Background(), m, services)
 	}
@@ -170,7 +170,7 @@ func (l *Link) await(ctx context.Context, sequence, asked uint64) (bool, error) 
 	wait.For(l.rank)
 	for l.done.Load() < sequence || l.answered.Load() < asked {
 		err := l.fault()
-		if err == nil && wait.prepared {
+		if err == nil && wait.AboutToSleep() {
 			err = l.world.endedBy("", l.rank)
 		}
 		if err != nil {

@@ -2,7 +2,8 @@ package job
 
 import (
 	"sync"
-	"sync/atomic"
+
+	"github.com/onesided/rma/internal/progress"
 )
 
 // OnFailure calls f with each later failure, in the order of Failures, until stop is called.
@@ -12,7 +13,7 @@ func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	}
 	q := new(bulletin)
 	if w.virtual() {
-		q.errands = &w.errands
+		q.deferTo = w.engine
 	}
 	var told int
 	// Two failures at a time may add to q in either order.
@@ -38,8 +39,8 @@ func (w *World) OnFailureAtOnce(f func(rank int)) (stop func()) { return w.roste
 // there are some to tell.
 type bulletin struct {
 	f func(rank int)
-	// errands are those of a rank that has no other goroutine.
-	errands *errands
+	// deferTo is that of a rank that has no other goroutine.
+	deferTo *progress.Engine
 
 	// running is that goroutine. It starts under mu, and not after the end.
 	running sync.WaitGroup
@@ -61,8 +62,8 @@ func (b *bulletin) add(rank int) {
 		return
 	}
 	b.telling = true
-	if b.errands != nil {
-		b.errands.add(b.tell)
+	if b.deferTo != nil {
+		b.deferTo.Defer(b.tell)
 	} else {
 		b.running.Go(b.tell)
 	}
@@ -97,29 +98,4 @@ func (b *bulletin) before(f func()) bool {
 		f()
 	}
 	return !b.ended
-}
-
-// errands are what is left to do for who next makes progress and has no part in it itself.
-type errands struct {
-	some atomic.Bool
-	mu   sync.Mutex
-	left []func()
-}
-
-func (e *errands) add(f func()) {
-	e.mu.Lock()
-	e.left = append(e.left, f)
-	e.some.Store(true)
-	e.mu.Unlock()
-}
-
-func (e *errands) do() {
-	e.mu.Lock()
-	left := e.left
-	e.left = nil
-	e.some.Store(false)
-	e.mu.Unlock()
-	for _, f := range left {
-		f()
-	}
 }

@@ -28,9 +28,9 @@ func TestListenerUsesTheWorld(t *testing.T) {
 			}
 			shrunk <- err
 		})()
-		w.post.mu.Lock()
+		w.engine.Lock()
 		w.roster.fail(1, errors.New("this test says so"))
-		w.post.mu.Unlock()
+		w.engine.Unlock()
 		err := <-shrunk
 		heard <- nil
 		return err

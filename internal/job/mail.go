@@ -70,8 +70,8 @@ func (o *office) mail(p *parcel) (moved bool, err error) {
 // grant counts a letter to a rank that is about to be sent, if so much may be on its way; ungrant takes
 // that back.
 func (o *office) grant(rank, bytes int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.world.engine.Lock()
+	defer o.world.engine.Unlock()
 	box := o.box(rank)
 	if box.sent+postage(bytes)-box.taken > o.world.mailWindow() {
 		return false
@@ -81,15 +81,15 @@ func (o *office) grant(rank, bytes int) bool {
 }
 
 func (o *office) ungrant(rank, bytes int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.world.engine.Lock()
+	defer o.world.engine.Unlock()
 	o.box(rank).sent -= postage(bytes)
 }
 
 // collect takes what has come of a parcel, and has what comes go there. It tells whether all has.
 func (o *office) collect(p *parcel) (moved, all bool, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.world.engine.Lock()
+	defer o.world.engine.Unlock()
 	box := o.box(p.rank)
 	box.want = p
 	for len(box.letters) > 0 && !p.finished() {
@@ -118,8 +118,8 @@ func (o *office) unwant(p *parcel) {
 	if o.piped(p.rank) {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.world.engine.Lock()
+	defer o.world.engine.Unlock()
 	o.box(p.rank).want = nil
 }
 

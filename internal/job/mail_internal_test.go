@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/progress"
 )
 
 // However a rank mixes long letters with short ones that are not taken, what is kept of their memory is bounded by what
 // one rank may have sent.
 func TestSpareLettersAreBounded(t *testing.T) {
 	const most, long = 70, 1000
-	w := &World{endpoint: &endpoint{linkLetter: 1024}, job: &job{}, size: 2, links: make([]atomic.Pointer[Link], 2)}
+	w := &World{endpoint: &endpoint{linkLetter: 1024, engine: progress.New(progress.Config{})}, job: &job{}, size: 2, links: make([]atomic.Pointer[Link], 2)}
 	o := &w.post
-	o.mu = &w.progress
 	o.open(w)
 	want := header{signature: signature{call: callBarrier, number: 3, element: 8}, length: 1 + (most+1)*long + most*(most+1)/2}
 	p := &parcel{rank: 1, header: want, data: make([]byte, want.length), active: true}

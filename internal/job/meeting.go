@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/onesided/rma/internal/errtext"
 )
@@ -44,9 +43,8 @@ type Meeting struct {
 	blocks []atomic.Pointer[meetingBlock]
 	// last is the meeting of ranks that leave: it waits also for ranks that have left.
 	last bool
-	// since and reported are those of its waits, if it is that.
-	since    time.Duration
-	reported bool
+	// long is that of its waits, if it is that.
+	long longWait
 	// arrivals are the last numbers at which ranks arrived by messages, at rank 0. They
 	// belong to progress, but others may read them.
 	arrivals []atomic.Uint32
@@ -92,16 +90,16 @@ func (w *World) NewMeeting(number uint32, own []byte, tallyAt int, other func(ra
 	}
 	// Those of others are as long, or block refuses them.
 	_ = own[m.bytes-1]
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	w.meetings[number] = m
 	return m
 }
 
 // Close has no messages change the block any more.
 func (m *Meeting) Close() {
-	m.world.post.mu.Lock()
-	defer m.world.post.mu.Unlock()
+	m.world.engine.Lock()
+	defer m.world.engine.Unlock()
 	delete(m.world.meetings, m.number)
 }
 
@@ -294,8 +292,8 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	}
 	if m.last {
 		// It is called again and again, for one Close.
-		wait.since, wait.reported = m.since, m.reported
-		defer func() { m.since, m.reported = wait.since, wait.reported }()
+		wait.resumeLong(m.long)
+		defer func() { m.long = wait.longWait() }()
 	}
 	for !reached(word, number) {
 		if m.world.FailureCount() != 0 && !reached(word, number) {
@@ -307,17 +305,17 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 		if m.unlike.Load() {
 			return m.world.unlike(op, -1)
 		}
-		if wait.prepared {
+		if wait.AboutToSleep() {
 			if wait.resumable() && !m.last {
 				wait.resume(m.plight(op, m.at(number)))
 			}
 			if err := m.vain(op, word, number, from, &wait); err != nil {
 				return err
 			}
-			if wait.long && wait.quiet && !m.last {
+			if wait.Long() && wait.Quiet() && !m.last {
 				m.seek(op, m.at(number), from, &wait)
 			}
-			if wait.stalled {
+			if wait.stalled() {
 				wait.report(m.awaited(m.at(number), &wait))
 			}
 		}
@@ -352,7 +350,7 @@ func (m *Meeting) awaited(number uint32, wait *Waiter) []int {
 	if late := m.late(number); len(late) > 0 {
 		return late
 	}
-	if found := wait.found(wait.whom - 1); found.rank >= 0 {
+	if found := wait.found(wait.Rank()); found.rank >= 0 {
 		return []int{found.rank}
 	}
 	return nil
@@ -456,17 +454,17 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	default:
 		leaver, left = w.barrier.left(from)
 	}
-	if !left && wait.slept && m.isRound(word) {
+	if !left && wait.Slept() && m.isRound(word) {
 		leaver, left = m.absentBeside(from, number)
 	}
 	left = left && !reached(word, number)
 	if m != w.barrier {
-		if m.tally.used.Load() && wait.quiet {
+		if m.tally.used.Load() && wait.Quiet() {
 			w.watchOthers()
 		}
 		if !left {
 			// In this order: what was found in a block that is in use no more does not count.
-			leaver, left = m.absent(m.at(number), from, wait.slept)
+			leaver, left = m.absent(m.at(number), from, wait.Slept())
 			left = left && !reached(word, number)
 		}
 		if !left {
@@ -487,9 +485,9 @@ func (m *Meeting) vain(op string, word *atomic.Uint32, number uint32, from int, 
 	state := recordNone
 	switch {
 	case left:
-	case from >= 0 && (wait.quiet || w.Mapped(from)):
+	case from >= 0 && (wait.Quiet() || w.Mapped(from)):
 		state, err = w.compare(op, from, &mine)
-	case from < 0 && wait.long && wait.quiet:
+	case from < 0 && wait.Long() && wait.Quiet():
 		if leaver, left = m.abandoner(); !left {
 			from, state, err = w.compareAll(op, &mine)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/verbs"
 )
@@ -224,7 +225,7 @@ func TestLateComerWakesAll(t *testing.T) {
 				for late := range n {
 					for _, call := range calls {
 						if w.rank == late {
-							time.Sleep(3 * firstSleep) // computes
+							time.Sleep(3 * progress.FirstSleep) // computes
 						}
 						if err := call(uint32(late + 2)); err != nil {
 							return err
@@ -337,7 +338,7 @@ func TestMeetWithoutLeaver(t *testing.T) {
 				if w.rank == c.leaver {
 					if c.asleep {
 						// They sleep for ever then, but for what wakes them.
-						time.Sleep(3 * firstSleep) // computes
+						time.Sleep(3 * progress.FirstSleep) // computes
 					}
 					return nil
 				}
@@ -417,7 +418,11 @@ func TestMeetBesideLeaver(t *testing.T) {
 							continue
 						}
 						other := worlds[rank].Load()
-						for before := other.sleeps.Load(); other.sleeps.Load() < before+3; {
+						sleeps := func() uint64 {
+							n, _ := other.engine.Sleeps()
+							return n
+						}
+						for before := sleeps(); sleeps() < before+3; {
 							if err := ctx.Err(); err != nil {
 								return err
 							}

@@ -20,8 +20,8 @@ func (m *Meeting) leave() {
 			w.Ring(rank)
 		}
 	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	w.left.Store(true)
 	come := w.comeTo()
 	for _, c := range w.cards {
@@ -175,10 +175,10 @@ func (w *World) attend(rank int) {
 	if w.links[rank].Load() != nil || w.Failure(rank) != nil || w.parted[rank].Load() {
 		return
 	}
-	if !w.post.mu.TryLock() {
+	if !w.engine.TryLock() {
 		return
 	}
-	w.post.mu.Unlock()
+	w.engine.Unlock()
 	if _, err := w.Link(rank); err != nil && w.Failure(rank) == nil {
 		// This rank cannot, and would not hear of it: it says so, and not at each look.
 		if now := w.Now(); int64(now) >= w.lackTold.Load() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/progress"
 )
 
 // A rank that comes while another looks, and then leaves, is not one that has left without coming.
@@ -77,13 +79,17 @@ func TestVainLooksOnceMore(t *testing.T) {
 				w.Exclude(func() { w.Retry(func() bool { word.Store(number); return true }) })
 				wait := team.NewWaiter()
 				defer wait.Finish()
-				wait.long, wait.quiet = true, true
+				for !wait.Long() || !wait.Quiet() {
+					if err := wait.Pause(ctx); err != nil {
+						return err
+					}
+				}
 				err = m.vain("Barrier", word, number, parent(0), &wait)
 				word.Store(before)
 				b.left().Store(0)
 				l.shrinks.Store(0)
 				return err
-			}))
+			}, sleeping(progress.FirstSleep)))
 		})
 	}
 }

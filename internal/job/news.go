@@ -41,10 +41,7 @@ func (w *World) noteFailure(rank int) {
 	w.news.failed = append(w.news.failed, failure{w, rank})
 	w.news.some.Store(true)
 	w.news.mu.Unlock()
-	w.channel.Ring()
-	if network := w.cards[networkCard]; network != nil && network != w.home {
-		network.device.Channel().Ring()
-	}
+	w.engine.WakeAll()
 }
 
 // passOn tells of failures over all links of the Worlds in which they are, with the mutex of
@@ -73,7 +70,7 @@ func (w *World) passOn() {
 // program may exit for that.
 func (w *World) passOnFirst() {
 	if w.news.some.Load() {
-		w.tryPoll()
+		w.engine.TryPoll()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/internal/pipe"
@@ -40,8 +39,7 @@ type office struct {
 	// heading is where a header is that goes by mail.
 	heading [headerBytes]byte
 
-	// mu is that of progress, to which the rest belongs.
-	mu    *sync.Mutex
+	// The rest belongs to progress.
 	boxes map[int]*mailbox
 	// spare are for letters that nobody waits for yet.
 	spare      [][]byte
@@ -79,7 +77,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		}
 		if moved {
 			missing = nil
-			wait.restart()
+			wait.Restart()
 			continue
 		}
 		if out.finished() && o.comes(in, &wait) {
@@ -97,7 +95,7 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 		default:
 			return o.giveUp(out, w.gone(op, number, missing.rank))
 		}
-		if wait.prepared {
+		if wait.AboutToSleep() {
 			for _, p := range [...]*parcel{out, in} {
 				if !open(p) {
 					continue
@@ -106,16 +104,16 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 					wait.resume(p.header.plight())
 				}
 				theirs := recordNone
-				if wait.quiet || w.Mapped(p.rank) {
+				if wait.Quiet() || w.Mapped(p.rank) {
 					if theirs, err = w.compare(op, p.rank, &p.header.signature); err != nil {
 						return o.giveUp(out, err)
 					}
 				}
 				wait.For(p.rank)
-				if wait.long && wait.quiet {
+				if wait.Long() && wait.Quiet() {
 					wait.seek(p.header.plight(), p.rank)
 				}
-				if wait.stalled {
+				if wait.stalled() {
 					wait.report([]int{wait.found(p.rank).rank})
 				}
 				// What one more look does not find of a rank that has left will not
@@ -168,7 +166,7 @@ func (o *office) comes(in *parcel, wait *Waiter) bool {
 	if with == nil || with.in == nil {
 		return false
 	}
-	for word, number := with.in.Look(); wait.looks > 0; wait.looks-- {
+	for word, number := with.in.Look(); wait.Look(); {
 		if uint32(word.Load()) == number {
 			return true
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/onesided/rma/internal/progress"
 )
 
 // A rank that has slept long in a call notes in its ledger which that is, and whom it waits for in the end. Others who wait
@@ -89,8 +91,9 @@ func (p *Waiter) seek(here plight, rank int) {
 			here.straggler = there.straggler
 		}
 	}
-	p.noted = here.word()
-	w.ledger.plight.Store(p.noted)
+	noted := here.word()
+	keptOf(p.Sleeper()).noted = noted
+	w.ledger.plight.Store(noted)
 }
 
 // A cutWait is what is left of the last wait that had found out whom it is for and that its context has cut short: what it had
@@ -109,33 +112,39 @@ func (p *Waiter) resume(here plight) {
 	if before := plightOver(noted); before.call != here.call || before.mark != here.mark || !w.cut.noted.CompareAndSwap(noted, 0) {
 		return
 	}
-	p.noted, p.asleep = noted, p.asleep+time.Duration(w.cut.asleep.Load())
+	sleeper := p.Sleeper()
+	keptOf(sleeper).noted = noted
+	sleeper.Asleep += time.Duration(w.cut.asleep.Load())
 	w.ledger.plight.Store(noted)
 }
 
 // resumable reports whether there may be a wait to resume.
-func (p *Waiter) resumable() bool { return p.noted == 0 && p.world.cut.noted.Load() != 0 }
+func (p *Waiter) resumable() bool {
+	return keptOf(p.Sleeper()).noted == 0 && p.world.cut.noted.Load() != 0
+}
 
 // cutShort keeps what resume needs.
-func (p *Waiter) cutShort() {
-	if p.noted != 0 {
-		p.world.cut.asleep.Store(int64(p.asleep))
-		p.world.cut.noted.Store(p.noted)
+func (w *World) cutShort(s *progress.Sleeper) {
+	if k := keptOf(s); k.noted != 0 {
+		w.cut.asleep.Store(int64(s.Asleep))
+		w.cut.noted.Store(k.noted)
 	}
 }
 
 // found is what seek has found of a wait that is for a rank first, or for some if that is less than 0.
 func (p *Waiter) found(rank int) straggler {
-	if p.noted == 0 {
+	noted := keptOf(p.Sleeper()).noted
+	if noted == 0 {
 		return straggler{rank: rank}
 	}
-	return plightOver(p.noted).straggler
+	return plightOver(noted).straggler
 }
 
 // forget has others not find any more what seek has told them.
-func (p *Waiter) forget() {
-	p.world.ledger.plight.CompareAndSwap(p.noted, 0)
-	p.noted = 0
+func (w *World) forget(s *progress.Sleeper) {
+	k := keptOf(s)
+	w.ledger.plight.CompareAndSwap(k.noted, 0)
+	k.noted = 0
 }
 
 // waitsFor is what a call says of a straggler.

@@ -2,88 +2,155 @@ package job
 
 import (
 	"runtime"
-	"sync/atomic"
 	"time"
 
-	"github.com/onesided/rma/verbs"
+	"github.com/onesided/rma/internal/progress"
 )
 
-// Poll does whatever protocol work can be done now and returns how much was found.
-func (w *World) Poll() int {
-	n, _ := w.pollOnce()
-	return n
-}
+const (
+	// A round of spinning is spinRound looks and one poll; a look costs one or
+	// two nanoseconds. From the second round on it is fewer looks that take as
+	// long, because the processor relaxes between them.
+	spinRound    = 500
+	relaxedRound = 50
+	lookTime     = 2 * time.Nanosecond
+	// pollTime is about what a poll of a network card takes. Where there are ranks
+	// that are mapped too, a round is mixedLooks and one poll.
+	pollTime = 500 * time.Nanosecond
+	// anotherLook is about what each further look of one takes that dwells (verbs.Server).
+	anotherLook = 330 * time.Nanosecond
+	mixedLooks  = 30
+	// mostYields is how many there are between spinning and sleeping, for ranks that share
+	// a core.
+	mostYields = 20
+)
 
-// pollOnce is Poll. It also reports whether it has polled: otherwise another goroutine was at it.
-func (w *World) pollOnce() (n int, polled bool) {
-	w.polls.Add(1)
-	n, polled = w.tryPoll()
-	if n > 0 {
-		w.attended(busyPoll)
+// progressConfig is that of the rank's engine.
+func (e *endpoint) progressConfig() progress.Config {
+	config := progress.Config{
+		Home: e.home.device.Channel(), Now: e.home.device.Now, Charger: e.charger, NoStandBack: e.settings.tuning.NoStandBack,
+		Limits: progress.Limits{Yields: mostYields, Yield: runtime.Gosched, LongestSleep: e.settings.longestSleep},
 	}
-	if w.errands.some.Load() {
-		w.errands.do()
-	}
-	return n, polled
-}
-
-// tryPoll is pollOnce by one who does not go on polling.
-func (w *World) tryPoll() (n int, polled bool) {
-	if !w.post.mu.TryLock() {
-		return 0, false
-	}
-	// A simulated rank may be killed in the midst of it.
-	defer w.post.mu.Unlock()
-	return w.poll(), true
-}
-
-// poll is Poll with the mutex of progress.
-func (w *World) poll() int {
-	n, ending := 0, len(w.ending)
-	w.demand.polls++
-	w.root.readObituaries()
-	for _, c := range w.cards {
-		if c != nil {
-			n += w.pollCard(c)
+	if network := e.cards[networkCard]; network != nil {
+		config.Network = network.device.Channel()
+		config.Still = network.still
+		if network.server != nil {
+			config.Pending = network.server.Pending
 		}
 	}
-	if len(w.dialing) > 0 {
-		n += w.rise()
+	return config
+}
+
+// changeLimits changes what waits do from now on.
+func (e *endpoint) changeLimits(change func(l *progress.Limits)) {
+	l := e.engine.Limits()
+	change(&l)
+	e.engine.SetLimits(l)
+}
+
+// setCrowded has the World wait as suits the number of ranks of the job here.
+func (w *World) setCrowded(crowded, rooted bool) {
+	w.crowded, w.rooted = crowded, rooted
+	w.changeLimits(func(l *progress.Limits) {
+		l.Oversubscribed = crowded
+		network := w.cards[networkCard]
+		if network == nil {
+			l.SpinLooks, l.RelaxedLooks = spinRound, relaxedRound
+			if !crowded {
+				l.SpinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
+			}
+			return
+		}
+		// A look without a poll sees only what ranks that are mapped have done.
+		l.SpinLooks, l.RelaxedLooks = 0, 0
+		mixed := w.mapsOthers()
+		if mixed {
+			l.SpinLooks = mixedLooks
+		}
+		took := pollTime
+		if network.server != nil {
+			looks := network.server.Dwell(!mixed && !crowded)
+			took += time.Duration(looks-1) * anotherLook
+		}
+		switch {
+		case crowded:
+			// A rank that waits gives the core away at once.
+			network.rings = nil
+		case network.attributes.Virtual && network.rings != nil:
+			l.SpinRounds = network.rings.rounds
+		default:
+			l.SpinRounds = int(network.attributes.Spin / took)
+		}
+	})
+}
+
+// registerSources registers what makes progress, in the order in which a poll looks at it. What follows the cards is done after
+// what has come of them.
+func (w *World) registerSources() {
+	r := w.engine.Register
+	r(progress.SourceFunc(w.pollNotices))
+	for _, c := range w.cards {
+		if c != nil {
+			r(cardSource{w, c})
+		}
 	}
-	if ending > 0 {
-		w.endLinks(ending, n == 0)
+	r(progress.SourceFunc(w.pollDialing))
+	r(progress.SourceFunc(w.pollEnding))
+	r(progress.SourceFunc(w.pollFallen))
+}
+
+// pollNotices makes known what this rank was told of failures. The links that are ending by now are due in this poll.
+func (w *World) pollNotices(int) int {
+	w.due = len(w.ending)
+	w.readObituaries()
+	return 0
+}
+
+// pollDialing begins to use the links that have been made.
+func (w *World) pollDialing(int) (found int) {
+	if len(w.dialing) > 0 {
+		found = w.rise()
+	}
+	return found
+}
+
+// pollEnding records the failures of links that have ended, and passes failures on.
+func (w *World) pollEnding(before int) int {
+	if w.due > 0 {
+		w.endLinks(w.due, before == 0)
 	}
 	if w.news.some.Load() {
 		w.passOn()
 	}
-	w.demand.look(w)
-	if n == 0 && w.unseen.Load() {
-		// Behind what has come of it.
+	return 0
+}
+
+// pollFallen records the ends of cards after what has come of them, and frees links that were ended.
+func (w *World) pollFallen(before int) int {
+	if before == 0 && w.unseen.Load() {
 		w.seeLost()
 	}
 	if w.fallen.Load() {
 		w.closeFallen()
 	}
-	if len(w.retries) > 0 {
-		w.retry()
-	}
-	if retrying := len(w.retries) > 0; w.retrying.Load() != retrying {
-		w.retrying.Store(retrying)
-	}
-	if n > 0 {
-		// What came may be what another goroutine sleeps for.
-		w.channel.Ring()
-	}
-	return n
+	return 0
 }
 
-func (w *World) pollCard(c *card) int {
+// A cardSource is a card as a source of progress.
+type cardSource struct {
+	world *World
+	*card
+}
+
+// Poll accepts connections, files completions and takes messages.
+func (s cardSource) Poll(int) int {
+	w, c := s.world, s.card
 	n := c.device.PollConnections(w.callers[:])
 	if n > 0 {
 		for _, caller := range w.callers[:n] {
 			w.accept(c, caller)
 		}
-		w.demand.urgent++
+		w.engine.Urgent()
 		clear(w.callers[:n])
 	}
 	if c.rings != nil {
@@ -109,286 +176,39 @@ func (w *World) pollCard(c *card) int {
 			n++
 			if served := c.server.Served(); served != c.served {
 				c.served = served
-				w.demand.urgent++
+				w.engine.Urgent()
 			}
 		}
 	}
 	return n
 }
 
-// link is the link over a queue pair, if that is one's.
-func (c *card) link(number uint32) *Link {
-	if c.last == nil || c.lastNumber != number {
-		c.last, c.lastNumber = c.links[number], number
+// BeforeSleep has nobody write to rings any more, when this rank is about to sleep.
+func (s cardSource) BeforeSleep() {
+	if s.rings == nil || !s.rings.some.Load() {
+		return
 	}
-	return c.last
+	e := s.world.engine
+	e.Lock()
+	defer e.Unlock()
+	s.tellLeft(s.rings.set.LeaveAll())
+	s.rings.some.Store(false)
 }
 
-// forget has the queue pair of a number no link's any more.
-func (c *card) forget(number uint32) {
-	delete(c.links, number)
-	c.last = nil
-}
+// Poll does whatever protocol work can be done now and returns how much was found.
+func (w *World) Poll() int { return w.engine.Poll() }
 
 // Exclude calls f while no Service serves, and nothing is retried.
-func (w *World) Exclude(f func()) {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	f()
-}
+func (w *World) Exclude(f func()) { w.engine.Exclude(f) }
 
 // Retry has try called whenever progress is made, until it returns true. It is for a
 // Service that waits for what other ranks do to memory that they map, and which
 // nothing announces.
-func (w *World) Retry(try func() bool) { w.retries = append(w.retries, try) }
+func (w *World) Retry(try func() bool) { w.engine.Retry(try) }
 
 // TryAgain makes progress if anything waits to be retried: for a caller who has done what
 // that may wait for.
-func (w *World) TryAgain() {
-	if w.retrying.Load() {
-		w.Poll()
-	}
-}
-
-// retry tries again what waits. Each may have something else tried from now on.
-func (w *World) retry() {
-	waiting := w.retries
-	w.retries = w.noRetries
-	for _, try := range waiting {
-		if !try() {
-			w.retries = append(w.retries, try)
-		}
-	}
-	clear(waiting)
-	w.noRetries = waiting[:0]
-}
-
-// The driver is the goroutine that makes progress while nobody else does, so that
-// origins get on while this rank's program computes. Where somebody waits, and so
-// drives progress faster than a goroutine could that sleeps in between, it stands
-// back: while the others have polled enough since it last looked, it only looks again,
-// after a shortestStandBack at first, and less often the longer that goes on. Go's timers
-// are no finer than the first; the second is what an origin may have to wait when a long
-// wait of this rank has ended.
-//
-// A program that computes in between, but calls often, is disturbed by a driver that is woken by
-// all that comes, and more than its call would be by finding it: the driver takes a core from a rank,
-// and what the runtime does about its sleeps another part of it. So while nobody has missed it for
-// calmAfter the driver stands back for a shortestStandBack wherever others have polled at all since it
-// last looked. Who waits for an answer meanwhile waits a few times that long at most: until the driver has
-// seen that nobody polls any more. By then somebody has missed it, and it stands back no more.
-//
-// Where the program has one processor (GOMAXPROCS) it does stand back, missed or not: a goroutine that sleeps in a system call
-// keeps that processor until the runtime looks for it, after 20 us to 10 ms, and the rank, which calls often, is what waits.
-// Behind what is found, and whenever the runtime interrupts a rank that computes, every 10 to 20 ms, it sleeps only for so long
-// as there is little to lose, unless nobody else has something to do; and a nap that was so long did not end before the rank was
-// interrupted.
-const (
-	shortestStandBack = time.Millisecond
-	longestStandBack  = 8 * time.Millisecond
-)
-
-// pollsApart is how far apart the polls of a rank are on average that waits most of the
-// time, those included that find something and take longer.
-const pollsApart = 10 * time.Microsecond
-
-// busyPoll is about how long a poll may take that finds something, or sends much: it counts
-// as those that would be in it.
-const busyPoll = 8 * pollsApart
-
-// attendance is what the driver has seen of the polls of others, and of what counts as some.
-type attendance struct {
-	polls, credit uint64
-	since         time.Time
-}
-
-// look tells whether the polls since it was last asked are enough: those of somebody who waits; and whether there
-// were some. A short time tells nothing: a single wait may fill it. Of one who waits in a crowded job
-// any poll is enough, because others may have the processor for long before the next; who
-// makes none is asleep for long, and so the driver may be.
-func (a *attendance) look(polls, credit uint64, now time.Time, crowded bool) (enough, some bool) {
-	passed := now.Sub(a.since)
-	if passed < shortestStandBack {
-		return crowded, crowded
-	}
-	made := polls - a.polls
-	grown := made + credit - a.credit
-	*a = attendance{polls, credit, now}
-	return made > 0 && (grown >= uint64(passed/pollsApart) || crowded), made > 0
-}
-
-const (
-	// What comes later than lateAfter behind a wait the driver would have found sooner than the next. Of what is only to
-	// complete, as a fence of ranks that compute as long as each other has it, that is so after shortestStandBack.
-	lateAfter = 100 * time.Microsecond
-	// calmAfter is how long nobody has missed the driver where it need not hurry.
-	calmAfter = 10 * time.Millisecond
-)
-
-// A demand is what tells whether peers need the driver: somebody of theirs waits for what this rank serves, or
-// sends no more before. It belongs to progress, but for last.
-type demand struct {
-	// urgent counts what they wait for, completing of what they wait for only the completion; of these served and
-	// completed have been looked at. polls numbers the polls.
-	urgent, served, completing, completed, polls uint64
-	// last is when something was served of that while nobody waited here, and nobody had for lateAfter.
-	last atomic.Int64
-}
-
-// look looks at what was served, behind a poll.
-func (d *demand) look(w *World) {
-	if d.urgent == d.served && d.completing == d.completed {
-		return
-	}
-	late := lateAfter
-	if d.urgent == d.served {
-		late = shortestStandBack
-	}
-	d.served, d.completed = d.urgent, d.completing
-	if now := w.Now(); w.waiting.Load() == 0 && now-time.Duration(w.waited.Load()) >= late {
-		d.last.Store(int64(now))
-	}
-}
-
-// calm tells whether the driver may stand back from a rank that calls often: nobody has missed it lately, or it would take the only
-// processor from that rank; and neither does output wait for room, nor anything to be tried again.
-func (w *World) calm() bool {
-	c := w.cards[networkCard]
-	return c != nil && !w.settings.tuning.NoStandBack && !(c.server != nil && c.server.Pending()) && !w.retrying.Load() &&
-		(runtime.GOMAXPROCS(0) == 1 || w.Now()-time.Duration(w.demand.last.Load()) >= calmAfter)
-}
-
-// attended counts a time between two polls, in which others had the processor, as the
-// polls that would be in it.
-func (w *World) attended(took time.Duration) { w.credit.Add(uint64(took / pollsApart)) }
-
-// The driver's sleeps while there is something to retry grow from one to the other.
-const (
-	shortestRetry = 50 * time.Microsecond
-	longestRetry  = time.Millisecond
-)
+func (w *World) TryAgain() { w.engine.TryAgain() }
 
 // KeepProgress has progress made while this rank's program computes.
-func (w *World) KeepProgress() {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	w.drive()
-}
-
-// drive starts the driver, once. It is called with the mutex of progress.
-func (w *World) drive() {
-	if w.driving {
-		return
-	}
-	w.driving = true
-	if w.virtual() {
-		// Time passes only while somebody waits, or in Compute, and they make progress.
-		return
-	}
-	w.driver.Go(func() {
-		channel := w.network().Channel()
-		limit, standBack := shortestRetry, shortestStandBack
-		others := w.attendance()
-		timer := time.NewTimer(standBack)
-		defer timer.Stop()
-		for !w.stopped.Load() {
-			switch enough, some := w.others(&others); {
-			case enough:
-				if !w.nap(timer, standBack, &others) {
-					standBack = min(2*standBack, longestStandBack)
-					continue
-				}
-			case some && w.calm():
-				begun := w.Now()
-				if !w.nap(timer, shortestStandBack, &others) && (w.Now()-begun < longestStandBack || runtime.GOMAXPROCS(0) > 1) {
-					continue
-				}
-			}
-			standBack = shortestStandBack
-			ticket := channel.Prepare()
-			w.leaveRings()
-			if !w.post.mu.TryLock() {
-				// Somebody makes progress, who may have lost the processor to this goroutine.
-				channel.Finish()
-				w.nap(timer, shortestStandBack, &others)
-				continue
-			}
-			found := w.poll()
-			w.post.mu.Unlock()
-			if found == 0 && !w.stopped.Load() {
-				limit = min(2*limit, w.settings.longestSleep)
-				if w.retrying.Load() {
-					limit = min(limit, longestRetry)
-				}
-				if limit > 2*shortestRetry && runtime.GOMAXPROCS(0) == 1 && w.othersRun() {
-					limit = shortestRetry
-				} else {
-					channel.Sleep(ticket, limit)
-				}
-			} else {
-				limit = shortestRetry
-			}
-			channel.Finish()
-		}
-	})
-}
-
-// others tells whether others look after the network enough, or at all. A driver that slept there as well
-// would be woken by all that comes, and the runtime's own threads by it, which with many
-// processes on few cores takes the processor from those waited for.
-func (w *World) others(a *attendance) (enough, some bool) {
-	return a.look(w.polls.Load(), w.credit.Load(), time.Now(), w.crowded && w.waiting.Load() > 0)
-}
-
-// attendance is what others have done so far.
-func (w *World) attendance() attendance {
-	return attendance{w.polls.Load(), w.credit.Load(), time.Now()}
-}
-
-// wakeDriver has the driver attend at once, if it stands back.
-func (w *World) wakeDriver() {
-	select {
-	case w.doze <- struct{}{}:
-	default:
-	}
-}
-
-// nap waits that long, or until somebody goes to sleep who relies on the driver, and
-// tells whether that is so. Of such a one polls that were made before tell nothing.
-func (w *World) nap(timer *time.Timer, standBack time.Duration, others *attendance) (needed bool) {
-	timer.Reset(standBack)
-	select {
-	case <-w.doze:
-		*others = w.attendance()
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// othersRun lets other goroutines of this process have the processor, and tells whether one has taken it for long: drivers of other
-// Worlds do not.
-func (w *World) othersRun() bool {
-	begun := w.Now()
-	runtime.Gosched()
-	return w.Now()-begun > shortestStandBack
-}
-
-// network is the device that the driver sleeps on.
-func (w *World) network() verbs.Device {
-	if c := w.cards[networkCard]; c != nil {
-		return c.device
-	}
-	return w.home.device
-}
-
-// stopDriver ends the driver.
-func (w *World) stopDriver() {
-	w.stopped.Store(true)
-	for _, c := range w.cards {
-		if c != nil {
-			c.device.Channel().Ring()
-		}
-	}
-	w.driver.Wait()
-}
+func (w *World) KeepProgress() { w.engine.StartBackground() }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,145 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 )
-
-// The driver stands back for polls as frequent as those of a rank that waits most of the
-// time, and hears of others.
-func TestAttendance(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		polls        uint64
-		credit       uint64
-		passed       time.Duration
-		crowded      bool
-		enough, some bool
-	}{
-		{"a wait that goes on", 800, 0, time.Millisecond, false, true, true},
-		{"waits of messages that take longer than polls", 120, 0, time.Millisecond, false, true, true},
-		{"a short wait in a millisecond", 40, 0, time.Millisecond, false, false, true},
-		{"short waits in eight", 320, 0, 8 * time.Millisecond, false, false, true},
-		{"a poll by who asks whether all is done", 1, 0, time.Millisecond, false, false, true},
-		{"nobody", 0, 0, time.Second, false, false, false},
-		{"a wait just now, of which nobody knows how long it takes", 40, 0, 20 * time.Microsecond, false, false, false},
-		{"a wait in a crowd", 1, 0, 8 * time.Millisecond, true, true, true},
-		{"a wait in a crowd that has just begun", 0, 0, 20 * time.Microsecond, true, true, true},
-		{"a wait that has slept for most of the time", 5, 95, time.Millisecond, false, true, true},
-		{"one who sends much, and looks at nothing", 0, 200, time.Millisecond, false, false, false},
-		{"one who sends much in a crowd, and looks at nothing", 0, 200, time.Millisecond, true, false, false},
-		{"one that is asleep in a crowd", 0, 0, 8 * time.Millisecond, true, false, false},
-	} {
-		begin := time.Unix(1, 0)
-		others := attendance{polls: 1000, credit: 50, since: begin}
-		enough, some := others.look(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.crowded)
-		require.Equal(t, c.enough, enough, c.name)
-		require.Equal(t, c.some, some, c.name)
-	}
-}
-
-// Short times add up until they tell something, and what has been judged counts no more.
-func TestAttendanceAddsUp(t *testing.T) {
-	at := time.Unix(1, 0)
-	others := attendance{since: at}
-	polls, enough := uint64(0), 0
-	for range 100 {
-		at = at.Add(20 * time.Microsecond)
-		polls += 16
-		if isEnough(others.look(polls, 0, at, false)) {
-			enough++
-		}
-	}
-	require.Equal(t, 2, enough, "in two milliseconds")
-	require.False(t, isEnough(others.look(polls, 0, at.Add(time.Millisecond), false)), "after the last poll")
-}
-
-func isEnough(enough, _ bool) bool { return enough }
-
-// The driver is missed where somebody waits for what comes while this rank neither waits nor has just waited. Of a program that has
-// one processor only what this rank has to send itself tells.
-func TestCalm(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		set   func(w *World)
-		urges bool
-		calm  bool
-		// completes: it is a completion that somebody waits for.
-		completes bool
-	}{
-		{"a rank that nobody needs", func(*World) {}, false, true, false},
-		{"somebody waits, behind a computation", func(*World) {}, true, false, false},
-		{"somebody waits, and so does this rank", func(w *World) { w.waiting.Add(1) }, true, true, false},
-		{"somebody waits, just behind a wait", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, true, true, false},
-		{"somebody waits for a completion, behind a short computation", func(w *World) { w.waited.Store(int64(w.Now() + time.Minute)) }, false, true, true},
-		{"somebody waits for a completion, behind a long computation", func(*World) {}, false, false, true},
-		{"something is to be retried", func(w *World) { w.retrying.Store(true) }, false, false, false},
-		{"a rank that is to have it eager", func(w *World) { w.settings.tuning.NoStandBack = true }, false, false, false},
-	} {
-		runApart(t, 1, func(ctx context.Context, w *World) error {
-			w.stopDriver()
-			if err := await.Until(ctx, "its clock to go on", func() bool { return w.Now() >= 2*calmAfter }); err != nil {
-				return err
-			}
-			w.waiting.Store(0)
-			w.waited.Store(0)
-			w.demand.last.Store(0)
-			w.Exclude(func() {
-				c.set(w)
-				if c.urges {
-					w.demand.urgent++
-				}
-				if c.completes {
-					w.demand.completing++
-				}
-				w.poll()
-			})
-			c.set(w)
-			if w.demand.last.Load() != 0 {
-				// The driver stays missed, however long this goroutine has no processor.
-				w.demand.last.Store(int64(w.Now() + time.Minute))
-			}
-			for cores, calm := range map[int]bool{2: c.calm, 1: c.calm || c.urges || c.completes} {
-				before := runtime.GOMAXPROCS(cores)
-				assert.Equal(t, calm, w.calm(), "%s, %d processors", c.name, cores)
-				runtime.GOMAXPROCS(before)
-			}
-			w.waiting.Store(0)
-			w.retrying.Store(false)
-			return nil
-		})
-	}
-}
-
-// Who sleeps with the only processor has it taken from those that others run for long only.
-func TestOthersRun(t *testing.T) {
-	runApart(t, 1, func(_ context.Context, w *World) error {
-		w.stopDriver()
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		var stop atomic.Bool
-		var others sync.WaitGroup
-		run := func(long time.Duration) {
-			others.Go(func() {
-				for !stop.Load() {
-					for begun := w.Now(); w.Now()-begun < long; {
-					}
-					runtime.Gosched()
-				}
-			})
-		}
-		run(4 * shortestStandBack)
-		assert.Eventually(t, w.othersRun, await.Limit, time.Microsecond, "beside a computation")
-		stop.Store(true)
-		others.Wait()
-		assert.Eventually(t, func() bool { return !w.othersRun() }, await.Limit, time.Microsecond, "alone")
-		stop.Store(false)
-		run(shortestStandBack / 100)
-		assert.Eventually(t, func() bool { return !w.othersRun() }, await.Limit, time.Microsecond, "beside what is short")
-		stop.Store(true)
-		others.Wait()
-		return nil
-	})
-}
 
 // A question is what somebody waits for, and what asks for nothing, of which the completion tells; another message is not.
 func TestUrgent(t *testing.T) {
@@ -160,7 +22,7 @@ func TestUrgent(t *testing.T) {
 	begun, counted := make(chan struct{}), make(chan struct{})
 	runApart(t, 2, func(ctx context.Context, w *World) error {
 		defer w.Serve(7, &service)()
-		w.stopDriver()
+		w.engine.Close()
 		l, err := w.Link(1 - w.rank)
 		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
 			return err
@@ -173,8 +35,9 @@ func TestUrgent(t *testing.T) {
 		for _, how := range []string{"told", "asked", "settled"} {
 			count := func() (n uint64) {
 				w.Exclude(func() {
-					if n = w.demand.urgent; how == "settled" {
-						n = w.demand.completing
+					urgent, completing := w.engine.Demand()
+					if n = urgent; how == "settled" {
+						n = completing
 					}
 				})
 				return n
@@ -221,129 +84,6 @@ func TestUrgent(t *testing.T) {
 	})
 }
 
-// A rank that has called often, and been left alone, serves others when it computes for long.
-func TestCalmServes(t *testing.T) {
-	quiet, asked := make(chan struct{}), make(chan struct{})
-	runApart(t, 2, func(ctx context.Context, w *World) error {
-		l, err := w.Link(1 - w.rank)
-		if err := errors.Join(err, w.Barrier(ctx)); err != nil {
-			return err
-		}
-		if w.rank == 0 {
-			<-quiet
-			if err := errors.Join(l.Ask(ctx, &Message{Kind: kindFlush}, nil, nil), l.Flush(ctx)); err != nil {
-				return err
-			}
-			close(asked)
-			return w.Barrier(ctx)
-		}
-		w.KeepProgress()
-		for begun := time.Now(); time.Since(begun) < 5*calmAfter || !w.calm(); { // computes
-			for end := time.Now().Add(300 * time.Microsecond); time.Now().Before(end); { // computes
-			}
-			w.Poll()
-			if time.Since(begun) > await.Limit {
-				return errors.New("somebody has missed the driver of a rank that nobody asks anything")
-			}
-		}
-		close(quiet)
-		for end := time.Now().Add(await.Limit); time.Now().Before(end); {
-			select {
-			case <-asked:
-				return w.Barrier(ctx)
-			default:
-			}
-		}
-		return errors.New("a question has no answer while this rank computes")
-	})
-}
-
-// Who is asleep, and relies on the driver, has polled before: that does not have it stand back.
-func TestDozeForgetsPolls(t *testing.T) {
-	runApart(t, 1, func(_ context.Context, w *World) error {
-		w.stopDriver()
-		others := w.attendance()
-		timer := time.NewTimer(time.Hour) // computes: it is the one that nap sets
-		defer timer.Stop()
-		w.polls.Add(1000)
-		require.False(t, w.nap(timer, shortestStandBack, &others))
-		enough, some := w.others(&others)
-		require.True(t, enough && some, "a nap that nobody has ended")
-		w.polls.Add(1000)
-		w.wakeDriver()
-		require.True(t, w.nap(timer, time.Hour, &others))
-		others.since = others.since.Add(-shortestStandBack)
-		enough, some = w.others(&others)
-		require.False(t, enough || some, "a nap that somebody has ended")
-		return nil
-	})
-}
-
-// A rank that sleeps while it waits attends to the network as well as one that polls: the driver stands back, and each sleep
-// counts for as many polls as would be in it.
-func TestAsleepAttends(t *testing.T) {
-	runApart(t, 1, func(ctx context.Context, w *World) error {
-		counted := func() time.Duration { return time.Duration(w.polls.Load()+w.credit.Load()) * pollsApart }
-		// Others may have the processor for a part of the time that it is awake.
-		for enough := false; !enough; {
-			if err := ctx.Err(); err != nil {
-				return fmt.Errorf("it has not attended enough, by %d polls: %w", w.polls.Load(), err)
-			}
-			others, before := w.attendance(), counted()
-			sleeps, slept := w.sleeps.Load(), w.slept.Load()
-			short, cancel := context.WithTimeout(ctx, 40*time.Millisecond) // expires
-			wait := w.NewWaiter()
-			for wait.Pause(short) == nil {
-			}
-			wait.Finish()
-			cancel()
-			attended, rounded := counted()-before, time.Duration(w.sleeps.Load()-sleeps)*pollsApart
-			asleep := time.Duration(w.slept.Load() - slept)
-			if asleep == 0 {
-				// Others had the processor until the context ended.
-				continue
-			}
-			if attended+rounded < asleep {
-				return fmt.Errorf("it has slept for %v, and attended for %v", asleep, attended)
-			}
-			enough = isEnough(w.others(&others))
-		}
-		return nil
-	})
-}
-
-// A wait of a crowded rank is enough for the driver, however rarely it gets to poll, until it
-// ends or sleeps where the network does not wake it.
-func TestCrowdedWaitAttends(t *testing.T) {
-	for _, c := range []struct{ crowded, elsewhere, want bool }{
-		{crowded: true, want: true},
-		{crowded: true, elsewhere: true},
-		{crowded: false},
-	} {
-		runApart(t, 1, func(ctx context.Context, w *World) error {
-			w.stopDriver()
-			w.crowded = c.crowded
-			if c.elsewhere {
-				defer func(home *card) { w.home = home }(w.home)
-				w.home = &card{device: w.home.device}
-			}
-			wait := w.NewWaiter()
-			wait.rounds, wait.yields = 0, 0
-			for !wait.slept {
-				if err := wait.Pause(ctx); err != nil {
-					return err
-				}
-			}
-			now := w.attendance()
-			require.Equal(t, c.want, isEnough(w.others(&now)), "%+v", c)
-			wait.Finish()
-			now = w.attendance()
-			require.False(t, isEnough(w.others(&now)), "%+v: behind the wait", c)
-			return nil
-		})
-	}
-}
-
 // A rank that computes, and waits for a moment now and then, serves others meanwhile: mostly before another goroutine has slept
 // naps times for as long as the driver stands back at most.
 func TestComputingServes(t *testing.T) {
@@ -351,6 +91,9 @@ func TestComputingServes(t *testing.T) {
 		t.Skip("skipped: with one processor no other goroutine runs while a rank computes for so short a time")
 	}
 	const (
+		// longestStandBack is that of the engine.
+		longestStandBack = 8 * time.Millisecond
+
 		turns = 2
 		tries = 20
 		trips = 3
@@ -454,7 +197,7 @@ func TestWriterPolls(t *testing.T) {
 			told <- err
 			return w.Barrier(ctx)
 		}
-		w.stopDriver()
+		w.engine.Close()
 		close(idle)
 		if err := <-told; err != nil {
 			return err

@@ -176,7 +176,7 @@ func (w *World) sendReason(why error, limit time.Duration) *reasonSending {
 			break
 		}
 		for _, of := range others {
-			of.Poll()
+			of.engine.Poll()
 		}
 	}
 	// In this order every block that has the flag is woken.
@@ -215,7 +215,7 @@ func (w *World) allShrunk() (worlds []*World) {
 // begin sends the reason to the ranks of a World.
 func (s *reasonSending) begin(w *World) {
 	before := len(s.links)
-	w.Exclude(func() {
+	w.engine.Exclude(func() {
 		w.passOn()
 		for _, c := range w.cards {
 			if c == nil {
@@ -257,7 +257,7 @@ func (s *reasonSending) begin(w *World) {
 			s.running.Go(func() {
 				add(rank)
 				s.left.Add(-1)
-				w.channel.Ring()
+				w.engine.Wake()
 			})
 		default:
 			add(rank)

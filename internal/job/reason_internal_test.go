@@ -121,7 +121,7 @@ func TestFailedRankSaysWhyOverLinks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			worlds := meetWith(t, options, "one", "two")
 			connect(t, worlds[0], 1)
-			worlds[1].stopDriver()
+			worlds[1].engine.Close()
 			endWithin(t, worlds[1], errBoom)
 			require.EqualError(t, worlds[0].Barrier(t.Context()), "world: Barrier: rank 1 has failed: boom")
 			require.NoError(t, worlds[0].depart())

@@ -85,18 +85,18 @@ func (o *office) write(ctx context.Context, p *parcel) (moved bool, err error) {
 	if p.done == len(p.data) {
 		return p.settle(l), nil
 	}
-	o.mu.Lock()
+	o.world.engine.Lock()
 	c := &o.box(p.rank).crossing
 	if !p.begun {
 		if !c.ready {
-			o.mu.Unlock()
+			o.world.engine.Unlock()
 			return false, nil
 		}
 		p.begun, p.place = true, c.place
 		c.ready, c.put, c.taken = false, 0, 0
 	}
 	taken := int(c.taken)
-	o.mu.Unlock()
+	o.world.engine.Unlock()
 	for p.done < len(p.data) {
 		if p.put == p.done {
 			area := landingLength(o.world.size)
@@ -119,9 +119,9 @@ func (o *office) write(ctx context.Context, p *parcel) (moved bool, err error) {
 			head = o.heading[:]
 			p.header.encode(head)
 		}
-		o.mu.Lock()
+		o.world.engine.Lock()
 		c.put = uint64(p.put)
-		o.mu.Unlock()
+		o.world.engine.Unlock()
 		told, err := l.tryTell(&Message{Kind: kindFilled, X: uint64(p.put)}, head)
 		if err != nil {
 			return moved, &linkageError{p.rank, err}
@@ -162,10 +162,10 @@ func (o *office) land(p *parcel) (moved bool, err error) {
 		if err != nil {
 			return false, &linkageError{p.rank, err}
 		}
-		o.mu.Lock()
+		o.world.engine.Lock()
 		c := &o.box(p.rank).crossing
 		c.expected, c.filled, c.told, c.headed = uint64(len(p.data)), 0, 0, false
-		o.mu.Unlock()
+		o.world.engine.Unlock()
 		places := o.landing.Places()
 		place := o.world.Place(p.rank, &places)
 		told, err := l.tryTell(&Message{Kind: kindReady, X: place.Address, Y: place.Length, Z: uint64(place.RKey)}, nil)
@@ -178,7 +178,7 @@ func (o *office) land(p *parcel) (moved bool, err error) {
 		l.Post()
 		p.asked = true
 	}
-	o.mu.Lock()
+	o.world.engine.Lock()
 	box := o.box(p.rank)
 	c := &box.crossing
 	filled, headed, heading := int(c.filled), c.headed, &c.heading
@@ -186,7 +186,7 @@ func (o *office) land(p *parcel) (moved bool, err error) {
 		// Something else has come, of another call.
 		_, err = p.unpackHeader(box.letters[0])
 	}
-	o.mu.Unlock()
+	o.world.engine.Unlock()
 	if err != nil || filled == p.done {
 		return false, err
 	}
@@ -218,8 +218,8 @@ func (o *office) land(p *parcel) (moved bool, err error) {
 
 // tellLanded tells a rank how much was taken, when it is much, if it needs the room.
 func (o *office) tellLanded(p *parcel, area int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.world.engine.Lock()
+	defer o.world.engine.Unlock()
 	c := &o.box(p.rank).crossing
 	if int(c.told)+area >= len(p.data) || 4*(p.done-int(c.told)) < area {
 		return

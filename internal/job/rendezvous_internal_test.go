@@ -192,7 +192,7 @@ func TestRendezvousOfARankThatKeepsNoRules(t *testing.T) {
 
 // asked tells whether a rank is ready for a message by rendezvous.
 func (w *World) asked(rank int) bool {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	return w.post.box(rank).ready
 }

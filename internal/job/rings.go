@@ -355,23 +355,8 @@ func (c *card) tellLeft(leave []*channel.Channel) {
 	}
 }
 
-// leaveRings has nobody write to rings any more, when this rank is about to sleep.
-func (w *World) leaveRings() {
-	c := w.cards[networkCard]
-	if c == nil || c.rings == nil || !c.rings.some.Load() {
-		return
-	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	c.tellLeft(c.rings.set.LeaveAll())
-	c.rings.some.Store(false)
-}
-
 // mostRounds bounds what a simulation takes.
 const mostRounds = 4000
 
 // still tells that to look again makes no sense: no time passes, and nobody may write to a ring.
-func (w *World) still() bool {
-	c := w.cards[networkCard]
-	return c != nil && c.attributes.Virtual && (c.rings == nil || !c.rings.some.Load())
-}
+func (c *card) still() bool { return c.attributes.Virtual && (c.rings == nil || !c.rings.some.Load()) }

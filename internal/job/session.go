@@ -188,7 +188,7 @@ func (s *Session) fail(cause error) { s.world.roster.fail(1-s.world.rank, cause)
 func (s *Session) listen() {
 	word, err := s.hear()
 	// Who waits in the World looks at what is closed here.
-	defer s.world.channel.Ring()
+	defer s.world.engine.Wake()
 	if err == nil && word == bye {
 		close(s.heard)
 		s.giveUp = time.AfterFunc(s.world.settings.silence, func() {

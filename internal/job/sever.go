@@ -63,10 +63,7 @@ const mostToCatchUp = 256
 // severed had all that had come taken in before, and what it has done is done. And what
 // others tell of a failure comes before one that is about to be recorded.
 func (w *World) catchUp() {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
-	for round := 0; round < mostToCatchUp && w.poll() > 0; round++ {
-	}
+	w.engine.Drain(mostToCatchUp)
 }
 
 // sever ends all that there is with rank.

@@ -70,7 +70,7 @@ func TestCrossingAfterFailure(t *testing.T) {
 			_, err := worlds[1].Link(0)
 			require.NoError(t, err)
 			await.True(t, "the other to have connected", func() bool {
-				w.Exclude(func() { w.pollCard(l.card) })
+				w.Exclude(func() { cardSource{w, l.card}.Poll(0) })
 				return l.crossing != nil
 			})
 			w.Exclude(func() { w.rise() })
@@ -84,6 +84,8 @@ func TestCrossingAfterFailure(t *testing.T) {
 func TestShortHasALink(t *testing.T) {
 	worlds := quiet(t)
 	lower := shorten(t, worlds[0], 1)
+	wait := worlds[0].NewWaiter()
+	defer wait.Finish()
 	for rank, w := range worlds {
 		defer w.Serve(7, new(echo))()
 		l, err := w.Link(1 - rank)
@@ -91,11 +93,13 @@ func TestShortHasALink(t *testing.T) {
 		require.NoError(t, l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: 5}, nil))
 	}
 	for lower.crossing == nil && !lower.up {
-		worlds[0].Exclude(func() { worlds[0].pollCard(lower.card) })
+		worlds[0].Exclude(func() { cardSource{worlds[0], lower.card}.Poll(0) })
 		runtime.Gosched()
 	}
 	worlds[0].Exclude(func() { worlds[0].rise() })
 	require.True(t, lower.up)
-	require.Nil(t, worlds[0].shortage.Load())
+	for !wait.AboutToSleep() {
+		require.NoError(t, wait.Pause(t.Context()), "it lacks nothing")
+	}
 	require.NoError(t, worlds[0].Failure(1))
 }

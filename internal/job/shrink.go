@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/progress"
 )
 
 // ErrExcluded: the others have taken this rank for dead, and go on without it.
@@ -73,8 +74,8 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 		}
 		return nil, errtext.Errorf("world: Shrink: %w", err)
 	}
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	w.small = small
 	w.shrunk = append(w.shrunk, small)
 	return small, nil
@@ -91,9 +92,9 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 		if err != nil {
 			return nil, errors.Join(err, closeDevices(devices[:]))
 		}
-		w.post.mu.Lock()
+		w.engine.Lock()
 		w.shrinking.base = b
-		w.post.mu.Unlock()
+		w.engine.Unlock()
 	}
 	survivors, err := w.agreeOnSurvivors(ctx, b.contact.text())
 	if err != nil {
@@ -107,7 +108,9 @@ func (w *World) shrink(ctx context.Context) (*World, error) {
 	}
 	small := newWorld(rank, len(survivors), b, newRoster(len(survivors)), w.settings)
 	small.roster.reason = small.reason
-	small.yield, small.yields, small.reopen, small.apart = w.yield, w.yields, w.reopen, w.apart
+	before := w.engine.Limits()
+	small.changeLimits(func(l *progress.Limits) { l.Yield, l.Yields = before.Yield, before.Yields })
+	small.reopen, small.apart = w.reopen, w.apart
 	small.vigil, small.vigilRank, small.networkName = w.vigil, w.vigilRank, w.networkName
 	small.traceSimulated(b.home.device)
 	if t := w.tracing; t != nil {
@@ -167,16 +170,16 @@ func (w *World) departUnclosed() error {
 
 // madeByShrink returns the Worlds that Shrink has made of the Worlds of an endpoint.
 func (e *endpoint) madeByShrink() []*World {
-	e.progress.Lock()
-	defer e.progress.Unlock()
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	return slices.Clone(e.shrunk)
 }
 
 // closeUnshrunk closes the devices that Shrink has opened for a World that it did not
 // make.
 func (w *World) closeUnshrunk() error {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	if w.small != nil || w.shrinking.base == nil {
 		return nil
 	}
@@ -185,7 +188,7 @@ func (w *World) closeUnshrunk() error {
 
 // agreeOnSurvivors returns when this rank knows who is in the new World.
 func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, error) {
-	w.KeepProgress()
+	w.engine.StartBackground()
 	wait := w.NewWaiter()
 	defer wait.Finish()
 	leader := -1
@@ -205,7 +208,7 @@ func (w *World) agreeOnSurvivors(ctx context.Context, mine string) ([]survivor, 
 			if err := w.propose(ctx, leader, mine); err != nil && w.Failure(leader) == nil {
 				return nil, err
 			}
-			wait.restart()
+			wait.Restart()
 			continue
 		}
 		if err := wait.Pause(ctx); err != nil {
@@ -286,8 +289,8 @@ func (w *World) propose(ctx context.Context, leader int, mine string) error {
 // lookForSurvivors is the outcome, if this rank has been told of it, or leads and has
 // heard of all.
 func (w *World) lookForSurvivors(mine string) []survivor {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	s := &w.shrinking
 	if s.decided != nil {
 		return s.decided

@@ -52,8 +52,8 @@ func tellAll(ctx context.Context, w *World, rank int, messages ...Message) error
 }
 
 func decidedBy(w *World) []survivor {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	return w.shrinking.decided
 }
 

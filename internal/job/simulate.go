@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/sim"
 )
@@ -91,7 +92,8 @@ func simulatedWorlds(s *sim.Simulator, n int, settings Settings) ([]*World, []*s
 			}
 			texts[rank] = b.contact.text()
 			worlds[rank] = newWorld(rank, n, b, newRoster(n), settings)
-			worlds[rank].yields, worlds[rank].networkName = 0, "sim"
+			worlds[rank].changeLimits(func(l *progress.Limits) { l.Yields = 0 })
+			worlds[rank].networkName = "sim"
 			worlds[rank].traceSimulated(card)
 			worlds[rank].reopen = func(context.Context, rankCounts) (again [cardKinds]verbs.Device, err error) {
 				again[networkCard], err = settings.simulatedDevice(s.Open())

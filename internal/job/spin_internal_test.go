@@ -25,10 +25,10 @@ func TestSpinOfDevices(t *testing.T) {
 			spin := w.cards[networkCard].attributes.Spin
 			require.Positive(t, spin, c.name)
 			if c.dwells {
-				require.Less(t, w.spinRounds, int(spin/pollTime), c.name)
-				require.Positive(t, w.spinRounds, c.name)
+				require.Less(t, w.engine.Limits().SpinRounds, int(spin/pollTime), c.name)
+				require.Positive(t, w.engine.Limits().SpinRounds, c.name)
 			} else {
-				require.Equal(t, int(spin/pollTime), w.spinRounds, c.name)
+				require.Equal(t, int(spin/pollTime), w.engine.Limits().SpinRounds, c.name)
 			}
 			return nil
 		}, c.options...)

@@ -12,12 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode"
+
+	"github.com/onesided/rma/internal/progress"
 )
 
 // A call that waits for as long as WithStall says tells the logger for which ranks it waits, and in which call each of
 // those is. A wait does nothing for that before it has lasted for notedAfter. It is named then, from the stack of its goroutine,
 // because a wait for a link or a meeting is far below the call of the program. Its name is shown in the ledger, where
-// ranks that map it look; others ask for it, and the driver answers while the program computes. A call that works long without a
+// ranks that map it look; others ask for it, and the background goroutine of package progress answers while the program computes. A call that works long without a
 // wait is named when it begins: see Working.
 
 // notedAfter is after how long others see which call waits. Shorter waits allocate nothing for that.
@@ -143,6 +145,9 @@ var packages = func() [3]struct{ path, name string } {
 	return [3]struct{ path, name string }{{module + "world", "world"}, {own, "world"}, {module + "window", "window"}}
 }()
 
+// progressPath begins the names of functions in which a call waits, below those of packages.
+var progressPath = reflect.TypeFor[progress.Waiter]().PkgPath() + "."
+
 // callOfProgram names the call of the program that this goroutine is in, as in "window.Fence": the outermost exported function of the
 // library below the program's own. It is empty in a goroutine of the library.
 func callOfProgram() (call string) {
@@ -153,7 +158,7 @@ func callOfProgram() (call string) {
 		frame, more = frames.Next()
 		name, own := exportedName(frame.Function)
 		switch {
-		case !own && !strings.HasPrefix(frame.Function, "sync."):
+		case !own && !strings.HasPrefix(frame.Function, "sync.") && !strings.HasPrefix(frame.Function, progressPath):
 			return call
 		case name != "":
 			call = name
@@ -179,7 +184,7 @@ func exportedName(function string) (name string, own bool) {
 		}
 		parts := strings.Split(strings.NewReplacer("[...]", "", "(*", "", ")", "").Replace(rest), ".")
 		last := parts[len(parts)-1]
-		if len(parts) > 2 || parts[0] == "Waiter" || !unicode.IsUpper(rune(last[0])) || strings.Contains(last, "-") {
+		if len(parts) > 2 || !unicode.IsUpper(rune(last[0])) || strings.Contains(last, "-") {
 			// Below another closure its caller has a frame of its own.
 			return "", true
 		}
@@ -195,31 +200,29 @@ func exportedName(function string) (name string, own bool) {
 	return "", false
 }
 
-// For says which rank the wait is for from now on. Without it any other may end it.
-func (p *Waiter) For(rank int) { p.whom = rank + 1 }
-
-// note names the wait, and shows for whom it is now. Questions that the library asks within a wait have no names.
-func (p *Waiter) note(ctx context.Context) {
-	if p.call == nil {
-		if p.unnamed {
+// nameWait names the wait, and shows for whom it is now. Questions that the library asks within a wait have no names.
+func (w *World) nameWait(ctx context.Context, s *progress.Sleeper) {
+	k := keptOf(s)
+	if k.call == nil {
+		if k.unnamed {
 			return
 		}
 		name := ""
 		if c, ok := ctx.(*within); !ok || !c.asks {
 			name = callOfProgram()
 		}
-		if p.unnamed = name == ""; p.unnamed {
+		if k.unnamed = name == ""; k.unnamed {
 			return
 		}
-		p.call = &waitingCall{name: name}
-		p.call.rank.Store(p.inJob())
-		p.world.waitingCalls.add(p.call)
-		if v := p.world.vigil; v != nil {
-			v.callers[p.world.vigilRank] = p.world.endpoint
+		k.call = &waitingCall{name: name}
+		k.call.rank.Store(w.awaitedInJob(s))
+		w.waitingCalls.add(k.call)
+		if v := w.vigil; v != nil {
+			v.callers[w.vigilRank] = w.endpoint
 		}
 		return
 	}
-	p.world.waitingCalls.waitFor(p.call, p.inJob())
+	w.waitingCalls.waitFor(k.call, w.awaitedInJob(s))
 }
 
 // Working shows other ranks, until end is called, that this rank is in a call of the program that takes long without a wait:
@@ -231,37 +234,34 @@ func (w *World) Working() (end func()) {
 	return func() { w.waitingCalls.remove(call) }
 }
 
-func (p *Waiter) inJob() int32 {
-	if p.whom == 0 {
+// awaitedInJob is the rank that a wait is for by its number in the job, -1 if several may end the wait.
+func (w *World) awaitedInJob(s *progress.Sleeper) int32 {
+	if s.Rank < 0 {
 		return -1
 	}
-	return int32(p.world.InJob(p.whom - 1))
+	return int32(w.InJob(s.Rank))
 }
 
-// unnote has others not see the call any more.
-func (p *Waiter) unnote() {
-	if p.call != nil {
-		p.world.waitingCalls.remove(p.call)
-		p.call = nil
-	}
+// stalled tells whether the wait is so long that it is to be reported, and has not been.
+func (w *World) stalled(s *progress.Sleeper) bool {
+	limit := w.settings.stall
+	return limit > 0 && s.Since != 0 && s.Until-s.Since >= limit && !keptOf(s).reported
 }
 
-// sleeps notes a sleep, and whether the wait is so long by then that it is to be reported.
-func (p *Waiter) sleeps(begun, took time.Duration) {
-	if p.since == 0 {
-		p.since = max(begun, 1)
-	}
-	limit := p.world.settings.stall
-	p.stalled = !p.reported && limit > 0 && begun+took-p.since >= limit
-}
+// stalled is that of the World.
+func (p *Waiter) stalled() bool { return p.world.stalled(p.Sleeper()) }
 
-// report tells the logger of the wait, which is for some ranks, or of any other if there are none.
-func (p *Waiter) report(ranks []int) {
-	p.stalled, p.reported = false, true
-	if p.call == nil {
+// report is reportStall.
+func (p *Waiter) report(ranks []int) { p.world.reportStall(p.Sleeper(), ranks) }
+
+// reportStall tells the logger of the wait, which is for some ranks, or of any other if there are none.
+func (w *World) reportStall(s *progress.Sleeper, ranks []int) {
+	k := keptOf(s)
+	k.reported = true
+	if k.call == nil {
 		return
 	}
-	w, call, waited := p.world, p.call.name, p.world.Now()-p.since
+	call, waited := k.call.name, w.Now()-s.Since
 	tell := func(ctx context.Context) {
 		w.logger.Warn("a call waits long", "rank", w.InJob(w.rank), "call", call, "for", waited.Round(time.Millisecond), "waits for", w.describeAwaited(&within{ctx, w, w.Now() + longestCallAsk, true}, ranks))
 	}
@@ -304,12 +304,12 @@ func (r *reports) end() {
 	r.running.Wait()
 }
 
-// awaited are the ranks that the wait is for, nil for any other.
-func (p *Waiter) awaited() []int {
-	if p.whom == 0 {
+// awaitedBy is the ranks that the wait is for, nil for any other.
+func awaitedBy(s *progress.Sleeper) []int {
+	if s.Rank < 0 {
 		return nil
 	}
-	return []int{p.whom - 1}
+	return []int{s.Rank}
 }
 
 const (

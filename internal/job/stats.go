@@ -29,9 +29,10 @@ type Stats struct {
 
 // Stats returns counts of what this rank has done in the World so far.
 func (w *World) Stats() Stats {
+	sleeps, slept := w.engine.Sleeps()
 	s := Stats{
 		Rank: w.rank, Size: w.size, Failures: int(w.FailureCount()), Routes: make(map[string]int),
-		Collectives: uint64(w.calls.Load()), Sleeps: w.sleeps.Load(), Slept: time.Duration(w.slept.Load()), Transfers: w.Transfers(),
+		Collectives: uint64(w.calls.Load()), Sleeps: sleeps, Slept: slept, Transfers: w.Transfers(),
 	}
 	for rank := range w.size {
 		if rank != w.rank {

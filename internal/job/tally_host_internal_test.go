@@ -14,6 +14,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -36,10 +37,10 @@ func newHosted(of []int) *hostedTally {
 // bell rings another rank.
 type bell struct {
 	verbs.Neighbor
-	channel verbs.CompletionChannel
+	of *World
 }
 
-func (b bell) Ring() { b.channel.Ring() }
+func (b bell) Ring() { b.of.engine.Wake() }
 
 // meeting is the one of a rank.
 func (h *hostedTally) meeting(ctx context.Context, w *World) (*Meeting, error) {
@@ -55,7 +56,7 @@ func (h *hostedTally) meeting(ctx context.Context, w *World) (*Meeting, error) {
 		return nil, err
 	}
 	for rank, other := range h.worlds {
-		var neighbor verbs.Neighbor = bell{channel: other.channel}
+		var neighbor verbs.Neighbor = bell{of: other}
 		w.neighbors[rank].Store(&neighbor)
 	}
 	return m, w.Barrier(ctx)
@@ -397,6 +398,8 @@ func TestMateLeavesTally(t *testing.T) {
 	for rank := range blocks {
 		blocks[rank] = make([]byte, MeetingBytes+TallyBytes(n))
 	}
+	// before is how long the leader has slept before.
+	var before time.Duration
 	waiting, missed := make(chan *World, 1), make(chan struct{})
 	require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {
 		// The root is no mate of the others.
@@ -406,7 +409,7 @@ func TestMateLeavesTally(t *testing.T) {
 		switch w.rank {
 		case lead:
 			defer close(missed)
-			w.slept.Store(0)
+			_, before = w.engine.Sleeps()
 			waiting <- w
 			if _, _, err := m.Tally(ctx, "Tally", 0, 1, func(int) bool { return false }); !errors.Is(err, ErrLeft) {
 				return fmt.Errorf("error is %v, want %w", err, ErrLeft)
@@ -414,7 +417,10 @@ func TestMateLeavesTally(t *testing.T) {
 		case leaver:
 			w := <-waiting
 			// A sleep after the first lasts until it is woken.
-			return await.Until(ctx, "the leader's first sleep to end", func() bool { return w.slept.Load() > uint64(firstSleep/2) })
+			return await.Until(ctx, "the leader's first sleep to end", func() bool {
+				_, slept := w.engine.Sleeps()
+				return slept-before > progress.FirstSleep/2
+			})
 		case root:
 			<-missed
 		}

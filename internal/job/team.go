@@ -140,8 +140,8 @@ func (w *World) abandonSplit(ctx context.Context) (cut, err error) {
 
 // highestContext is that of all that this rank has had.
 func (e *endpoint) highestContext() uint32 {
-	e.progress.Lock()
-	defer e.progress.Unlock()
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	return e.lastContext
 }
 
@@ -165,9 +165,9 @@ func (w *World) joinTeam(bids []bid) (team *World, members []int, err error) {
 			members = append(members, rank)
 		}
 	}
-	w.post.mu.Lock()
+	w.engine.Lock()
 	w.lastContext = context
-	w.post.mu.Unlock()
+	w.engine.Unlock()
 	if bids[w.rank].color < 0 {
 		return nil, nil, nil
 	}
@@ -209,8 +209,8 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 
 // changeWorlds replaces the Worlds that the rank is in.
 func (e *endpoint) changeWorlds(change func([]*World) []*World) {
-	e.progress.Lock()
-	defer e.progress.Unlock()
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	worlds := change(slices.Clone(*e.worlds.Load()))
 	e.worlds.Store(&worlds)
 }
@@ -384,8 +384,8 @@ func (w *World) departTeam(met bool) error {
 
 // closeLinks ends all links of a team.
 func (w *World) closeLinks() {
-	w.post.mu.Lock()
-	defer w.post.mu.Unlock()
+	w.engine.Lock()
+	defer w.engine.Unlock()
 	for rank := range w.size {
 		for _, l := range [...]*Link{w.links[rank].Load(), w.cardLinks[rank].Load()} {
 			if l != nil && l.broken.CompareAndSwap(nil, &linkError{errWorldClosed}) {

@@ -163,10 +163,10 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 					if err := errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx)); err != nil {
 						return err
 					}
-					w.post.mu.Lock()
+					w.engine.Lock()
 					close(stopped)
 					<-goOn
-					w.post.mu.Unlock()
+					w.engine.Unlock()
 					return w.Barrier(ctx)
 				}
 				carryOn := sync.OnceFunc(func() { close(goOn) })

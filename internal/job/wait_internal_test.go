@@ -4,29 +4,26 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
-	"github.com/onesided/rma/verbs"
 )
 
 // Waits end when the memory of the World is about to be freed: one that is about to sleep, one that sleeps, and one whose every look
 // finds something. One that is a step of closing goes on.
 func TestEndWaits(t *testing.T) {
 	background := context.Background()
-	aboutToSleep := func(t *testing.T, w *World) *Waiter {
-		wait := w.NewWaiter()
+	aboutToSleep := func(t *testing.T, wait Waiter) *Waiter {
 		t.Cleanup(wait.Finish)
-		for !wait.prepared {
+		for !wait.AboutToSleep() {
 			require.NoError(t, wait.Pause(background))
 		}
 		return &wait
 	}
 	t.Run("about to sleep", func(t *testing.T) {
 		w := quiet(t, sleeping(forever))[0]
-		wait := aboutToSleep(t, w)
+		wait := aboutToSleep(t, w.NewWaiter())
 		w.endWaits()
 		require.ErrorIs(t, wait.Pause(background), ErrClosed)
 	})
@@ -37,7 +34,7 @@ func TestEndWaits(t *testing.T) {
 			wait := w.NewWaiter()
 			defer wait.Finish()
 			// The first sleep ends by itself soon.
-			for !wait.slept && wait.Pause(background) == nil {
+			for !wait.Slept() && wait.Pause(background) == nil {
 			}
 			close(slept)
 			for {
@@ -48,7 +45,7 @@ func TestEndWaits(t *testing.T) {
 			}
 		}()
 		await.Closed(t, "the first sleep to end", slept)
-		await.Parked(t, "job.(*Waiter).pause", 1)
+		await.Parked(t, "progress.(*Waiter).pause", 1)
 		w.endWaits()
 		require.ErrorIs(t, await.Receive(t, "the wait to end", ended), ErrClosed)
 	})
@@ -69,52 +66,15 @@ func TestEndWaits(t *testing.T) {
 		l.Post()
 		for w.ledger.heard(1) == nil {
 			worlds[1].Poll()
-			wait.looks, wait.relaxed = 0, 0
 			require.ErrorIs(t, wait.Pause(background), ErrClosed)
 		}
 	})
 	t.Run("closing", func(t *testing.T) {
 		w := quiet(t)[0]
-		wait := aboutToSleep(t, w)
-		wait.Closing()
+		wait := aboutToSleep(t, w.NewClosingWaiter())
 		w.endWaits()
 		require.NoError(t, wait.Pause(background))
 	})
-}
-
-// limited is a channel that sleeps not at all, and has the limit of the last sleep.
-type limited struct {
-	verbs.CompletionChannel
-	limit time.Duration
-}
-
-func (l *limited) Sleep(_ uint32, limit time.Duration) { l.limit = limit }
-
-// A wait polls once more before it sleeps, for what came before it has announced the sleep. If another goroutine polls then,
-// which may have passed that already, the sleep is short.
-func TestSleepBesidePoll(t *testing.T) {
-	for _, beside := range []bool{false, true} {
-		w := quiet(t, sleeping(forever))[0]
-		channel := &limited{CompletionChannel: w.channel}
-		w.channel = channel
-		wait := w.NewWaiter()
-		wait.slept = true
-		for !wait.prepared {
-			require.NoError(t, wait.Pause(context.Background()))
-		}
-		want := forever
-		if beside {
-			w.post.mu.Lock()
-			want = shortestRetry
-		}
-		require.NoError(t, wait.Pause(context.Background()))
-		if beside {
-			w.post.mu.Unlock()
-		}
-		wait.Finish()
-		w.channel = channel.CompletionChannel
-		require.Equal(t, want, channel.limit)
-	}
 }
 
 // A Close that another goroutine is in ends when the body of its rank has failed: nothing is heard of the others any more.

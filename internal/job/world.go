@@ -131,6 +131,7 @@ func newWorld(rank, size int, b *base, roster *roster, s Settings) *World {
 	w.waitingCalls.shown = w.ledger
 	w.obituaries, w.flags = obituariesOver(b.block, size), make([]atomic.Pointer[[]atomic.Uint64], size)
 	e.worlds.Store(&[]*World{w})
+	w.registerSources()
 	return w
 }
 
@@ -146,7 +147,6 @@ func newMembership(e *endpoint, rank, size int, block []byte, roster *roster) *W
 		meetings: make(map[uint32]*Meeting),
 		finalize: func(context.Context) error { return nil },
 		closing:  make(chan struct{}, 1),
-		post:     office{mu: &e.progress},
 	}
 	w.shrinking.told = make(map[int][]survivor)
 	w.shrinking.proposals = make(map[int]string)
@@ -497,7 +497,7 @@ func (w *World) settle(ctx context.Context) error {
 // settleLinks waits until what this rank has sent has been received, but by ranks
 // that have failed: a device that is closed may take back what is on its way.
 func (w *World) settleLinks(ctx context.Context) error {
-	w.post.mu.Lock()
+	w.engine.Lock()
 	var links []*Link
 	for _, c := range w.cards {
 		if c != nil {
@@ -508,7 +508,7 @@ func (w *World) settleLinks(ctx context.Context) error {
 			}
 		}
 	}
-	w.post.mu.Unlock()
+	w.engine.Unlock()
 	for _, l := range links {
 		if err := l.delivered(ctx); cutBy(ctx, err) {
 			return fmt.Errorf("world: Close: %w", err)
@@ -520,12 +520,12 @@ func (w *World) settleLinks(ctx context.Context) error {
 // endWaits ends all waits of this World but those that close it.
 func (w *World) endWaits() {
 	w.departing.Store(true)
-	w.channel.Ring()
+	w.engine.Wake()
 }
 
 // stop ends what begin has begun.
 func (w *World) stop() {
-	w.stopDriver()
+	w.engine.Close()
 	if w.end != nil {
 		w.end()
 	}

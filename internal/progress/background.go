@@ -120,6 +120,11 @@ func (e *Engine) Urgent() { e.background.demand.urgent++ }
 // with the mutex.
 func (e *Engine) Completing() { e.background.demand.completing++ }
 
+// Demand returns how often Urgent and Completing were called. It is called with the mutex.
+func (e *Engine) Demand() (urgent, completing uint64) {
+	return e.background.demand.urgent, e.background.demand.completing
+}
+
 // Attended says that a caller which polls was kept from it for some time, by other ranks or by its own work. The time counts
 // as the polls that would be in it.
 func (e *Engine) Attended(took time.Duration) {

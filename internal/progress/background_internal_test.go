@@ -255,6 +255,32 @@ func TestBackground(t *testing.T) {
 	require.Equal(t, ended, polls.Load())
 }
 
+// A rank that has polled often, while no peer waited for it, is served when it computes for long.
+func TestCalmServes(t *testing.T) {
+	var due, found atomic.Int64
+	begun := time.Now()
+	clock := func() time.Duration { return time.Since(begun) }
+	channel := eventchannel.New()
+	e := New(Config{Home: channel, Network: channel, Now: clock, Limits: Limits{LongestSleep: time.Millisecond}})
+	e.Register(SourceFunc(func(int) int {
+		n := due.Swap(0)
+		found.Add(n)
+		return int(n)
+	}))
+	e.StartBackground()
+	defer e.Close()
+	for clock() < 5*calmAfter || !e.calm() { // computes
+		for end := clock() + 300*time.Microsecond; clock() < end; { // computes
+		}
+		e.Poll()
+	}
+	due.Add(1)
+	channel.Ring()
+	for begun := time.Now(); found.Load() == 0; { // computes
+		require.Less(t, time.Since(begun), await.Limit)
+	}
+}
+
 // It sleeps on the network without end, and a wait that sleeps elsewhere wakes it from a nap only.
 func TestBackgroundFinds(t *testing.T) {
 	var due, found atomic.Int64
