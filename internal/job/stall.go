@@ -19,8 +19,8 @@ import (
 // A call that waits for as long as WithStall says tells the logger for which ranks it waits, and in which call each of
 // those is. A wait does nothing for that before it has lasted for notedAfter. It is named then, from the stack of its goroutine,
 // because a wait for a link or a meeting is far below the call of the program. Its name is shown in the ledger, where
-// ranks that map it look; others ask for it, and the background goroutine of package progress answers while the program computes. A call that works long without a
-// wait is named when it begins: see Working.
+// ranks that map it look; others ask for it, and the background goroutine of package progress answers while the program computes. A call
+// that works long without a wait is named when it begins: see Working.
 
 // notedAfter is after how long others see which call waits. Shorter waits allocate nothing for that.
 const notedAfter = 100 * time.Millisecond
@@ -242,16 +242,16 @@ func (w *World) awaitedInJob(s *progress.Sleeper) int32 {
 	return int32(w.InJob(s.Rank))
 }
 
-// stalled tells whether the wait is so long that it is to be reported, and has not been.
+// stalled reports whether the wait is so long that it has to be reported, and has not been.
 func (w *World) stalled(s *progress.Sleeper) bool {
 	limit := w.settings.stall
 	return limit > 0 && s.Since != 0 && s.Until-s.Since >= limit && !keptOf(s).reported
 }
 
-// stalled is that of the World.
+// stalled reports whether the wait has to be reported.
 func (p *Waiter) stalled() bool { return p.world.stalled(p.Sleeper()) }
 
-// report is reportStall.
+// report tells the logger of the wait: see World.reportStall.
 func (p *Waiter) report(ranks []int) { p.world.reportStall(p.Sleeper(), ranks) }
 
 // reportStall tells the logger of the wait, which is for some ranks, or of any other if there are none.

@@ -40,12 +40,12 @@ type guard World
 
 // A guardState is what the guard keeps of a wait that sleeps.
 type guardState struct {
-	// vigilant tells that the vigil has noted this wait, told that it has ended it once.
+	// vigilant is set if the vigil has noted this wait, told if it has ended the wait once.
 	vigilant, told bool
 	// call is what others see of the wait, nil as long as they see nothing; unnamed: it is of no call of the program.
 	call    *waitingCall
 	unnamed bool
-	// reported tells that the wait was reported as a long one.
+	// reported is set if the wait was reported as a long one.
 	reported bool
 	// noted is what seek has told others, 0 if nothing.
 	noted uint64
@@ -89,8 +89,8 @@ func (g *guard) Check(ctx context.Context, s *progress.Sleeper) error {
 	return nil
 }
 
-// Leave has others see no more of the wait. A wait that its context has cut short, and that had told whom it is for, may be
-// resumed by the next one.
+// Leave has others see no more of the wait. What a wait had told of whom it is for, the next one may resume if a context has
+// cut this one short.
 func (g *guard) Leave(s *progress.Sleeper, again bool) {
 	w, k := (*World)(g), keptOf(s)
 	if s.Cut {

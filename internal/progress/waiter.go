@@ -49,7 +49,7 @@ type Guard interface {
 	// Check is called when a wait is about to announce that it sleeps, and once more just before it sleeps. An error ends
 	// the wait.
 	Check(ctx context.Context, s *Sleeper) error
-	// Leave is called when a wait that Check was called for ends, or begins again.
+	// Leave is called when a wait that has a Sleeper ends, or begins again.
 	Leave(s *Sleeper, again bool)
 }
 
