@@ -28,14 +28,15 @@ import (
 //	alive    nothing
 //	bye      nothing: the sender has ended the connection in order
 //
-// Numbers are big-endian. Each side sends alive four times per Options.Silence. The other side gives it up after that
-// time without a message. A time in which this process is stopped counts for little: see patience.
+// Numbers are big-endian. Each side sends alive four times per Options.Silence. A side gives the peer up when ten
+// deadlines of a tenth of Options.Silence pass during one message. A pause of this process uses up one of them.
 type connection struct {
 	conn    net.Conn
 	peer    string
 	silence time.Duration
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// ended: this side sends no more.
 	ended bool
 }
 
@@ -120,7 +121,7 @@ func (p *patience) again(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) && p.left > 0
 }
 
-// send sends a message. If that fails, it closes the connection, and the receiving goroutine learns of it.
+// send sends a message. If it cannot be sent whole, no other follows. What the peer has sent is still read.
 func (l *connection) send(k kind, payload []byte) {
 	message := make([]byte, headerSize, headerSize+len(payload))
 	message[0] = byte(k)
@@ -128,8 +129,22 @@ func (l *connection) send(k kind, payload []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.ended && l.patience().write(append(message, payload...)) != nil {
-		_ = l.conn.Close()
+		l.endSending()
 	}
+}
+
+// endSending ends what this side sends, with mu held. A stream that cannot be ended in one direction is closed.
+func (l *connection) endSending() {
+	if l.ended {
+		return
+	}
+	l.ended = true
+	if tcp, ok := l.conn.(*net.TCPConn); ok {
+		// If that fails, the connection has ended, and receive returns an error.
+		_ = tcp.CloseWrite()
+		return
+	}
+	_ = l.conn.Close()
 }
 
 // errBye is the end of a connection whose other side has left.
@@ -164,8 +179,9 @@ func (l *connection) receive() (kind, []byte, error) {
 // leave sends bye, unless that would block, and closes the connection.
 func (l *connection) leave() {
 	if conn, ok := l.conn.(syscall.Conn); ok && l.mu.TryLock() {
-		// The deadline of an earlier message may be over.
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
+		// The deadline of an earlier message may be over: raw.Write would not call the function. The function does not
+		// wait, so it needs no deadline.
+		_ = l.conn.SetWriteDeadline(time.Time{})
 		if raw, err := conn.SyscallConn(); err == nil && !l.ended {
 			_ = raw.Write(func(fd uintptr) bool {
 				_, _ = unix.Write(int(fd), []byte{byte(kindBye), 0, 0})
@@ -192,11 +208,7 @@ func (l *connection) reject(reason string) {
 	l.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = true
-	if tcp, ok := l.conn.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
-		return
-	}
-	_ = l.conn.Close()
+	l.endSending()
 }
 
 // connections are those of a device. A goroutine keeps them alive.

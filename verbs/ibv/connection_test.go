@@ -119,34 +119,56 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// A side that leaves has disconnected. One whose connection just ends is gone, and so is one that is silent.
-func TestConnectionLeft(t *testing.T) {
+// tcpPair returns both ends of a TCP connection.
+func tcpPair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
+	near, err = net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	far, err = listener.Accept()
+	require.NoError(t, err)
+	return near, far
+}
+
+// A side that leaves has disconnected, however short its limit of silence is: it does not wait. One whose connection just
+// ends is gone, and so is one that is silent.
+func TestConnectionLeft(t *testing.T) {
 	d := &device{name: "none"}
-	for _, c := range []struct {
+	for _, test := range []struct {
 		end          func(l *connection)
 		disconnected bool
 	}{
 		{(*connection).leave, true},
 		{(*connection).end, false},
 	} {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		require.NoError(t, err)
-		far, err := listener.Accept()
-		require.NoError(t, err)
-		l := newConnection(conn, "peer", await.Limit)
-		c.end(newConnection(far, "peer", await.Limit))
-		_, _, err = l.receive()
+		near, far := tcpPair(t)
+		l := newConnection(near, "peer", await.Limit)
+		test.end(newConnection(far, "peer", time.Nanosecond))
+		_, _, err := l.receive()
 		err = d.goneError(l.peer, err)
 		require.ErrorIs(t, err, verbs.ErrPeerGone)
-		require.Equal(t, c.disconnected, errors.Is(err, verbs.ErrDisconnected), "%v", err)
+		require.Equal(t, test.disconnected, errors.Is(err, verbs.ErrDisconnected), "%v", err)
 		l.end()
 	}
-	err = d.goneError("peer", os.ErrDeadlineExceeded)
+	err := d.goneError("peer", os.ErrDeadlineExceeded)
 	require.ErrorIs(t, err, verbs.ErrPeerGone)
 	require.NotErrorIs(t, err, verbs.ErrDisconnected)
+}
+
+// A message that cannot be sent ends only what this side sends: the peer's bye is read after it.
+func TestConnectionSendFails(t *testing.T) {
+	near, far := tcpPair(t)
+	l := newConnection(near, "peer", await.Limit)
+	defer l.end()
+	newConnection(far, "peer", await.Limit).leave()
+	for err := error(nil); err == nil; {
+		_, err = near.Write([]byte{byte(kindAlive), 0, 0})
+	}
+	l.send(kindReady, nil)
+	_, _, err := l.receive()
+	require.ErrorIs(t, err, errBye)
 }
 
 // A peer that is silent is given up, one that shows signs of life is not.
@@ -183,6 +205,7 @@ type interrupted struct {
 	times, left int
 	read        io.Reader
 	written     []byte
+	closed      bool
 }
 
 func (i *interrupted) pass() error {
@@ -211,7 +234,11 @@ func (i *interrupted) Write(from []byte) (int, error) {
 	return 1, nil
 }
 
-func (*interrupted) Close() error                     { return nil }
+func (i *interrupted) Close() error {
+	i.closed = true
+	return nil
+}
+
 func (*interrupted) SetDeadline(time.Time) error      { return nil }
 func (*interrupted) SetReadDeadline(time.Time) error  { return nil }
 func (*interrupted) SetWriteDeadline(time.Time) error { return nil }
@@ -232,6 +259,7 @@ func TestConnectionInterrupted(t *testing.T) {
 		conn = &interrupted{times: times, left: times}
 		newConnection(conn, "peer", await.Limit).send(kindReady, nil)
 		require.Equal(t, !ends, string(conn.written) == string(message), "%d times: %v", times, conn.written)
+		require.Equal(t, ends, conn.closed, "%d times", times)
 	}
 }
 
