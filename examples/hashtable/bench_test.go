@@ -163,8 +163,8 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkAhead measures batches on entries that are spread over memory, with and without prefetching.
-func BenchmarkAhead(b *testing.B) {
+// BenchmarkPrefetch measures batches on entries that are spread over memory, with and without prefetching.
+func BenchmarkPrefetch(b *testing.B) {
 	const words = 1 << 18
 	keys, value := names("word", words), make([]byte, 64)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(words, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
@@ -174,10 +174,10 @@ func BenchmarkAhead(b *testing.B) {
 		name  string
 		queue func(batch *Batch, key string)
 	}{{"Get", get}, {"Put", put}} {
-		for _, ahead := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%s/prefetches=%v", c.name, ahead), func(b *testing.B) {
+		for _, prefetches := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/prefetches=%v", c.name, prefetches), func(b *testing.B) {
 				pair(b, Config{Slots: words, RecordBytes: 4 * words * EntryBytes(10, 64)}, func(ctx context.Context, t *Table) error {
-					t.prefetches = ahead
+					t.prefetches = prefetches
 					batch := t.NewBatch()
 					if err := inBatches(ctx, batch, keys, put); err != nil {
 						return err
@@ -195,9 +195,9 @@ func BenchmarkAhead(b *testing.B) {
 	}
 }
 
-// BenchmarkAbreast measures batches of 64 Gets from eight ranks on simulated cards, in virtual time. The flushes of the
+// BenchmarkParallelFlush measures batches of 64 Gets from eight ranks on simulated cards, in virtual time. The flushes of the
 // ranks overlap or follow each other.
-func BenchmarkAbreast(b *testing.B) {
+func BenchmarkParallelFlush(b *testing.B) {
 	const ranks, batches, size = 8, 200, 64
 	keys, value := names("word", batches*size), make([]byte, 64)
 	for _, parallelFlush := range []bool{false, true} {
