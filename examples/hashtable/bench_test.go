@@ -2,6 +2,7 @@ package hashtable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -159,6 +160,65 @@ func BenchmarkNew(b *testing.B) {
 			}
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*words), "ns/op")
 			b.ReportMetric(float64(ranged.Nanoseconds())/float64(entries), "ns/entry")
+		})
+	}
+}
+
+// BenchmarkAll measures a range over the entries of another process's table, beside batches that get the same keys. The
+// table is served to a client, or belongs to two ranks that are connected by TCP.
+func BenchmarkAll(b *testing.B) {
+	const words = 50_000
+	keys := names("word", words)
+	config := Config{Slots: 2 * words, RecordBytes: words * EntryBytes(10, 10)}
+	served := config
+	served.Clients = 1
+	operations := []struct {
+		name string
+		run  func(ctx context.Context, t *Table) error
+	}{
+		{"all", func(ctx context.Context, t *Table) error { return rangeAll(ctx, t, words) }},
+		{"gets", func(ctx context.Context, t *Table) error { return getAll(ctx, t, keys) }},
+	}
+	measured := func(b *testing.B, ctx context.Context, t *Table, run func(ctx context.Context, t *Table) error) error {
+		if err := putAll(ctx, t, keys); err != nil {
+			return err
+		}
+		for b.Loop() {
+			if err := run(ctx, t); err != nil {
+				return err
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*words), "ns/key")
+		return nil
+	}
+	for _, o := range operations {
+		b.Run("served/"+o.name, func(b *testing.B) {
+			l, err := world.Listen(b.Context(), "127.0.0.1:0", world.WithoutKey())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := serveTable(b.Context(), l, served, func(s *script, _ *Table) {
+				s.OK(visitTable(s.Ctx, l.Addr().String(), func(s *script, t *Table) { s.OK(measured(b, s.Ctx, t, o.run)) }))
+			}); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+	for _, o := range operations {
+		b.Run("ranks/"+o.name, func(b *testing.B) {
+			err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+				t, err := New(ctx, w, config)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					err = measured(b, ctx, t, o.run)
+				}
+				return errors.Join(err, t.Close())
+			}, world.WithDevice("tcp"))
+			if err != nil {
+				b.Fatal(err)
+			}
 		})
 	}
 }
