@@ -46,7 +46,7 @@ func (c *core) tryStripe(word *atomic.Uint32) bool {
 
 // stripeLooks returns how often a waiter looks at a lock while its holder is likely to run.
 func (c *core) stripeLooks() int {
-	if c.world.Crowded() {
+	if c.world.Oversubscribed() {
 		return 1
 	}
 	return stripeSpins

@@ -55,7 +55,7 @@ const fewHosts = 8
 // talliesSuit reports whether a counting fence is the faster one for this World.
 func talliesSuit(w *job.World) bool {
 	hosts, regular := w.Hosts()
-	return hosts > 1 && regular && (hosts <= fewHosts || !w.Crowded())
+	return hosts > 1 && regular && (hosts <= fewHosts || !w.Oversubscribed())
 }
 
 // fenceByTally completes this rank's operations and waits for the other ranks. If its context ends first, the next call

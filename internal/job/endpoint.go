@@ -57,9 +57,9 @@ type endpoint struct {
 	vigilRank int
 	// vigilRanks are those of the job in the one that began.
 	vigilRanks []int
-	// crowded: more ranks share this one's cores than these are. rooted: on any of the
-	// job's machines, so that all meet at the root.
-	crowded, rooted bool
+	// oversubscribed: more ranks share this one's cores than these are. rooted: so they do on any
+	// of the job's machines, and all meet at the root.
+	oversubscribed, rooted bool
 	// letters are those of links.
 	letters slots
 

@@ -62,11 +62,11 @@ func TestBound(t *testing.T) {
 		found := contact{addresses: [cardKinds]string{sharedCard: "shm"}}
 		j, err := newJob(c.ranks, slices.Repeat([]string{found.text()}, len(c.ranks)))
 		require.NoError(t, err, c.name)
-		crowded := make([]bool, len(c.ranks))
-		for i := range crowded {
-			crowded[i] = j.crowds(i)
+		oversubscribed := make([]bool, len(c.ranks))
+		for i := range oversubscribed {
+			oversubscribed[i] = j.oversubscribed(i)
 		}
-		require.Equal(t, c.want, crowded, c.name)
+		require.Equal(t, c.want, oversubscribed, c.name)
 		require.Equal(t, slices.Contains(c.want, true), j.rooted, c.name)
 	}
 }

@@ -39,14 +39,14 @@ func newJob(ranks []introduction, texts []string) (*job, error) {
 		}
 	}
 	for i := range ranks {
-		j.rooted = j.rooted || j.crowds(i)
+		j.rooted = j.rooted || j.oversubscribed(i)
 	}
 	return j, nil
 }
 
-// crowds tells whether more ranks share the cores of one than these are. Where some are bound to cores that others are bound to
-// among others, more ranks than the machine has cores tell.
-func (j *job) crowds(rank int) bool {
+// oversubscribed reports whether more ranks share the cores of a rank than these are. If some ranks are bound to a part of the
+// cores that others are bound to, it reports whether the machine has more ranks than cores.
+func (j *job) oversubscribed(rank int) bool {
 	i := &j.ranks[rank]
 	return j.count[i.place()] > i.cores || i.all > 0 && j.count[cores{machine: i.machine}] > i.all
 }

@@ -179,7 +179,7 @@ func (w *World) begin(j *job) error {
 	if err := w.reachable(); err != nil {
 		return err
 	}
-	w.setCrowded(j.crowds(w.rank), j.rooted)
+	w.setOversubscribed(j.oversubscribed(w.rank), j.rooted)
 	stopMarking, stopSevering, stopListening := w.roster.beforehand(w.markFailed), w.roster.beforehand(w.lines.sever), w.roster.relayTo(w.noteFailure)
 	w.end = func() { stopMarking(); stopSevering(); stopListening() }
 	if w.cards[networkCard] != nil && w.cards[sharedCard] != nil {

@@ -205,14 +205,14 @@ func TestLaterOfTheDead(t *testing.T) {
 
 // Ranks meet although each has put off a message of every other, which comes before.
 func TestMeetBeforeLater(t *testing.T) {
-	// The ranks of a crowded job meet at the root.
+	// The ranks of an oversubscribed job meet at the root.
 	for _, n := range []int{2, 5} {
 		for _, cores := range []int{n, 1} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
-				if crowded := cores < n; w.crowded != crowded || w.rooted != crowded {
-					return fmt.Errorf("%d ranks on %d cores: crowded is %v, and rooted %v", n, cores, w.crowded, w.rooted)
+				if over := cores < n; w.oversubscribed != over || w.rooted != over {
+					return fmt.Errorf("%d ranks on %d cores: oversubscribed is %v, and rooted %v", n, cores, w.oversubscribed, w.rooted)
 				}
 				gate := new(gated)
 				defer w.Serve(gateService, gate)()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The root of a crowded job says who has not come, of those that map its memory and of those that send messages.
+// The root of an oversubscribed job says who has not come, of those that map its memory and of those that send messages.
 func TestMissingAtRoot(t *testing.T) {
 	const n, absent = 4, 2
 	for name, options := range map[string][]Option{"mapped": nil, "apart": apart()} {

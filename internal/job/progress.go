@@ -48,15 +48,15 @@ func (e *endpoint) changeLimits(change func(l *progress.Limits)) {
 	e.engine.SetLimits(l)
 }
 
-// setCrowded has the World wait as suits the number of ranks of the job here.
-func (w *World) setCrowded(crowded, rooted bool) {
-	w.crowded, w.rooted = crowded, rooted
+// setOversubscribed sets the limits of waits to suit the number of ranks of the job that share this rank's cores.
+func (w *World) setOversubscribed(oversubscribed, rooted bool) {
+	w.oversubscribed, w.rooted = oversubscribed, rooted
 	w.changeLimits(func(l *progress.Limits) {
-		l.Oversubscribed = crowded
+		l.Oversubscribed = oversubscribed
 		network := w.cards[networkCard]
 		if network == nil {
 			l.SpinLooks, l.RelaxedLooks = spinRound, relaxedRound
-			if !crowded {
+			if !oversubscribed {
 				l.SpinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
 			}
 			return
@@ -69,11 +69,11 @@ func (w *World) setCrowded(crowded, rooted bool) {
 		}
 		took := pollTime
 		if network.server != nil {
-			looks := network.server.Dwell(!mixed && !crowded)
+			looks := network.server.Dwell(!mixed && !oversubscribed)
 			took += time.Duration(looks-1) * anotherLook
 		}
 		switch {
-		case crowded:
+		case oversubscribed:
 			// A rank that waits gives the core away at once.
 			network.rings = nil
 		case network.attributes.Virtual && network.rings != nil:

@@ -85,7 +85,7 @@ func TestUrgent(t *testing.T) {
 }
 
 // A rank that computes, and waits for a moment now and then, serves others meanwhile: mostly before another goroutine has slept
-// naps times for as long as the driver stands back at most.
+// naps times for as long as the background goroutine stands back at most.
 func TestComputingServes(t *testing.T) {
 	if runtime.GOMAXPROCS(0) == 1 {
 		t.Skip("skipped: with one processor no other goroutine runs while a rank computes for so short a time")
@@ -132,7 +132,7 @@ func TestComputingServes(t *testing.T) {
 			// What came with the answer may be served just then.
 			want := service.told.Load() + trips
 			var slept atomic.Int64
-			// What keeps the driver from its processor keeps this goroutine from it as well, whatever the load.
+			// What keeps the background goroutine from its processor keeps this goroutine from it as well, whatever the load.
 			rested := make(chan struct{})
 			go func() {
 				defer close(rested)
@@ -149,7 +149,7 @@ func TestComputingServes(t *testing.T) {
 			<-rested
 			return nil
 		}
-		// Under load the driver may be the one that waits for its processor, time and again.
+		// Under load the background goroutine may be the one that waits for its processor, time and again.
 		for turn := 0; turn < turns && served < tries/2; turn++ {
 			served = 0
 			for range tries {
@@ -166,7 +166,7 @@ func TestComputingServes(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A rank that writes much makes progress meanwhile, without a driver and without a call
+// A rank that writes much makes progress meanwhile, without a background goroutine and without a call
 // that waits.
 func TestWriterPolls(t *testing.T) {
 	var service echo

@@ -270,7 +270,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 }
 
-// nothingLeft returns when no weak region is left. The driver may be about to deregister the last.
+// nothingLeft returns when no weak region is left. The background goroutine may be about to deregister the last.
 func (d *checking) nothingLeft(ctx context.Context) error {
 	return await.Until(ctx, "weak regions to be deregistered", func() bool {
 		d.mu.RLock()

@@ -179,9 +179,9 @@ func (w *World) Size() int { return w.size }
 // Device is the card that window memory comes from.
 func (w *World) Device() verbs.Device { return w.home.device }
 
-// Crowded tells that this rank shares its cores with more ranks of this job than these are, so
-// that nobody should wait by spinning.
-func (w *World) Crowded() bool { return w.crowded }
+// Oversubscribed reports whether more ranks of this job share this rank's cores than these are. Then
+// a wait should not spin.
+func (w *World) Oversubscribed() bool { return w.oversubscribed }
 
 // RaceRelease tells the race detector that this rank is about to notify another rank, by a word in shared memory or by a
 // message. It orders no memory: the atomic store of the word does. It does nothing if all ranks are goroutines of this
