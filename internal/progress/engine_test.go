@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/onesided/rma/internal/eventchannel"
 	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 )
@@ -294,43 +292,6 @@ func TestSources(t *testing.T) {
 	require.Equal(t, "poll", quiet.take())
 }
 
-// What is to be retried is tried in each poll until it is done, and may have something else retried.
-func TestRetry(t *testing.T) {
-	s := new(script)
-	e := s.engine(progress.Limits{}, nothing)
-	tries := 0
-	e.TryAgain()
-	require.Empty(t, s.take())
-	e.Exclude(func() {
-		e.Retry(func() bool {
-			if tries++; tries < 3 {
-				return false
-			}
-			e.Retry(func() bool { s.note("next"); return true })
-			return true
-		})
-	})
-	for _, want := range []string{"poll", "poll", "poll", "poll, next"} {
-		require.Equal(t, want == "poll, next", tries == 3)
-		e.Poll()
-		require.Equal(t, want, s.take())
-	}
-	require.False(t, e.Retrying())
-	e.TryAgain()
-	require.Empty(t, s.take())
-}
-
-// What is deferred is done once, after the poll, without the mutex, and not by a poll on the way.
-func TestDefer(t *testing.T) {
-	s := new(script)
-	e := s.engine(progress.Limits{}, nothing)
-	e.Defer(func() { e.Exclude(func() { s.note("deferred") }) })
-	e.TryPoll()
-	e.Poll()
-	e.Poll()
-	require.Equal(t, "poll, poll, deferred, poll", s.take())
-}
-
 // A last poll that another goroutine is in the way of is made up for when that gives the mutex back. Other polls are not.
 func TestSleepBesidePoll(t *testing.T) {
 	s := new(script)
@@ -352,77 +313,4 @@ func TestSleepBesidePoll(t *testing.T) {
 	other.Finish()
 }
 
-// A rank that computes in virtual time makes progress meanwhile.
-func TestCompute(t *testing.T) {
-	s := new(script)
-	found := []int{0, 1, 0}
-	e := progress.New(progress.Config{Home: s, Now: s.Now, Charger: charger{s}})
-	e.Register(source{s, func() (n int) { n, found = found[0], found[1:]; return n }})
-	s.take()
-	e.Compute(10 * time.Millisecond)
-	require.Equal(t, 20*time.Millisecond, s.now)
-	require.Equal(t, "prepare, quiet, poll, work 20ms, finish, prepare, quiet, poll, wake, finish, prepare, quiet, poll, work 8ms, finish", s.take())
-	e.StartBackground()
-	e.Close()
-	require.Equal(t, "wake", s.take(), "there is no background goroutine")
-}
-
-// A charger whose processor takes twice as long as others, and is woken once.
-type charger struct{ *script }
-
-func (charger) Copied(int) {}
-
-func (charger) Takes(work time.Duration) time.Duration { return 2 * work }
-
-func (c charger) Work(_ uint32, limit time.Duration) {
-	c.note("work " + limit.String())
-	if limit == 20*time.Millisecond {
-		limit = 12 * time.Millisecond
-	}
-	c.now += limit
-}
-
-// Neither a poll nor a wait allocates, also if it sleeps. The context of a wait that sleeps long does.
-func TestAllocs(t *testing.T) {
-	var number atomic.Uint32
-	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return time.Duration(number.Load()) }, Limits: progress.Limits{
-		SpinRounds: 1, RelaxedLooks: 1, Yields: 1,
-	}})
-	e.Register(progress.SourceFunc(func(int) int { number.Add(1); return 0 }))
-	ctx, guard := t.Context(), progress.Guard(allowing{})
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		e.Poll()
-		wait := e.NewWaiter(guard)
-		for range 8 {
-			if wait.Pause(ctx) != nil || wait.AboutToSleep() {
-				e.Wake()
-			}
-		}
-		wait.Finish()
-	}))
-	n, _ := e.Sleeps()
-	require.NotZero(t, n)
-}
-
-type allowing struct{}
-
-func (allowing) Ended() error                                   { return nil }
-func (allowing) Check(context.Context, *progress.Sleeper) error { return nil }
-func (allowing) Leave(*progress.Sleeper, bool)                  {}
-
 var _ verbs.CompletionChannel = (*script)(nil)
-
-// BenchmarkPause is a wait whose third look finds what it waits for.
-func BenchmarkPause(b *testing.B) {
-	b.ReportAllocs()
-	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return 0 }, Limits: progress.Limits{SpinRounds: 10}})
-	e.Register(progress.SourceFunc(func(int) int { return 0 }))
-	guard := progress.Guard(allowing{})
-	for b.Loop() {
-		wait := e.NewWaiter(guard)
-		for range 2 {
-			_ = wait.Pause(b.Context())
-		}
-		wait.Finish()
-	}
-}
