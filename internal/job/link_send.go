@@ -347,7 +347,7 @@ func (l *Link) leave(bytes int) {
 		l.world.engine.Attended(time.Duration(bytes/bytesAttended) * time.Microsecond)
 	}
 	if poll {
-		l.world.engine.TryPoll()
+		l.world.engine.PollUncounted()
 	}
 }
 

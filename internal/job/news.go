@@ -70,7 +70,7 @@ func (w *World) passOn() {
 // program may exit for that.
 func (w *World) passOnFirst() {
 	if w.news.some.Load() {
-		w.engine.TryPoll()
+		w.engine.PollUncounted()
 	}
 }
 

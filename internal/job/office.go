@@ -166,7 +166,7 @@ func (o *office) comes(in *parcel, wait *Waiter) bool {
 	if with == nil || with.in == nil {
 		return false
 	}
-	for word, number := with.in.Look(); wait.Look(); {
+	for word, number := with.in.Look(); wait.Spin(); {
 		if uint32(word.Load()) == number {
 			return true
 		}

@@ -55,17 +55,17 @@ func (w *World) setOversubscribed(oversubscribed, rooted bool) {
 		l.Oversubscribed = oversubscribed
 		network := w.cards[networkCard]
 		if network == nil {
-			l.SpinLooks, l.RelaxedLooks = spinRound, relaxedRound
+			l.SpinIterations, l.RelaxedIterations = spinRound, relaxedRound
 			if !oversubscribed {
 				l.SpinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
 			}
 			return
 		}
 		// A look without a poll sees only what ranks that are mapped have done.
-		l.SpinLooks, l.RelaxedLooks = 0, 0
+		l.SpinIterations, l.RelaxedIterations = 0, 0
 		mixed := w.mapsOthers()
 		if mixed {
-			l.SpinLooks = mixedLooks
+			l.SpinIterations = mixedLooks
 		}
 		took := pollTime
 		if network.server != nil {

@@ -91,7 +91,7 @@ func (g *guard) Check(ctx context.Context, s *progress.Sleeper) error {
 
 // Leave has others see no more of the wait. What a wait had told of whom it is for, the next one may resume if a context has
 // cut this one short.
-func (g *guard) Leave(s *progress.Sleeper, again bool) {
+func (g *guard) Leave(s *progress.Sleeper, restarted bool) {
 	w, k := (*World)(g), keptOf(s)
 	if s.Cut {
 		w.cutShort(s)
@@ -104,7 +104,7 @@ func (g *guard) Leave(s *progress.Sleeper, again bool) {
 		w.forget(s)
 	}
 	k.reported = false
-	if again {
+	if restarted {
 		return
 	}
 	if k.call != nil {
@@ -122,7 +122,7 @@ func (g *closingGuard) Check(ctx context.Context, s *progress.Sleeper) error {
 	return (*guard)(g).Check(ctx, s)
 }
 
-func (g *closingGuard) Leave(s *progress.Sleeper, again bool) { (*guard)(g).Leave(s, again) }
+func (g *closingGuard) Leave(s *progress.Sleeper, restarted bool) { (*guard)(g).Leave(s, restarted) }
 
 // watchWait notes that this rank waits, and ends the wait if all ranks do for too long.
 func (w *World) watchWait(s *progress.Sleeper) error {

@@ -16,7 +16,7 @@ import (
 func TestAllocs(t *testing.T) {
 	var number atomic.Uint32
 	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return time.Duration(number.Load()) }, Limits: progress.Limits{
-		SpinRounds: 1, RelaxedLooks: 1, Yields: 1,
+		SpinRounds: 1, RelaxedIterations: 1, Yields: 1,
 	}})
 	e.Register(progress.SourceFunc(func(int) int { number.Add(1); return 0 }))
 	ctx, guard := t.Context(), progress.Guard(allowing{})

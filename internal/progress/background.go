@@ -59,8 +59,8 @@ type background struct {
 	running sync.WaitGroup
 	// polls counts the polls of waits, and credit what counts as polls.
 	polls, credit atomic.Uint64
-	// doze ends a nap.
-	doze chan struct{}
+	// endNap ends a nap.
+	endNap chan struct{}
 	// waiting counts the waits that poll the network, although others may have the processor for long between two of their
 	// polls. waited is when the last of them ended.
 	waiting atomic.Int32
@@ -74,10 +74,10 @@ type attendance struct {
 	since         time.Time
 }
 
-// look reports whether the polls since the last look are enough, as those of a wait are, and whether there were any. A short
+// update reports whether the polls since the last update are enough, as those of a wait are, and whether there were any. A short
 // time tells nothing: a single wait may fill it. Of a wait of an oversubscribed rank any poll is enough, because others may
 // have the processor for long before the next. A wait that makes none is asleep for long, and so may this goroutine be.
-func (a *attendance) look(polls, credit uint64, now time.Time, oversubscribed bool) (enough, some bool) {
+func (a *attendance) update(polls, credit uint64, now time.Time, oversubscribed bool) (enough, some bool) {
 	passed := now.Sub(a.since)
 	if passed < shortestStandBack {
 		return oversubscribed, oversubscribed
@@ -98,8 +98,8 @@ type demand struct {
 	last atomic.Int64
 }
 
-// look looks at what was served, after a poll.
-func (d *demand) look(e *Engine) {
+// update judges what was served, after a poll.
+func (d *demand) update(e *Engine) {
 	if d.urgent == d.served && d.completing == d.completed {
 		return
 	}
@@ -157,7 +157,7 @@ func (w *Waiter) uncount() {
 // WakeBackground ends a nap of the background goroutine.
 func (e *Engine) WakeBackground() {
 	select {
-	case e.background.doze <- struct{}{}:
+	case e.background.endNap <- struct{}{}:
 	default:
 	}
 }
@@ -179,7 +179,7 @@ func (e *Engine) attendance() attendance {
 // from those waited for.
 func (e *Engine) others(a *attendance) (enough, some bool) {
 	b := &e.background
-	return a.look(b.polls.Load(), b.credit.Load(), time.Now(), e.limits.Load().Oversubscribed && b.waiting.Load() > 0)
+	return a.update(b.polls.Load(), b.credit.Load(), time.Now(), e.limits.Load().Oversubscribed && b.waiting.Load() > 0)
 }
 
 // nap waits for standBack, or until a wait goes to sleep that relies on the background goroutine, and reports whether that is
@@ -187,7 +187,7 @@ func (e *Engine) others(a *attendance) (enough, some bool) {
 func (e *Engine) nap(timer *time.Timer, standBack time.Duration, others *attendance) (needed bool) {
 	timer.Reset(standBack)
 	select {
-	case <-e.background.doze:
+	case <-e.background.endNap:
 		*others = e.attendance()
 		return true
 	case <-timer.C:

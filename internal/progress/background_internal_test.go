@@ -41,7 +41,7 @@ func TestAttendance(t *testing.T) {
 	} {
 		begin := time.Unix(1, 0)
 		others := attendance{polls: 1000, credit: 50, since: begin}
-		enough, some := others.look(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.oversubscribed)
+		enough, some := others.update(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.oversubscribed)
 		require.Equal(t, c.enough, enough, c.name)
 		require.Equal(t, c.some, some, c.name)
 	}
@@ -55,12 +55,12 @@ func TestAttendanceAddsUp(t *testing.T) {
 	for range 100 {
 		at = at.Add(20 * time.Microsecond)
 		polls += 16
-		if isEnough(others.look(polls, 0, at, false)) {
+		if isEnough(others.update(polls, 0, at, false)) {
 			enough++
 		}
 	}
 	require.Equal(t, 2, enough, "in two milliseconds")
-	require.False(t, isEnough(others.look(polls, 0, at.Add(time.Millisecond), false)), "after the last poll")
+	require.False(t, isEnough(others.update(polls, 0, at.Add(time.Millisecond), false)), "after the last poll")
 }
 
 func isEnough(enough, _ bool) bool { return enough }
@@ -154,7 +154,7 @@ func TestOthersRun(t *testing.T) {
 }
 
 // A wait that is asleep, and relies on the background goroutine, has polled before: that does not make it stand back.
-func TestDozeForgetsPolls(t *testing.T) {
+func TestNapForgetsPolls(t *testing.T) {
 	now := time.Hour
 	e := networked(&now, func(*Config) {})
 	others := e.attendance()
@@ -232,7 +232,7 @@ func TestOversubscribedWaitAttends(t *testing.T) {
 		}
 		others := e.attendance()
 		require.Equal(t, c.want, isEnough(e.others(&others)), "%+v", c)
-		require.Equal(t, c.elsewhere, len(e.background.doze) == 1, "%+v", c)
+		require.Equal(t, c.elsewhere, len(e.background.endNap) == 1, "%+v", c)
 		wait.Finish()
 		others = e.attendance()
 		require.False(t, isEnough(e.others(&others)), "%+v: after the wait", c)

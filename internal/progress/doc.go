@@ -23,7 +23,7 @@
 //
 // A [Waiter] looks, polls, yields and sleeps, in this order:
 //
-//  1. It spins: SpinLooks looks without a poll, then SpinRounds rounds of a poll and RelaxedLooks looks.
+//  1. It spins: SpinIterations looks without a poll, then SpinRounds rounds of a poll and RelaxedIterations looks.
 //  2. It calls Yield, each time with a poll before it.
 //  3. It announces a sleep on the channel Home, looks once more, polls once more, and sleeps.
 //
@@ -51,7 +51,7 @@
 //  1. W finds C false. W has no rounds and yields left, and its context and Guard let it go on.
 //  2. W calls Home.Prepare, which increments the number of sleepers, and then loads the number of wakes: the ticket. A card
 //     that announces only the next event after it was armed is armed now.
-//  3. W calls BeforeSleep of the Quieters. Peers stop writing where only a poll would see it.
+//  3. W calls BeforeSleep of the SleepPreparers. Peers stop writing where only a poll would see it.
 //  4. Pause returns, and W loads C once more.
 //  5. W polls once more: the last poll.
 //  6. W calls Home.Sleep, which returns at once if the number of wakes is not the ticket.
@@ -62,11 +62,11 @@
 //
 // An event of the card that comes after step 2 wakes Home. One that came before is for the last poll. If another goroutine H
 // holds the mutex then, W cannot know whether H has passed that Source already. So W stores again and tries to lock once
-// more. Every Unlock, after it has given the mutex back, polls while again is set and the mutex can be locked. A poll clears
-// again before it polls the first Source. So one whole poll begins after step 2:
+// more. Every Unlock, after it has given the mutex back, polls while pollWanted is set and the mutex can be locked. A poll clears
+// pollWanted before it polls the first Source. So one whole poll begins after step 2:
 //
 //   - W's second attempt fails while H holds the mutex, or while a goroutine that waits for the mutex is about to get it. Call
-//     that one H, too. H unlocks later, and then loads again.
+//     that one H, too. H unlocks later, and then loads pollWanted.
 //   - H finds it set and locks: H polls, after step 2.
 //   - H finds it set and cannot lock: the next holder has locked since. It has yet to unlock, and the same holds for it.
 //   - H finds it not set: a poll has cleared it since W's store. That poll began after step 2.
@@ -76,8 +76,8 @@
 // the card. Only last polls set the flag, so a holder polls at most once more for each sleeper.
 //
 // If Home is not the channel of the network card, W leaves the network to the background goroutine B. After its last poll W
-// takes itself out of the number of waits that poll, and sends to the channel doze, which holds one element. B naps only in a
-// receive from doze, or until a timer of a few milliseconds ends. So B is in its loop after W's step 2. It prepares a sleep on
+// takes itself out of the number of waits that poll, and sends to the channel endNap, which holds one element. B naps only in a
+// receive from endNap, or until a timer of a few milliseconds ends. So B is in its loop after W's step 2. It prepares a sleep on
 // the channel of the network, polls, and sleeps; what it finds is followed by a wake of Home.
 //
 // The end of a wait follows the same rule. Whoever ends it changes what Guard.Ended returns, and then wakes Home; the wait

@@ -16,8 +16,8 @@ type Source interface {
 	Poll(before int) (found int)
 }
 
-// A Quieter is a Source that is told before a wait announces that it sleeps. It is called without the mutex.
-type Quieter interface{ BeforeSleep() }
+// A SleepPreparer is a Source that is told before a wait announces that it sleeps. It is called without the mutex.
+type SleepPreparer interface{ BeforeSleep() }
 
 // A SourceFunc is a function as a Source.
 type SourceFunc func(before int) (found int)
@@ -28,9 +28,9 @@ func (f SourceFunc) Poll(before int) (found int) { return f(before) }
 // Limits are what a wait does before it sleeps, and how long it sleeps. When more ranks than cores share the machine, only
 // Limits change.
 type Limits struct {
-	// SpinRounds is the number of rounds of spinning, SpinLooks the number of looks before each of the first, and
-	// RelaxedLooks that between two rounds. A round ends with a poll.
-	SpinRounds, SpinLooks, RelaxedLooks int
+	// SpinRounds is the number of rounds of spinning, SpinIterations the number of looks before each of the first, and
+	// RelaxedIterations that between two rounds. A round ends with a poll.
+	SpinRounds, SpinIterations, RelaxedIterations int
 	// Yields is the number of calls of Yield between spinning and sleeping. Yield gives the processor to those whom this
 	// rank waits for.
 	Yields int
@@ -67,12 +67,12 @@ type Engine struct {
 	limits       atomic.Pointer[Limits]
 	interruption atomic.Pointer[interruption]
 
-	// mu is held by the goroutine that polls. again is set by a sleeper whose last poll found mu held.
+	// mu is held by the goroutine that polls. pollWanted is set by a sleeper whose last poll found mu held.
 	mu    sync.Mutex
-	again atomic.Bool
-	// sources, quieters and round, the number of polls, are guarded by mu, except that quieters is only replaced.
+	pollWanted atomic.Bool
+	// sources, preparers and round, the number of polls, are guarded by mu, except that preparers is only replaced.
 	sources  []Source
-	quieters atomic.Pointer[[]Quieter]
+	preparers atomic.Pointer[[]SleepPreparer]
 	round    uint64
 	retries  retries
 
@@ -86,8 +86,8 @@ type Engine struct {
 // New returns an Engine without Sources.
 func New(config Config) *Engine {
 	e := &Engine{config: config}
-	e.quieters.Store(new([]Quieter))
-	e.background.doze = make(chan struct{}, 1)
+	e.preparers.Store(new([]SleepPreparer))
+	e.background.endNap = make(chan struct{}, 1)
 	e.SetLimits(config.Limits)
 	return e
 }
@@ -97,10 +97,10 @@ func (e *Engine) Register(s Source) {
 	e.Lock()
 	defer e.Unlock()
 	e.sources = append(e.sources, s)
-	if q, ok := s.(Quieter); ok {
+	if q, ok := s.(SleepPreparer); ok {
 		// A sleeper may be reading the one before.
-		quieters := append((*e.quieters.Load())[:len(*e.quieters.Load()):len(*e.quieters.Load())], q)
-		e.quieters.Store(&quieters)
+		preparers := append((*e.preparers.Load())[:len(*e.preparers.Load()):len(*e.preparers.Load())], q)
+		e.preparers.Store(&preparers)
 	}
 }
 
@@ -112,10 +112,10 @@ func (e *Engine) SetLimits(l Limits) { e.limits.Store(&l) }
 
 // Poll does the work that can be done now, and returns how much was found. It returns 0 while another goroutine polls. It
 // must not be called with the mutex.
-func (e *Engine) Poll() (found int) { return e.pollAsWaiter(false) }
+func (e *Engine) Poll() (found int) { return e.pollCounted(false) }
 
-// pollAsWaiter is Poll. The last poll before a sleep is made up for if another goroutine polls: see the package.
-func (e *Engine) pollAsWaiter(last bool) (found int) {
+// pollCounted is Poll. The last poll before a sleep is made up for if another goroutine polls: see the package.
+func (e *Engine) pollCounted(last bool) (found int) {
 	e.background.polls.Add(1)
 	found = e.tryPoll(last)
 	if found > 0 {
@@ -127,15 +127,15 @@ func (e *Engine) pollAsWaiter(last bool) (found int) {
 	return found
 }
 
-// TryPoll is Poll by a caller that does not go on polling: the background goroutine does not stand back for it.
-func (e *Engine) TryPoll() (found int) { return e.tryPoll(false) }
+// PollUncounted is Poll by a caller that does not go on polling: the background goroutine does not stand back for it.
+func (e *Engine) PollUncounted() (found int) { return e.tryPoll(false) }
 
 func (e *Engine) tryPoll(last bool) (found int) {
 	if !e.mu.TryLock() {
 		if !last {
 			return 0
 		}
-		e.again.Store(true)
+		e.pollWanted.Store(true)
 		if !e.mu.TryLock() {
 			return 0
 		}
@@ -147,15 +147,15 @@ func (e *Engine) tryPoll(last bool) (found int) {
 
 // poll polls all Sources. It is called with the mutex.
 func (e *Engine) poll() (found int) {
-	if e.again.Load() {
-		// Before the first Source is looked at.
-		e.again.Store(false)
+	if e.pollWanted.Load() {
+		// Before it polls the first Source.
+		e.pollWanted.Store(false)
 	}
 	e.round++
 	for _, s := range e.sources {
 		found += s.Poll(found)
 	}
-	e.background.demand.look(e)
+	e.background.demand.update(e)
 	e.retries.try()
 	if found > 0 {
 		// What came may be what another goroutine sleeps for.
@@ -185,7 +185,7 @@ func (e *Engine) TryLock() bool { return e.mu.TryLock() }
 // Unlock gives the mutex back. It polls if a sleeper relies on that.
 func (e *Engine) Unlock() {
 	e.mu.Unlock()
-	for e.again.Load() && e.mu.TryLock() {
+	for e.pollWanted.Load() && e.mu.TryLock() {
 		e.pollAgain()
 	}
 }
@@ -213,9 +213,9 @@ func (e *Engine) WakeAll() {
 	}
 }
 
-// beforeSleep calls the Quieters.
+// beforeSleep calls the SleepPreparers.
 func (e *Engine) beforeSleep() {
-	for _, q := range *e.quieters.Load() {
+	for _, q := range *e.preparers.Load() {
 		q.BeforeSleep()
 	}
 }

@@ -59,8 +59,8 @@ func (s *script) Check(_ context.Context, sleeper *progress.Sleeper) error {
 	return s.check
 }
 
-func (s *script) Leave(_ *progress.Sleeper, again bool) {
-	if again {
+func (s *script) Leave(_ *progress.Sleeper, restarted bool) {
+	if restarted {
 		s.note("leave to begin again")
 	} else {
 		s.note("leave")
@@ -111,9 +111,9 @@ func TestSteps(t *testing.T) {
 	}{
 		{"oversubscribed", progress.Limits{}, 4, asleep},
 		{"yields", progress.Limits{Yields: 3}, 7, "poll, yield, poll, yield, poll, " + asleep},
-		{"spins on memory", progress.Limits{SpinRounds: 2, SpinLooks: 10, RelaxedLooks: 5}, 10 + 1 + 5 + 1 + 5 + 4, "poll, poll, " + asleep},
+		{"spins on memory", progress.Limits{SpinRounds: 2, SpinIterations: 10, RelaxedIterations: 5}, 10 + 1 + 5 + 1 + 5 + 4, "poll, poll, " + asleep},
 		{"spins on the network", progress.Limits{SpinRounds: 3}, 3 + 4, "poll, poll, poll, " + asleep},
-		{"looks, if it spins at all", progress.Limits{SpinLooks: 10}, 4, asleep},
+		{"looks, if it spins at all", progress.Limits{SpinIterations: 10}, 4, asleep},
 	} {
 		s := new(script)
 		c.limits.LongestSleep = 40 * time.Millisecond

@@ -71,7 +71,7 @@ func TestStress(t *testing.T) {
 		"network":       {network.Channel(), network.Channel(), new(armedCard)},
 		"memory, armed": {fabric.Channel(), card, card},
 	} {
-		for _, limits := range []progress.Limits{{Oversubscribed: true}, {SpinRounds: 3, RelaxedLooks: 3}} {
+		for _, limits := range []progress.Limits{{Oversubscribed: true}, {SpinRounds: 3, RelaxedIterations: 3}} {
 			t.Run(name, func(t *testing.T) {
 				begun := time.Now()
 				limits.LongestSleep = -1
@@ -134,7 +134,7 @@ func stress(t *testing.T, e *progress.Engine, card *armedCard, background bool) 
 // happen has an event, from another thread as those of a card are, while two goroutines have the mutex, each once. A card
 // without a channel of its own wakes the sleepers.
 func happen(others *sync.WaitGroup, e *progress.Engine, card *armedCard) {
-	others.Go(func() { e.TryPoll() })
+	others.Go(func() { e.PollUncounted() })
 	others.Go(func() { e.Exclude(runtime.Gosched) })
 	others.Go(func() {
 		if card.Channel != nil {

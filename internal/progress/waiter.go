@@ -30,8 +30,8 @@ type Waiter struct {
 	sleeper      *Sleeper
 	stop         func() bool
 	interruption *interruption
-	// looks, relaxed, rounds and yields are how many of each are left.
-	looks, relaxed, rounds, yields int
+	// spins, relaxed, rounds and yields are how many of each are left.
+	spins, relaxed, rounds, yields int
 	// rank is 1 + the rank that the wait is for, 0 if any may end it.
 	rank   int
 	ticket uint32
@@ -50,7 +50,7 @@ type Guard interface {
 	// the wait.
 	Check(ctx context.Context, s *Sleeper) error
 	// Leave is called when a wait that has a Sleeper ends, or begins again.
-	Leave(s *Sleeper, again bool)
+	Leave(s *Sleeper, restarted bool)
 }
 
 // A Sleeper is a wait that sleeps or is about to, as its Guard sees it. Sleepers are used again: a wait that sleeps allocates
@@ -98,22 +98,22 @@ func (s *sleepers) give(one *Sleeper) {
 // NewWaiter begins a wait. guard may be nil.
 func (e *Engine) NewWaiter(guard Guard) Waiter {
 	w := Waiter{engine: e, guard: guard, limits: e.limits.Load(), interruption: e.interruption.Load()}
-	w.again()
+	w.reset()
 	return w
 }
 
-// again sets what is left to the limits.
-func (w *Waiter) again() {
-	w.looks, w.relaxed, w.rounds, w.yields = 0, 0, w.limits.SpinRounds, w.limits.Yields
+// reset sets what is left to the limits.
+func (w *Waiter) reset() {
+	w.spins, w.relaxed, w.rounds, w.yields = 0, 0, w.limits.SpinRounds, w.limits.Yields
 	if w.rounds > 0 {
-		w.looks = w.limits.SpinLooks
+		w.spins = w.limits.SpinIterations
 	}
 }
 
-// Look reports whether the caller may look again without a Pause.
-func (w *Waiter) Look() bool {
-	if w.looks > 0 {
-		w.looks--
+// Spin reports whether the caller may look again without a Pause.
+func (w *Waiter) Spin() bool {
+	if w.spins > 0 {
+		w.spins--
 		return true
 	}
 	return false
@@ -130,7 +130,7 @@ func (w *Waiter) Look() bool {
 // It checks all but the first only when it is about to sleep. It does not allocate, except once in a wait whose context can
 // end, after a sleep of about FirstSleep.
 func (w *Waiter) Pause(ctx context.Context) error {
-	if w.Look() {
+	if w.Spin() {
 		return nil
 	}
 	return w.pause(ctx)
@@ -143,7 +143,7 @@ func (w *Waiter) pause(ctx context.Context) error {
 		return nil
 	}
 	e := w.engine
-	found := e.pollAsWaiter(w.announced)
+	found := e.pollCounted(w.announced)
 	w.count()
 	if err := w.ended(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (w *Waiter) pause(ctx context.Context) error {
 		w.rounds = w.limits.SpinRounds
 	case w.rounds > 0 && !e.still():
 		w.rounds--
-		w.relaxed = w.limits.RelaxedLooks
+		w.relaxed = w.limits.RelaxedIterations
 	case w.yields > 0:
 		w.yield()
 	case !w.announced:
@@ -314,7 +314,7 @@ func (w *Waiter) Restart() {
 		s.Since, s.Asleep = 0, 0
 	}
 	w.long = false
-	w.again()
+	w.reset()
 }
 
 // Finish ends the wait.

@@ -40,7 +40,7 @@ func TestDefer(t *testing.T) {
 	s := new(script)
 	e := s.engine(progress.Limits{}, nothing)
 	e.Defer(func() { e.Exclude(func() { s.note("deferred") }) })
-	e.TryPoll()
+	e.PollUncounted()
 	e.Poll()
 	e.Poll()
 	require.Equal(t, "poll, poll, deferred, poll", s.take())
