@@ -40,7 +40,7 @@ func (allowing) Ended() error                                   { return nil }
 func (allowing) Check(context.Context, *progress.Sleeper) error { return nil }
 func (allowing) Leave(*progress.Sleeper, bool)                  {}
 
-// BenchmarkPause is a wait whose third look finds what it waits for.
+// BenchmarkPause is a wait whose third check finds what it waits for.
 func BenchmarkPause(b *testing.B) {
 	b.ReportAllocs()
 	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return 0 }, Limits: progress.Limits{SpinRounds: 10}})

@@ -9,13 +9,13 @@ import (
 
 // The background goroutine makes progress while no other goroutine does, so that origins continue while this rank's program
 // computes. Where a wait polls, and so makes progress faster than a goroutine that sleeps in between, it stands back: while
-// the others have polled enough since it last looked, it only looks again, after shortestStandBack at first, and less often
+// the others have polled enough since it last checked, it only checks again, after shortestStandBack at first, and less often
 // the longer that goes on. Go's timers are no finer than the first; the second is what an origin may have to wait when a long
 // wait of this rank has ended.
 //
 // A program that computes in between, but calls often, is disturbed by a background goroutine that everything wakes. It
 // takes a core from a rank, and what the runtime does about its sleeps takes a part of another. So while no peer has missed it
-// for calmAfter, it stands back for shortestStandBack wherever others have polled at all since it last looked. A peer that
+// for calmAfter, it stands back for shortestStandBack wherever others have polled at all since it last checked. A peer that
 // waits for an answer meanwhile waits a few times that long at most, until the goroutine has seen that nobody polls any more.
 // By then the peer has missed it, and it stands back no more.
 //
@@ -57,7 +57,7 @@ type background struct {
 	started bool
 	stopped atomic.Bool
 	running sync.WaitGroup
-	// polls counts the polls of waits, and credit what counts as polls.
+	// polls counts the calls of Poll and Pause that polled or tried to, and credit what counts as polls.
 	polls, credit atomic.Uint64
 	// endNap ends a nap.
 	endNap chan struct{}
@@ -92,13 +92,13 @@ func (a *attendance) update(polls, credit uint64, now time.Time, oversubscribed 
 // before. It is guarded by the mutex of the Engine, except for last.
 type demand struct {
 	// urgent counts what peers wait for, completing that for whose completion only they wait. Of these, served and
-	// completed have been looked at.
+	// completed are in last.
 	urgent, served, completing, completed uint64
 	// last is when something was served of that while no call waited here, nor had for lateAfter.
 	last atomic.Int64
 }
 
-// update judges what was served, after a poll.
+// update judges what the last poll has served.
 func (d *demand) update(e *Engine) {
 	if d.urgent == d.served && d.completing == d.completed {
 		return
@@ -244,7 +244,8 @@ func (e *Engine) runBackground() {
 		ticket := channel.Prepare()
 		e.beforeSleep()
 		if !e.mu.TryLock() {
-			// Another goroutine makes progress, which may have lost the processor to this one.
+			// Another goroutine makes progress, which may have lost the processor to this one. After the nap this one
+			// announces and polls anew, so it needs no poll of the other.
 			channel.Finish()
 			e.nap(timer, shortestStandBack, &others)
 			continue
@@ -273,7 +274,8 @@ func (b *background) close(e *Engine) {
 	b.mu.Lock()
 	b.stopped.Store(true)
 	b.mu.Unlock()
-	// After stopped: the goroutine loads that after Prepare.
+	// After stopped: the goroutine loads that after Prepare, and after a nap.
 	e.WakeAll()
+	e.WakeBackground()
 	b.running.Wait()
 }

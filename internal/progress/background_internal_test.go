@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -160,13 +161,14 @@ func TestNapForgetsPolls(t *testing.T) {
 	others := e.attendance()
 	timer := time.NewTimer(time.Hour) // computes: it is the one that nap sets
 	defer timer.Stop()
-	e.background.polls.Add(1000)
+	// They are enough however long this process is stopped.
+	const polls = 1 << 40
+	e.background.polls.Add(polls)
 	require.False(t, e.nap(timer, shortestStandBack, &others))
 	others.since = others.since.Add(-shortestStandBack)
-	e.background.polls.Add(uint64(time.Since(others.since) / pollsApart))
 	enough, some := e.others(&others)
 	require.True(t, enough && some, "a nap that nobody has ended")
-	e.background.polls.Add(1000)
+	e.background.polls.Add(polls)
 	e.WakeBackground()
 	require.True(t, e.nap(timer, time.Hour, &others))
 	others.since = others.since.Add(-shortestStandBack)
@@ -253,6 +255,7 @@ func TestBackground(t *testing.T) {
 	e.StartBackground()
 	e.Close()
 	require.Equal(t, ended, polls.Load())
+	require.Len(t, e.background.endNap, 1, "Close ends a nap")
 }
 
 // A rank that has polled often, while no peer waited for it, is served when it computes for long.
@@ -294,6 +297,8 @@ func TestBackgroundFinds(t *testing.T) {
 	}))
 	e.StartBackground()
 	defer e.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	defer cancel()
 	wait := e.NewWaiter(nil)
 	defer wait.Finish()
 	for i := range int64(100) {
@@ -304,7 +309,7 @@ func TestBackgroundFinds(t *testing.T) {
 			network.Ring()
 		}()
 		for found.Load() <= i {
-			require.NoError(t, wait.Pause(t.Context()))
+			require.NoError(t, wait.Pause(ctx))
 		}
 		<-happened
 	}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,12 +13,16 @@ import (
 type Source interface {
 	// Poll does what can be done now, and returns how much was found. before is what the Sources before it have found in
 	// the same poll: work that comes after everything else is done when that is 0. Poll is called with the mutex of the
-	// Engine and must not block. It counts everything that a wait may wait for, or calls Wake.
+	// Engine and must not block. It counts everything that a wait may wait for, or calls Wake. A panic ends the poll, which
+	// then polls no further Source and wakes nobody, and reaches the caller of the poll.
 	Poll(before int) (found int)
 }
 
-// A SleepPreparer is a Source that is told before a wait announces that it sleeps. It is called without the mutex.
-type SleepPreparer interface{ BeforeSleep() }
+// A SleepPreparer is a Source that prepares for the sleep of a wait.
+type SleepPreparer interface {
+	// BeforeSleep is called after a wait has announced a sleep, and without the mutex of the Engine.
+	BeforeSleep()
+}
 
 // A SourceFunc is a function as a Source.
 type SourceFunc func(before int) (found int)
@@ -28,21 +33,22 @@ func (f SourceFunc) Poll(before int) (found int) { return f(before) }
 // Limits are what a wait does before it sleeps, and how long it sleeps. When more ranks than cores share the machine, only
 // Limits change.
 type Limits struct {
-	// SpinRounds is the number of rounds of spinning, SpinIterations the number of looks before each of the first, and
-	// RelaxedIterations that between two rounds. A round ends with a poll.
+	// SpinRounds is the number of rounds of spinning. A round begins with a poll. SpinIterations is the number of
+	// iterations without a poll before the first round, and RelaxedIterations that after the poll of each round, in which
+	// the processor relaxes.
 	SpinRounds, SpinIterations, RelaxedIterations int
 	// Yields is the number of calls of Yield between spinning and sleeping. Yield gives the processor to those whom this
 	// rank waits for.
 	Yields int
 	Yield  func()
-	// LongestSleep bounds what is lost when whoever should wake a sleeper has ended.
+	// LongestSleep bounds the delay if the rank that should wake a sleeper has ended.
 	LongestSleep time.Duration
 	// Oversubscribed is set if more ranks than cores share the machine: others may have the processor for long between
 	// two polls of a wait.
 	Oversubscribed bool
 }
 
-// A Config is what an Engine stands on.
+// A Config has the parameters of an Engine.
 type Config struct {
 	// Home is the event channel on which waits sleep. Network is that of the network card, nil if there is none. What
 	// comes over the network does not wake a sleeper of Home if they differ.
@@ -54,27 +60,29 @@ type Config struct {
 	Charger verbs.Charger
 	// Pending reports whether output of this side waits for room, and continues only in a poll; nil means never.
 	Pending func() bool
-	// Still reports whether nothing can change while a wait spins; nil means never.
+	// Still reports whether nothing can change while a wait spins; nil means never. It is called in each round.
 	Still func() bool
 	// NoStandBack keeps the background goroutine from standing back from a rank that only calls often.
 	NoStandBack bool
-	Limits      Limits
+	// Limits are the first: see SetLimits.
+	Limits Limits
 }
 
 // An Engine makes the progress of one rank. Its methods may be called from any goroutine, except where they say otherwise.
 type Engine struct {
-	config       Config
+	config       Config // without Limits
 	limits       atomic.Pointer[Limits]
 	interruption atomic.Pointer[interruption]
 
 	// mu is held by the goroutine that polls. pollWanted is set by a sleeper whose last poll found mu held.
-	mu    sync.Mutex
+	mu         sync.Mutex
 	pollWanted atomic.Bool
-	// sources, preparers and round, the number of polls, are guarded by mu, except that preparers is only replaced.
-	sources  []Source
+	// sources, round (the number of polls) and retries are guarded by mu. preparers is replaced with mu, and loaded
+	// without it.
+	sources   []Source
+	round     uint64
+	retries   retries
 	preparers atomic.Pointer[[]SleepPreparer]
-	round    uint64
-	retries  retries
 
 	deferred   deferred
 	sleepers   sleepers
@@ -85,10 +93,12 @@ type Engine struct {
 
 // New returns an Engine without Sources.
 func New(config Config) *Engine {
-	e := &Engine{config: config}
+	e := new(Engine)
+	e.SetLimits(config.Limits)
+	config.Limits = Limits{}
+	e.config = config
 	e.preparers.Store(new([]SleepPreparer))
 	e.background.endNap = make(chan struct{}, 1)
-	e.SetLimits(config.Limits)
 	return e
 }
 
@@ -97,9 +107,9 @@ func (e *Engine) Register(s Source) {
 	e.Lock()
 	defer e.Unlock()
 	e.sources = append(e.sources, s)
-	if q, ok := s.(SleepPreparer); ok {
-		// A sleeper may be reading the one before.
-		preparers := append((*e.preparers.Load())[:len(*e.preparers.Load()):len(*e.preparers.Load())], q)
+	if p, ok := s.(SleepPreparer); ok {
+		// A sleeper may be reading the old slice.
+		preparers := append(slices.Clip(*e.preparers.Load()), p)
 		e.preparers.Store(&preparers)
 	}
 }
@@ -107,49 +117,62 @@ func (e *Engine) Register(s Source) {
 // Limits returns the limits of waits that begin now.
 func (e *Engine) Limits() Limits { return *e.limits.Load() }
 
-// SetLimits sets the limits of waits that begin from now on.
+// SetLimits sets the limits of waits that begin from now on. The background goroutine uses Oversubscribed and LongestSleep at
+// once.
 func (e *Engine) SetLimits(l Limits) { e.limits.Store(&l) }
 
 // Poll does the work that can be done now, and returns how much was found. It returns 0 while another goroutine polls. It
 // must not be called with the mutex.
-func (e *Engine) Poll() (found int) { return e.pollCounted(false) }
-
-// pollCounted is Poll. The last poll before a sleep is made up for if another goroutine polls: see the package.
-func (e *Engine) pollCounted(last bool) (found int) {
-	e.background.polls.Add(1)
-	found = e.tryPoll(last)
-	if found > 0 {
-		e.Attended(busyPoll)
-	}
-	if e.deferred.some.Load() {
-		e.deferred.run()
-	}
+func (e *Engine) Poll() (found int) {
+	found, _ = e.pollCounted(false)
 	return found
 }
 
-// PollUncounted is Poll by a caller that does not go on polling: the background goroutine does not stand back for it.
-func (e *Engine) PollUncounted() (found int) { return e.tryPoll(false) }
+// pollCounted is Poll as one that the background goroutine may stand back for. If another goroutine polls, the last poll
+// before a sleep is made up for: see the package. polled is false then.
+func (e *Engine) pollCounted(last bool) (found int, polled bool) {
+	e.background.polls.Add(1)
+	found, polled = e.tryPoll(last)
+	if found > 0 {
+		e.Attended(busyPoll)
+	}
+	// A Source that calls Poll has the mutex.
+	if polled && e.deferred.some.Load() {
+		e.deferred.run()
+	}
+	return found, polled
+}
 
-func (e *Engine) tryPoll(last bool) (found int) {
+// PollUncounted is Poll by a caller that does not go on polling: the background goroutine does not stand back for it. It runs
+// no deferred functions.
+func (e *Engine) PollUncounted() (found int) {
+	found, _ = e.tryPoll(false)
+	return found
+}
+
+func (e *Engine) tryPoll(last bool) (found int, polled bool) {
 	if !e.mu.TryLock() {
 		if !last {
-			return 0
+			return 0, false
 		}
 		e.pollWanted.Store(true)
-		if !e.mu.TryLock() {
-			return 0
+		// TryLock begins with a plain load, which arm64 may move before the store, but not before this load. If another
+		// goroutine has cleared pollWanted, its poll began after the store.
+		if !e.pollWanted.Load() || !e.mu.TryLock() {
+			return 0, false
 		}
 	}
 	// A simulated rank may be killed in the middle of a poll.
 	defer e.Unlock()
-	return e.poll()
+	return e.poll(), true
 }
 
 // poll polls all Sources. It is called with the mutex.
 func (e *Engine) poll() (found int) {
+	// Before it polls the first Source.
 	if e.pollWanted.Load() {
-		// Before it polls the first Source.
-		e.pollWanted.Store(false)
+		// Swap, not Store: it reads the flag of the last sleeper, whose card is armed by then.
+		e.pollWanted.Swap(false)
 	}
 	e.round++
 	for _, s := range e.sources {
@@ -179,18 +202,18 @@ func (e *Engine) Drain(n int) {
 // takes.
 func (e *Engine) Lock() { e.mu.Lock() }
 
-// TryLock is Lock that fails if the mutex is taken.
+// TryLock is Lock that fails if the mutex is taken. It is for a caller that may have the mutex itself.
 func (e *Engine) TryLock() bool { return e.mu.TryLock() }
 
 // Unlock gives the mutex back. It polls if a sleeper relies on that.
 func (e *Engine) Unlock() {
 	e.mu.Unlock()
 	for e.pollWanted.Load() && e.mu.TryLock() {
-		e.pollAgain()
+		e.pollForSleepers()
 	}
 }
 
-func (e *Engine) pollAgain() {
+func (e *Engine) pollForSleepers() {
 	defer e.mu.Unlock()
 	e.poll()
 }
@@ -215,16 +238,19 @@ func (e *Engine) WakeAll() {
 
 // beforeSleep calls the SleepPreparers.
 func (e *Engine) beforeSleep() {
-	for _, q := range *e.preparers.Load() {
-		q.BeforeSleep()
+	for _, p := range *e.preparers.Load() {
+		p.BeforeSleep()
 	}
 }
 
 // Retry has try called in every poll until it returns true. It suits work that waits for something that nothing announces.
 // try may call Retry. Retry is called with the mutex, as try is.
-func (e *Engine) Retry(try func() (done bool)) { e.retries.waiting = append(e.retries.waiting, try) }
+func (e *Engine) Retry(try func() (done bool)) {
+	e.retries.waiting = append(e.retries.waiting, try)
+	e.retries.some.Store(true)
+}
 
-// Retrying reports whether something is to be retried, as of the last poll.
+// Retrying reports whether something is to be retried.
 func (e *Engine) Retrying() bool { return e.retries.some.Load() }
 
 // TryAgain polls if something is to be retried. It is for a caller that has changed what that may wait for.
@@ -234,7 +260,7 @@ func (e *Engine) TryAgain() {
 	}
 }
 
-// retries are guarded by the mutex of the Engine, except for some, which reports whether any wait.
+// retries are guarded by the mutex of the Engine, except for some, which is set if any wait.
 type retries struct {
 	// spare is empty memory for those that go on waiting.
 	waiting, spare []func() (done bool)
@@ -259,7 +285,7 @@ func (r *retries) try() {
 	}
 }
 
-// Defer has f called once, without the mutex, by the next goroutine that polls as a waiter does.
+// Defer has f called once, without the mutex, by the next goroutine that polls in Poll or Pause.
 func (e *Engine) Defer(f func()) { e.deferred.add(f) }
 
 type deferred struct {
@@ -289,9 +315,12 @@ func (d *deferred) run() {
 // An interruption is an error that waits return.
 type interruption struct{ err error }
 
-// Interrupt has every wait that has begun before return err once, when it is about to sleep. Only the last of several errors
-// is returned.
-func (e *Engine) Interrupt(err error) { e.interruption.Store(&interruption{err}) }
+// Interrupt has every wait that has begun before return err once, when it is about to sleep. It ends their sleeps. Only the last
+// of several errors is returned.
+func (e *Engine) Interrupt(err error) {
+	e.interruption.Store(&interruption{err})
+	e.Wake()
+}
 
 // Sleeps returns how often waits slept, and how long in all.
 func (e *Engine) Sleeps() (n uint64, took time.Duration) {

@@ -33,7 +33,7 @@ func (s *script) Now() time.Duration { return s.now }
 func (s *script) Prepare() uint32    { s.note("prepare"); s.awake = false; return 7 }
 func (s *script) Finish()            { s.note("finish") }
 func (s *script) Ended() error       { return s.ended }
-func (s *script) BeforeSleep()       { s.note("quiet") }
+func (s *script) BeforeSleep()       { s.note("before sleep") }
 
 func (s *script) Ring() {
 	s.note("wake")
@@ -61,7 +61,7 @@ func (s *script) Check(_ context.Context, sleeper *progress.Sleeper) error {
 
 func (s *script) Leave(_ *progress.Sleeper, restarted bool) {
 	if restarted {
-		s.note("leave to begin again")
+		s.note("leave to restart")
 	} else {
 		s.note("leave")
 	}
@@ -102,7 +102,7 @@ func pauses(t *testing.T, wait *progress.Waiter, n int) {
 
 // What a wait does, by its limits.
 func TestSteps(t *testing.T) {
-	asleep := "poll, check, prepare, quiet, poll, check, sleep 1ms, finish, poll, check, prepare, quiet, poll, check, sleep 40ms, finish"
+	asleep := "poll, check, prepare, before sleep, poll, check, sleep 1ms, finish, poll, check, prepare, before sleep, poll, check, sleep 40ms, finish"
 	for _, c := range []struct {
 		name   string
 		limits progress.Limits
@@ -113,7 +113,7 @@ func TestSteps(t *testing.T) {
 		{"yields", progress.Limits{Yields: 3}, 7, "poll, yield, poll, yield, poll, " + asleep},
 		{"spins on memory", progress.Limits{SpinRounds: 2, SpinIterations: 10, RelaxedIterations: 5}, 10 + 1 + 5 + 1 + 5 + 4, "poll, poll, " + asleep},
 		{"spins on the network", progress.Limits{SpinRounds: 3}, 3 + 4, "poll, poll, poll, " + asleep},
-		{"looks, if it spins at all", progress.Limits{SpinIterations: 10}, 4, asleep},
+		{"without rounds spins nothing", progress.Limits{SpinIterations: 10}, 4, asleep},
 	} {
 		s := new(script)
 		c.limits.LongestSleep = 40 * time.Millisecond
@@ -133,15 +133,15 @@ func TestFound(t *testing.T) {
 	found = 1
 	pauses(t, &wait, 1)
 	require.False(t, wait.AboutToSleep())
-	require.Equal(t, "poll, poll, check, prepare, quiet, poll, wake, finish", s.take())
+	require.Equal(t, "poll, poll, check, prepare, before sleep, poll, wake, finish", s.take())
 	found = 0
 	pauses(t, &wait, 2)
-	require.Equal(t, "poll, poll, check, prepare, quiet", s.take())
+	require.Equal(t, "poll, poll, check, prepare, before sleep", s.take())
 	wait.Finish()
 	require.Equal(t, "finish, leave", s.take())
 }
 
-// A wait that begins again spins, and has slept for no time. It is another wait for its Guard.
+// A wait that is restarted spins, and has slept for no time. It is another wait for its Guard.
 func TestRestart(t *testing.T) {
 	s := new(script)
 	wait := s.engine(progress.Limits{SpinRounds: 1, LongestSleep: 2 * time.Millisecond}, nothing).NewWaiter(s)
@@ -152,7 +152,7 @@ func TestRestart(t *testing.T) {
 	s.take()
 	wait.Restart()
 	pauses(t, &wait, 2)
-	require.Equal(t, "finish, leave to begin again, poll, poll, check, prepare, quiet", s.take())
+	require.Equal(t, "finish, leave to restart, poll, poll, check, prepare, before sleep", s.take())
 	last := len(s.sleepers) - 1
 	require.Equal(t, []progress.Sleeper{
 		{Rank: 3}, {Rank: 3, Announced: true}, {Rank: 3, Since: 1, Until: progress.FirstSleep, Asleep: progress.FirstSleep}, {Rank: 3, Until: progress.FirstSleep},
@@ -197,8 +197,8 @@ func TestGuard(t *testing.T) {
 		{"ended", func(s *script) { s.ended = errGuard }, 0, "poll"},
 		{"ended while it spins", func(s *script) { s.ended = errGuard }, 1, "poll, poll"},
 		{"not to be announced", func(s *script) { s.check = errGuard }, 1, "poll, poll, check, leave"},
-		{"not to sleep", func(s *script) { s.check = errGuard }, 2, "poll, poll, check, prepare, quiet, poll, check, finish, leave"},
-		{"ended before it sleeps", func(s *script) { s.ended = errGuard }, 2, "poll, poll, check, prepare, quiet, poll, finish, leave"},
+		{"not to sleep", func(s *script) { s.check = errGuard }, 2, "poll, poll, check, prepare, before sleep, poll, check, finish, leave"},
+		{"ended before it sleeps", func(s *script) { s.ended = errGuard }, 2, "poll, poll, check, prepare, before sleep, poll, finish, leave"},
 	} {
 		s := new(script)
 		wait := s.engine(progress.Limits{SpinRounds: 1}, nothing).NewWaiter(s)
@@ -210,14 +210,40 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Whoever ends a wait makes Ended return an error before the wake. A wait that announces its sleep in between is not asleep after it.
+// The goroutine that ends a wait wakes the sleepers afterwards. A wait that announces its sleep after the wake does not sleep.
 func TestEndedAfterAnnouncement(t *testing.T) {
-	s := new(script)
-	e := s.engine(progress.Limits{}, nothing)
-	e.Register(beforeSleep(func() { s.ended = context.Canceled }))
-	wait := e.NewWaiter(s)
-	require.ErrorIs(t, wait.Pause(t.Context()), context.Canceled)
-	wait.Finish()
+	errEnded := errors.New("ended")
+	for name, end := range map[string]func(s *script, e *progress.Engine, endContext func()){
+		"guard":        func(s *script, _ *progress.Engine, _ func()) { s.ended = errEnded },
+		"interruption": func(_ *script, e *progress.Engine, _ func()) { e.Interrupt(errEnded) },
+		"context": func(s *script, _ *progress.Engine, endContext func()) {
+			s.woken = make(chan struct{})
+			endContext()
+			<-s.woken
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			s := new(script)
+			e := s.engine(progress.Limits{LongestSleep: time.Second}, nothing)
+			announced := 0
+			e.Register(beforeSleep(func() {
+				// The first sleep is short, whatever ends.
+				if announced++; announced == 2 {
+					end(s, e, func() { cancel(errEnded) })
+				}
+			}))
+			wait := e.NewWaiter(s)
+			defer wait.Finish()
+			for range 2 {
+				require.NoError(t, wait.Pause(ctx))
+			}
+			s.take()
+			require.ErrorIs(t, wait.Pause(ctx), errEnded)
+			require.NotContains(t, s.take(), "sleep 1s")
+			require.Equal(t, name == "context", wait.Sleeper().Cut)
+		})
+	}
 }
 
 type beforeSleep func()
@@ -242,6 +268,8 @@ func TestContext(t *testing.T) {
 	require.NoError(t, wait.Pause(ctx))
 	require.ErrorIs(t, wait.Pause(ctx), context.Canceled)
 	require.True(t, wait.Sleeper().Cut)
+	wait.Restart()
+	require.False(t, wait.Sleeper().Cut)
 	wait.Finish()
 
 	wait = s.engine(progress.Limits{SpinRounds: 1}, nothing).NewWaiter(s)
@@ -263,6 +291,9 @@ func TestInterrupt(t *testing.T) {
 	require.NoError(t, after.Pause(t.Context()))
 	before.Finish()
 	after.Finish()
+	s.take()
+	e.Interrupt(errShort)
+	require.Equal(t, "wake", s.take())
 }
 
 // Sources are polled in order, and know what those before them have found. What Drain finds it looks for again.
@@ -295,9 +326,17 @@ func TestSources(t *testing.T) {
 // A last poll that another goroutine is in the way of is made up for when that gives the mutex back. Other polls are not.
 func TestSleepBesidePoll(t *testing.T) {
 	s := new(script)
-	e := s.engine(progress.Limits{SpinRounds: 1}, nothing)
+	e := s.engine(progress.Limits{SpinRounds: 1, LongestSleep: time.Second}, nothing)
 	wait := e.NewWaiter(s)
 	pauses(t, &wait, 2)
+	s.take()
+	e.Lock()
+	pauses(t, &wait, 1)
+	require.Equal(t, "check, sleep 1ms, finish", s.take())
+	e.Unlock()
+	require.Equal(t, "poll", s.take())
+	// Later sleeps are longer, but not if the other goroutine has yet to poll.
+	pauses(t, &wait, 1)
 	s.take()
 	e.Lock()
 	pauses(t, &wait, 1)

@@ -30,13 +30,16 @@ type Waiter struct {
 	sleeper      *Sleeper
 	stop         func() bool
 	interruption *interruption
-	// spins, relaxed, rounds and yields are how many of each are left.
+	// spins and relaxed are the numbers of iterations that are left before the first round, and in this one. rounds and
+	// yields are the numbers of those that are left.
 	spins, relaxed, rounds, yields int
 	// rank is 1 + the rank that the wait is for, 0 if any may end it.
 	rank   int
 	ticket uint32
 	// announced is set between Prepare and Finish of the channel, counted while the wait counts in background.waiting.
 	announced, counted bool
+	// relies is set if the last poll was left to another goroutine.
+	relies bool
 	// slept, quiet and long: see the methods.
 	slept, quiet, long bool
 }
@@ -44,17 +47,18 @@ type Waiter struct {
 // A Guard decides whether waits go on. Its methods are called by the goroutine that waits, without the mutex of the Engine.
 type Guard interface {
 	// Ended returns the error of a wait that must end at once, for example because memory is about to be freed. It is
-	// called after every poll, and after the announcement of a sleep. Who makes it return an error wakes the sleepers then.
+	// called after every poll, and after the announcement of a sleep. The goroutine that makes it return an error wakes the
+	// sleepers afterwards.
 	Ended() error
 	// Check is called when a wait is about to announce that it sleeps, and once more just before it sleeps. An error ends
 	// the wait.
 	Check(ctx context.Context, s *Sleeper) error
-	// Leave is called when a wait that has a Sleeper ends, or begins again.
+	// Leave is called when a wait that has a Sleeper ends, or is restarted.
 	Leave(s *Sleeper, restarted bool)
 }
 
-// A Sleeper is a wait that sleeps or is about to, as its Guard sees it. Sleepers are used again: a wait that sleeps allocates
-// none after the first few.
+// A Sleeper is a wait that sleeps or is about to, as its Guard sees it. Sleepers of waits that have ended are reused: a wait that
+// sleeps allocates none after the first few.
 type Sleeper struct {
 	// Rank is the rank that the wait is for, -1 if several may end it.
 	Rank int
@@ -66,7 +70,7 @@ type Sleeper struct {
 	Announced bool
 	// Cut is set if the wait has returned the error of its context since it slept last.
 	Cut bool
-	// Keep is the Guard's. It is left as it is when the Sleeper is used again.
+	// Keep is state of the Guard. It is left as it is when another wait uses the Sleeper.
 	Keep any
 }
 
@@ -110,7 +114,7 @@ func (w *Waiter) reset() {
 	}
 }
 
-// Spin reports whether the caller may look again without a Pause.
+// Spin reports whether the caller may check its condition again without a Pause.
 func (w *Waiter) Spin() bool {
 	if w.spins > 0 {
 		w.spins--
@@ -119,9 +123,9 @@ func (w *Waiter) Spin() bool {
 	return false
 }
 
-// Pause is called after each look that found nothing, and returns when it is time for the next: at once at first, later
-// after a yield, and then after a sleep that any wake of the channel ends. Before it sleeps it announces that and returns once
-// more, so that what comes between a look and the sleep ends the sleep. It returns an error when
+// Pause is called whenever the caller has found its condition false, and returns when it is time to check it again: at once at
+// first, later after a yield, and then after a sleep that any wake of the channel ends. Before it sleeps it announces that and
+// returns once more, so that what comes between a check and the sleep ends the sleep. It returns an error when
 //   - the Guard says that the wait has ended;
 //   - ctx has ended;
 //   - Interrupt was called since the wait began, or returned its last such error;
@@ -143,7 +147,8 @@ func (w *Waiter) pause(ctx context.Context) error {
 		return nil
 	}
 	e := w.engine
-	found := e.pollCounted(w.announced)
+	found, polled := e.pollCounted(w.announced)
+	w.relies = !polled
 	w.count()
 	if err := w.ended(); err != nil {
 		return err
@@ -190,15 +195,11 @@ func (w *Waiter) yield() {
 // announce announces a sleep, unless the wait is to end.
 func (w *Waiter) announce(ctx context.Context) error {
 	e := w.engine
-	if ctx.Err() != nil {
-		if w.sleeper != nil {
-			w.sleeper.Cut = true
-		}
-		return errtext.Ended(ctx)
+	if err := w.cut(ctx); err != nil {
+		return err
 	}
-	if i := e.interruption.Load(); i != w.interruption {
-		w.interruption = i
-		return i.err
+	if err := w.interrupted(); err != nil {
+		return err
 	}
 	if w.slept && w.stop == nil && ctx.Done() != nil {
 		w.stop = context.AfterFunc(ctx, e.Wake)
@@ -209,9 +210,38 @@ func (w *Waiter) announce(ctx context.Context) error {
 	w.ticket = e.config.Home.Prepare()
 	w.announced = true
 	e.beforeSleep()
-	// After Prepare: who ends the wait changes what Ended returns before the wake, so a wait that has not seen the change
-	// does not sleep through the wake.
+	// After Prepare: the goroutine that ends the wait does so before it wakes the sleepers, so a wait that does not see its
+	// end does not sleep through the wake.
+	if w.stop != nil {
+		if err := w.cut(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.interrupted(); err != nil {
+		return err
+	}
 	return w.ended()
+}
+
+// cut returns the error of a context that has ended.
+func (w *Waiter) cut(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	if w.sleeper != nil {
+		w.sleeper.Cut = true
+	}
+	return errtext.Ended(ctx)
+}
+
+// interrupted returns the error of the last Interrupt, once.
+func (w *Waiter) interrupted() error {
+	i := w.engine.interruption.Load()
+	if i == w.interruption {
+		return nil
+	}
+	w.interruption = i
+	return i.err
 }
 
 // check asks the Guard.
@@ -232,7 +262,7 @@ func (w *Waiter) Sleeper() *Sleeper {
 	return w.sleeper
 }
 
-// sleep sleeps. The caller has looked, and polled, since the sleep was announced.
+// sleep sleeps. Since the announcement the caller has checked its condition, and the wait has polled.
 func (w *Waiter) sleep(ctx context.Context) error {
 	if err := w.check(ctx); err != nil {
 		return err
@@ -240,6 +270,10 @@ func (w *Waiter) sleep(ctx context.Context) error {
 	e, limit := w.engine, FirstSleep
 	if w.slept {
 		limit = w.limits.LongestSleep
+	}
+	if w.relies {
+		// Nothing bounds when the other goroutine polls, or that its poll ends without a panic.
+		limit = min(limit, longestRetry)
 	}
 	begun := e.config.Now()
 	if e.apart() {
@@ -259,7 +293,7 @@ func (w *Waiter) sleep(ctx context.Context) error {
 	return nil
 }
 
-// woken notes a sleep.
+// woken accounts for a sleep.
 func (w *Waiter) woken(begun, took time.Duration) {
 	s := w.Sleeper()
 	if s.Since == 0 {
@@ -280,7 +314,7 @@ func (w *Waiter) For(rank int) { w.rank = rank + 1 }
 // Rank returns the rank that the wait is for, -1 if several may end it.
 func (w *Waiter) Rank() int { return w.rank - 1 }
 
-// Brief bounds the next sleep by FirstSleep, for a caller that also looks at the time.
+// Brief bounds the next sleep by FirstSleep, for a caller that also checks the time.
 func (w *Waiter) Brief() { w.slept = false }
 
 // AboutToSleep reports whether the wait has announced a sleep. The next Pause sleeps if nothing comes.
@@ -304,14 +338,14 @@ func (w *Waiter) rest() {
 	}
 }
 
-// Restart begins the wait again, for what comes next.
+// Restart begins the wait anew, for the next condition.
 func (w *Waiter) Restart() {
 	w.rest()
 	if s := w.sleeper; s != nil {
 		if w.guard != nil {
 			w.guard.Leave(s, true)
 		}
-		s.Since, s.Asleep = 0, 0
+		s.Since, s.Asleep, s.Cut = 0, 0, false
 	}
 	w.long = false
 	w.reset()

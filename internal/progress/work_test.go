@@ -27,6 +27,7 @@ func TestRetry(t *testing.T) {
 	})
 	for _, want := range []string{"poll", "poll", "poll", "poll, next"} {
 		require.Equal(t, want == "poll, next", tries == 3)
+		require.True(t, e.Retrying())
 		e.Poll()
 		require.Equal(t, want, s.take())
 	}
@@ -46,6 +47,49 @@ func TestDefer(t *testing.T) {
 	require.Equal(t, "poll, poll, deferred, poll", s.take())
 }
 
+// A Source that calls Poll has the mutex, so nothing that was deferred is run.
+func TestDeferInSource(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	e.Register(progress.SourceFunc(func(int) int { return e.Poll() }))
+	e.Defer(func() {
+		if e.TryLock() {
+			s.note("deferred")
+			e.Unlock()
+		} else {
+			s.note("deferred with the mutex")
+		}
+	})
+	e.PollUncounted()
+	require.Equal(t, "poll", s.take())
+	e.Poll()
+	require.Equal(t, "poll, deferred", s.take())
+}
+
+// A Source that panics leaves the mutex free. A sleeper whose poll that was polls again soon.
+func TestPanic(t *testing.T) {
+	s, panics := new(script), false
+	e := s.engine(progress.Limits{LongestSleep: time.Second}, nothing)
+	e.Register(progress.SourceFunc(func(int) int {
+		if panics {
+			panic("a Source")
+		}
+		return 0
+	}))
+	wait := e.NewWaiter(s)
+	defer wait.Finish()
+	pauses(t, &wait, 3)
+	s.take()
+	e.Lock()
+	pauses(t, &wait, 1)
+	panics = true
+	require.Panics(t, e.Unlock)
+	panics = false
+	require.Equal(t, "check, sleep 1ms, finish, poll", s.take())
+	pauses(t, &wait, 2)
+	require.Equal(t, "poll, check, prepare, before sleep, poll, check, sleep 1s, finish", s.take())
+}
+
 // A rank that computes in virtual time makes progress meanwhile.
 func TestCompute(t *testing.T) {
 	s := new(script)
@@ -55,7 +99,7 @@ func TestCompute(t *testing.T) {
 	s.take()
 	e.Compute(10 * time.Millisecond)
 	require.Equal(t, 20*time.Millisecond, s.now)
-	require.Equal(t, "prepare, quiet, poll, work 20ms, finish, prepare, quiet, poll, wake, finish, prepare, quiet, poll, work 8ms, finish", s.take())
+	require.Equal(t, "prepare, before sleep, poll, work 20ms, finish, prepare, before sleep, poll, wake, finish, prepare, before sleep, poll, work 8ms, finish", s.take())
 	e.StartBackground()
 	e.Close()
 	require.Equal(t, "wake", s.take(), "there is no background goroutine")
