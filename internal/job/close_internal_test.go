@@ -109,7 +109,7 @@ func TestLoggerHoldsUpNoClose(t *testing.T) {
 		"a report of a stall": func(w *World) {
 			wait := w.NewWaiter()
 			keptOf(wait.Sleeper()).call = &waitingCall{name: "world.Barrier"}
-			wait.report([]int{w.rank})
+			w.reportStall(wait.Sleeper(), []int{w.rank})
 		},
 		"no connection for now": func(w *World) { w.lack(1, verbs.ErrShortage) },
 		"a connection is not accepted": func(w *World) {
@@ -177,7 +177,7 @@ func TestReportHoldsUpNoClose(t *testing.T) {
 	w := worlds[0]
 	wait := w.NewWaiter()
 	keptOf(wait.Sleeper()).call = &waitingCall{name: "world.Barrier"}
-	wait.report([]int{1})
+	w.reportStall(wait.Sleeper(), []int{1})
 	require.NoError(t, w.aside.waitIn(ended()))
 	states := make(chan []string, 1)
 	w.reports.start(func(ctx context.Context) {

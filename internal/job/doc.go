@@ -11,9 +11,10 @@
 //
 // # Progress
 //
-// Package progress makes the progress of a rank, and has the rules of waiting. This package registers the sources (progress.go): notices of
+// Package progress makes progress for a rank, and has the rules of waiting. This package registers the sources (progress.go): notices of
 // failure, cards, connections that are being made, links that have ended. It gives each wait the guard (wait.go) that ends waits before memory
-// is freed, and that shows and reports calls which wait long. What wakes a wait, other than what a poll of a card finds, calls Wake of the engine.
+// is freed, and that shows and reports calls which wait long. Code that changes what a wait waits for, outside a poll that finds something,
+// calls Engine.Wake.
 //
 // A card that writes into the memory of other ranks by itself delivers short messages so, which a polling call sees at once. A rank that
 // sleeps, or computes, is woken by the sender.

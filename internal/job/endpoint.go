@@ -64,8 +64,8 @@ type endpoint struct {
 	letters slots
 
 	news news
-	// ending are links whose failure is about to be recorded, put off that often, due of them before the poll began. They
-	// belong to progress.
+	// ending are links whose failure is about to be recorded, and putOffs is how often that was put off. due is the number
+	// of those that were there when the poll began. They belong to progress.
 	ending       []*Link
 	due, putOffs int
 	// fallen tells that a link was ended that has not been closed, unseen that the card of a

@@ -315,8 +315,8 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 			if wait.Long() && wait.Quiet() && !m.last {
 				m.seek(op, m.at(number), from, &wait)
 			}
-			if wait.stalled() {
-				wait.report(m.awaited(m.at(number), &wait))
+			if s := wait.Sleeper(); m.world.stalled(s) {
+				m.world.reportStall(s, m.awaited(m.at(number), &wait))
 			}
 		}
 		if err := wait.Pause(ctx); err != nil {

@@ -113,8 +113,8 @@ func (o *office) exchange(ctx context.Context, op string, out, in *parcel) error
 				if wait.Long() && wait.Quiet() {
 					wait.seek(p.header.plight(), p.rank)
 				}
-				if wait.stalled() {
-					wait.report([]int{wait.found(p.rank).rank})
+				if s := wait.Sleeper(); w.stalled(s) {
+					w.reportStall(s, []int{wait.found(p.rank).rank})
 				}
 				// What one more look does not find of a rank that has left will not
 				// come, and what it has not taken it will not take.
@@ -159,8 +159,8 @@ func (o *office) settle(ctx context.Context, out *parcel) error {
 	return nil
 }
 
-// comes looks at the one word that tells whether anything has come for a parcel, as often as a wait looks
-// without a pause, and tells whether it has.
+// comes reads the one word that tells whether anything has come for a parcel, as often as a wait spins
+// without a Pause, and reports whether it has.
 func (o *office) comes(in *parcel, wait *Waiter) bool {
 	with := o.pipes[in.rank]
 	if with == nil || with.in == nil {

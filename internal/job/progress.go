@@ -8,24 +8,24 @@ import (
 )
 
 const (
-	// A round of spinning is spinRound looks and one poll; a look costs one or
-	// two nanoseconds. From the second round on it is fewer looks that take as
-	// long, because the processor relaxes between them.
-	spinRound    = 500
-	relaxedRound = 50
-	lookTime     = 2 * time.Nanosecond
-	// pollTime is about what a poll of a network card takes. Where there are ranks
-	// that are mapped too, a round is mixedLooks and one poll.
-	pollTime = 500 * time.Nanosecond
-	// anotherLook is about what each further look of one takes that dwells (verbs.Server).
-	anotherLook = 330 * time.Nanosecond
-	mixedLooks  = 30
-	// mostYields is how many there are between spinning and sleeping, for ranks that share
-	// a core.
+	// spinIterations is the number of iterations of the first round of spinning. In later rounds the processor relaxes in
+	// each iteration: relaxedIterations of them take as long as spinIterations.
+	spinIterations    = 500
+	relaxedIterations = 50
+	// iterationTime is the time of an iteration of the first round.
+	iterationTime = 2 * time.Nanosecond
+	// pollTime is about the time of a poll of a network card. repollTime is about the time of each further poll that the
+	// card makes within one if it dwells (verbs.Server).
+	pollTime   = 500 * time.Nanosecond
+	repollTime = 330 * time.Nanosecond
+	// mixedIterations is the number of iterations of the first round if this rank has a network card and also maps the
+	// memory of other ranks.
+	mixedIterations = 30
+	// mostYields is the number of yields between spinning and sleeping. They are for ranks that share a core.
 	mostYields = 20
 )
 
-// progressConfig is that of the rank's engine.
+// progressConfig returns the Config of the rank's Engine.
 func (e *endpoint) progressConfig() progress.Config {
 	config := progress.Config{
 		Home: e.home.device.Channel(), Now: e.home.device.Now, Charger: e.charger, NoStandBack: e.settings.tuning.NoStandBack,
@@ -33,7 +33,9 @@ func (e *endpoint) progressConfig() progress.Config {
 	}
 	if network := e.cards[networkCard]; network != nil {
 		config.Network = network.device.Channel()
-		config.Still = network.still
+		if network.attributes.Virtual {
+			config.Still = network.still
+		}
 		if network.server != nil {
 			config.Pending = network.server.Pending
 		}
@@ -55,26 +57,26 @@ func (w *World) setOversubscribed(oversubscribed, rooted bool) {
 		l.Oversubscribed = oversubscribed
 		network := w.cards[networkCard]
 		if network == nil {
-			l.SpinIterations, l.RelaxedIterations = spinRound, relaxedRound
+			l.SpinIterations, l.RelaxedIterations = spinIterations, relaxedIterations
 			if !oversubscribed {
-				l.SpinRounds = int(w.home.attributes.Spin / (spinRound * lookTime))
+				l.SpinRounds = int(w.home.attributes.Spin / (spinIterations * iterationTime))
 			}
 			return
 		}
-		// A look without a poll sees only what ranks that are mapped have done.
+		// Without a poll a wait sees only what ranks have done whose memory this one maps.
 		l.SpinIterations, l.RelaxedIterations = 0, 0
 		mixed := w.mapsOthers()
 		if mixed {
-			l.SpinIterations = mixedLooks
+			l.SpinIterations = mixedIterations
 		}
 		took := pollTime
 		if network.server != nil {
-			looks := network.server.Dwell(!mixed && !oversubscribed)
-			took += time.Duration(looks-1) * anotherLook
+			polls := network.server.Dwell(!mixed && !oversubscribed)
+			took += time.Duration(polls-1) * repollTime
 		}
 		switch {
 		case oversubscribed:
-			// A rank that waits gives the core away at once.
+			// A rank that waits yields its core at once.
 			network.rings = nil
 		case network.attributes.Virtual && network.rings != nil:
 			l.SpinRounds = network.rings.rounds
@@ -84,8 +86,8 @@ func (w *World) setOversubscribed(oversubscribed, rooted bool) {
 	})
 }
 
-// registerSources registers what makes progress, in the order in which a poll looks at it. What follows the cards is done after
-// what has come of them.
+// registerSources registers what makes progress, in the order in which a poll polls it. Sources after the cards handle what
+// the cards have found.
 func (w *World) registerSources() {
 	r := w.engine.Register
 	r(progress.SourceFunc(w.pollNotices))
@@ -94,9 +96,7 @@ func (w *World) registerSources() {
 			r(cardSource{w, c})
 		}
 	}
-	r(progress.SourceFunc(w.pollDialing))
-	r(progress.SourceFunc(w.pollEnding))
-	r(progress.SourceFunc(w.pollFallen))
+	r(progress.SourceFunc(w.pollLinks))
 }
 
 // pollNotices makes known what this rank was told of failures. The links that are ending by now are due in this poll.
@@ -106,34 +106,26 @@ func (w *World) pollNotices(int) int {
 	return 0
 }
 
-// pollDialing begins to use the links that have been made.
-func (w *World) pollDialing(int) (found int) {
+// pollLinks begins to use links that have been made, records the failures of links that have ended and passes them on, and
+// frees links that were ended. It records the ends of cards in a poll that has found nothing else, after what has come of them.
+func (w *World) pollLinks(before int) (found int) {
 	if len(w.dialing) > 0 {
 		found = w.rise()
 	}
-	return found
-}
-
-// pollEnding records the failures of links that have ended, and passes failures on.
-func (w *World) pollEnding(before int) int {
+	quiet := before+found == 0
 	if w.due > 0 {
-		w.endLinks(w.due, before == 0)
+		w.endLinks(w.due, quiet)
 	}
 	if w.news.some.Load() {
 		w.passOn()
 	}
-	return 0
-}
-
-// pollFallen records the ends of cards after what has come of them, and frees links that were ended.
-func (w *World) pollFallen(before int) int {
-	if before == 0 && w.unseen.Load() {
+	if quiet && w.unseen.Load() {
 		w.seeLost()
 	}
 	if w.fallen.Load() {
 		w.closeFallen()
 	}
-	return 0
+	return found
 }
 
 // A cardSource is a card as a source of progress.
@@ -183,7 +175,7 @@ func (s cardSource) Poll(int) int {
 	return n
 }
 
-// BeforeSleep has nobody write to rings any more, when this rank is about to sleep.
+// BeforeSleep stops peers from writing to rings before this rank sleeps.
 func (s cardSource) BeforeSleep() {
 	if s.rings == nil || !s.rings.some.Load() {
 		return
@@ -195,7 +187,7 @@ func (s cardSource) BeforeSleep() {
 	s.rings.some.Store(false)
 }
 
-// Poll does whatever protocol work can be done now and returns how much was found.
+// Poll makes progress and returns how much was found.
 func (w *World) Poll() int { return w.engine.Poll() }
 
 // Exclude calls f while no Service serves, and nothing is retried.

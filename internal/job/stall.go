@@ -242,17 +242,11 @@ func (w *World) awaitedInJob(s *progress.Sleeper) int32 {
 	return int32(w.InJob(s.Rank))
 }
 
-// stalled reports whether the wait is so long that it has to be reported, and has not been.
+// stalled reports whether a wait has lasted for the limit of WithStall and was not reported.
 func (w *World) stalled(s *progress.Sleeper) bool {
 	limit := w.settings.stall
 	return limit > 0 && s.Since != 0 && s.Until-s.Since >= limit && !keptOf(s).reported
 }
-
-// stalled reports whether the wait has to be reported.
-func (p *Waiter) stalled() bool { return p.world.stalled(p.Sleeper()) }
-
-// report tells the logger of the wait: see World.reportStall.
-func (p *Waiter) report(ranks []int) { p.world.reportStall(p.Sleeper(), ranks) }
 
 // reportStall tells the logger of the wait, which is for some ranks, or of any other if there are none.
 func (w *World) reportStall(s *progress.Sleeper, ranks []int) {
