@@ -12,13 +12,14 @@ import (
 	"github.com/onesided/rma/internal/progress"
 )
 
-// Neither a poll nor a wait allocates, also if it sleeps. The context of a wait that sleeps long does.
+// Neither a poll nor a wait allocates, also if it sleeps or something is retried. The context of a wait that sleeps long does.
 func TestAllocs(t *testing.T) {
 	var number atomic.Uint32
 	e := progress.New(progress.Config{Home: eventchannel.New(), Now: func() time.Duration { return time.Duration(number.Load()) }, Limits: progress.Limits{
 		SpinRounds: 1, RelaxedIterations: 1, Yields: 1,
 	}})
 	e.Register(progress.SourceFunc(func(int) int { number.Add(1); return 0 }))
+	e.Exclude(func() { e.Retry(func() bool { return false }) })
 	ctx, guard := t.Context(), progress.Guard(allowing{})
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		e.Poll()

@@ -243,8 +243,8 @@ func (e *Engine) beforeSleep() {
 	}
 }
 
-// Retry has try called in every poll until it returns true. It suits work that waits for something that nothing announces.
-// try may call Retry. Retry is called with the mutex, as try is.
+// Retry has try called in every poll until it returns true, or panics. It suits work that waits for something that nothing
+// announces. try may call Retry. Retry is called with the mutex, as try is.
 func (e *Engine) Retry(try func() (done bool)) {
 	e.retries.waiting = append(e.retries.waiting, try)
 	e.retries.some.Store(true)
@@ -269,19 +269,26 @@ type retries struct {
 
 // try tries once more what waits.
 func (r *retries) try() {
-	if len(r.waiting) > 0 {
-		waiting := r.waiting
-		r.waiting = r.spare
-		for _, try := range waiting {
-			if !try() {
-				r.waiting = append(r.waiting, try)
-			}
-		}
+	if len(r.waiting) == 0 {
+		return
+	}
+	waiting, tried := r.waiting, 0
+	r.waiting = r.spare
+	// If one panics, those after it go on waiting.
+	defer func() {
+		r.waiting = append(r.waiting, waiting[tried:]...)
 		clear(waiting)
 		r.spare = waiting[:0]
-	}
-	if some := len(r.waiting) > 0; some != r.some.Load() {
-		r.some.Store(some)
+		if len(r.waiting) == 0 {
+			r.some.Store(false)
+		}
+	}()
+	for tried < len(waiting) {
+		try := waiting[tried]
+		tried++
+		if !try() {
+			r.waiting = append(r.waiting, try)
+		}
 	}
 }
 

@@ -36,6 +36,40 @@ func TestRetry(t *testing.T) {
 	require.Empty(t, s.take())
 }
 
+// A function that panics is not tried again. Those beside it are.
+func TestRetryPanics(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	tries := 0
+	e.Exclude(func() {
+		e.Retry(func() bool { s.note("before"); return false })
+		e.Retry(func() bool {
+			if tries++; tries == 3 {
+				panic("a function to be retried")
+			}
+			return false
+		})
+		e.Retry(func() bool { s.note("after"); return false })
+	})
+	for range 2 {
+		e.Poll()
+	}
+	s.take()
+	require.Panics(t, func() { e.Poll() })
+	require.True(t, e.Retrying())
+	for range 2 {
+		e.Poll()
+	}
+	require.Equal(t, "poll, before, poll, before, after, poll, before, after", s.take())
+
+	e = s.engine(progress.Limits{}, nothing)
+	e.Exclude(func() { e.Retry(func() bool { panic("the only function to be retried") }) })
+	require.Panics(t, func() { e.Poll() })
+	require.False(t, e.Retrying())
+	e.Poll()
+	require.Equal(t, "poll, poll", s.take())
+}
+
 // What is deferred is done once, after the poll, without the mutex, and not by a poll on the way.
 func TestDefer(t *testing.T) {
 	s := new(script)
