@@ -198,9 +198,41 @@ func TestAsleepAttends(t *testing.T) {
 			want = 0
 		}
 		require.Equal(t, want, e.background.credit.Load())
+		require.EqualValues(t, 6, e.background.polls.Load())
 		n, slept := e.Sleeps()
 		require.Equal(t, uint64(3), n)
 		require.Equal(t, 300*pollsApart, slept)
+	}
+}
+
+// The background goroutine stands back for polls, except those of a caller that does not go on polling. A poll that finds
+// something, and a yield, count as the polls that would be in them.
+func TestPollsAttend(t *testing.T) {
+	now := time.Hour
+	e := networked(&now, func(c *Config) {
+		c.Limits = Limits{Yields: 2, Yield: func() { now += 50 * pollsApart }}
+	})
+	found := 0
+	e.Register(SourceFunc(func(int) int { return found }))
+	wait := e.NewWaiter(nil)
+	defer wait.Finish()
+	for _, c := range []struct {
+		name          string
+		found         int
+		do            func()
+		polls, credit uint64
+	}{
+		{"a yield", 0, func() { require.NoError(t, wait.Pause(t.Context())) }, 1, 50},
+		{"a poll that finds nothing", 0, func() { e.Poll() }, 1, 0},
+		{"a poll that finds something", 1, func() { e.Poll() }, 1, 8},
+		{"a poll on the way", 0, func() { e.PollUncounted() }, 0, 0},
+		{"a poll on the way that finds something", 1, func() { e.PollUncounted() }, 0, 0},
+	} {
+		before := e.attendance()
+		found = c.found
+		c.do()
+		assert.Equal(t, c.polls, e.background.polls.Load()-before.polls, c.name)
+		assert.Equal(t, c.credit, e.background.credit.Load()-before.credit, c.name)
 	}
 }
 
