@@ -308,15 +308,31 @@ func (d *deferred) add(f func()) {
 	d.some.Store(true)
 }
 
+// run calls what is left. If one panics, those after it are left.
 func (d *deferred) run() {
 	d.mu.Lock()
 	left := d.left
 	d.left = nil
 	d.some.Store(false)
 	d.mu.Unlock()
-	for _, f := range left {
+	called := 0
+	defer func() {
+		if called < len(left) {
+			d.putBack(left[called:])
+		}
+	}()
+	for called < len(left) {
+		f := left[called]
+		called++
 		f()
 	}
+}
+
+func (d *deferred) putBack(left []func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = append(left, d.left...)
+	d.some.Store(true)
 }
 
 // An interruption is an error that waits return.

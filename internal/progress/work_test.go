@@ -81,6 +81,22 @@ func TestDefer(t *testing.T) {
 	require.Equal(t, "poll, poll, deferred, poll", s.take())
 }
 
+// A deferred function that panics leaves those after it to the next poll.
+func TestDeferPanics(t *testing.T) {
+	s := new(script)
+	e := s.engine(progress.Limits{}, nothing)
+	e.Defer(func() { s.note("first") })
+	e.Defer(func() {
+		e.Defer(func() { s.note("new") })
+		panic("a deferred function")
+	})
+	e.Defer(func() { s.note("last") })
+	require.Panics(t, func() { e.Poll() })
+	e.Poll()
+	e.Poll()
+	require.Equal(t, "poll, first, poll, last, new, poll", s.take())
+}
+
 // A Source that calls Poll has the mutex, so nothing that was deferred is run.
 func TestDeferInSource(t *testing.T) {
 	s := new(script)
