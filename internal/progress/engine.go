@@ -292,7 +292,8 @@ func (r *retries) try() {
 	}
 }
 
-// Defer has f called once, without the mutex, by the next goroutine that polls in Poll or Pause.
+// Defer has f called once, without the mutex, by the next goroutine that polls in Poll or Pause. It wakes nobody: outside of a
+// poll the caller calls Wake afterwards, or f may wait for the longest sleep.
 func (e *Engine) Defer(f func()) { e.deferred.add(f) }
 
 type deferred struct {
