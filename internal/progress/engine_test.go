@@ -160,6 +160,16 @@ func TestRestart(t *testing.T) {
 	wait.Finish()
 }
 
+// A wait that has not slept yet is for any rank, too, until it is for one.
+func TestSleeperBeforeSleep(t *testing.T) {
+	s := new(script)
+	wait := s.engine(progress.Limits{}, nothing).NewWaiter(s)
+	defer wait.Finish()
+	require.Equal(t, -1, wait.Sleeper().Rank)
+	wait.For(3)
+	require.Equal(t, 3, wait.Sleeper().Rank)
+}
+
 // Sleeps that sum up to half of the longest are long, once each time. A sleep that was ended soon is not quiet.
 func TestLong(t *testing.T) {
 	s := new(script)

@@ -250,7 +250,7 @@ func (w *Waiter) check(ctx context.Context) error {
 		return nil
 	}
 	s := w.Sleeper()
-	s.Rank, s.Announced = w.rank-1, w.announced
+	s.Announced = w.announced
 	return w.guard.Check(ctx, s)
 }
 
@@ -259,6 +259,7 @@ func (w *Waiter) Sleeper() *Sleeper {
 	if w.sleeper == nil {
 		w.sleeper = w.engine.sleepers.take()
 	}
+	w.sleeper.Rank = w.rank - 1
 	return w.sleeper
 }
 
