@@ -37,11 +37,14 @@ type Limits struct {
 	// iterations without a poll before the first round, and RelaxedIterations that after the poll of each round, in which
 	// the processor relaxes.
 	SpinRounds, SpinIterations, RelaxedIterations int
-	// Yields is the number of calls of Yield between spinning and sleeping. Yield gives the processor to those whom this
-	// rank waits for.
+	// Yields is the number of yields between spinning and sleeping. The last of them calls runtime.Gosched, for the
+	// goroutines of this rank. The others call Yield, which gives the processor to those whom this rank waits for. Yield
+	// may be nil if Yields is at most 1.
 	Yields int
 	Yield  func()
-	// LongestSleep bounds the delay if the rank that should wake a sleeper has ended.
+	// LongestSleep bounds the delay if the rank that should wake a sleeper has ended. If it is negative, only the first
+	// sleep of a wait is bounded: not even a sleep that relies on the poll of another goroutine is. Waiter.Long is then
+	// true after every sleep.
 	LongestSleep time.Duration
 	// Oversubscribed is set if more ranks than cores share the machine: others may have the processor for long between
 	// two polls of a wait.
