@@ -61,8 +61,9 @@
 //  6. W calls Home.Sleep, which returns at once if the number of wakes is not the ticket.
 //
 // A goroutine or process G that makes C true stores C, and then loads the number of sleepers to decide whether to wake them.
-// If W's increment (step 2) comes before G's load, G changes the number of wakes, and step 6 returns. Otherwise G's load, and
-// so its store of C, comes before W's load of C in step 4, which finds C true.
+// If W's increment (step 2) comes before G's load, G changes the number of wakes. If that comes after W has loaded the ticket,
+// step 6 returns. If it comes before, so does G's store of C, and W's load of C in step 4 finds C true. If W's increment comes
+// after G's load, it comes after G's store of C, too, and step 4 finds C true.
 //
 // An event of the card that comes after step 2 wakes Home. The last poll finds an event that came before step 2. If another
 // goroutine H holds the mutex then, W cannot know whether H has passed that Source already. So every Unlock, after it has
