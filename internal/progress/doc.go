@@ -91,10 +91,13 @@
 //
 // If Home is not the channel of the network card, W leaves the network to the background goroutine B. After its last poll W
 // takes itself out of the number of waits that poll, and sends to the channel endNap, which holds one element. B naps only in
-// a receive from endNap, or until a timer of a few milliseconds ends. So B is in its loop after W's step 2. It prepares a
-// sleep on the channel of the network, polls, and sleeps; what it finds is followed by a wake of Home. If B cannot lock, it
-// takes its announcement back and naps for a millisecond. B sets no flag, because it never sleeps without a poll of its own
-// after the announcement: an event that the holder of the mutex has missed waits for the end of that nap.
+// a receive from endNap, or until a timer of a few milliseconds ends. So B is in its loop after W's step 2. There it
+// prepares a sleep on the channel of the network, polls, and sleeps. What it finds is followed by a wake of Home. Two things
+// delay that poll:
+//
+//   - B cannot lock. It takes its announcement back and naps for a millisecond. B sets no flag, because it never sleeps
+//     without a poll of its own after the announcement. An event that the holder of the mutex has missed waits for that long.
+//   - That nap ends, and another wait polls enough. B naps on. W relies on the polls of that wait, and on the timer.
 //
 // The end of a wait follows the same rule. The goroutine that ends a wait changes what Guard.Ended returns, and then wakes
 // Home. [Engine.Interrupt] stores its error, and then wakes Home. The wait checks both after step 2. The end of a context wakes
