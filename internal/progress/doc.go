@@ -77,9 +77,9 @@
 //   - H loads true and cannot lock: the next holder has locked since. It has yet to unlock, and the same holds for it.
 //   - H loads false: as if W had loaded it.
 //
-// W loads although W has just stored, because TryLock begins with a plain load of the mutex, and a TryLock that fails orders
-// nothing in Go's memory model. Arm64 may move that load before the store: W would see H hold the mutex, and H would then see
-// no flag. It moves the plain load before no atomic load, and an atomic load before no atomic store.
+// W loads what W has just stored because TryLock begins with a plain load of the mutex. A TryLock that fails orders nothing in
+// Go's memory model. Arm64 may move that load before the store: W would see H hold the mutex, and H would then see no flag.
+// Arm64 moves no plain load before an earlier atomic load, and no atomic load before an earlier atomic store.
 //
 // What that poll finds is followed by a wake of Home, which ends step 6. The flag is not taken by a swap before the lock: H
 // would take the flag of a second sleeper, fail to lock, and the holder might have passed the Source before that sleeper armed
