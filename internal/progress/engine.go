@@ -124,8 +124,8 @@ func (e *Engine) Limits() Limits { return *e.limits.Load() }
 // once.
 func (e *Engine) SetLimits(l Limits) { e.limits.Store(&l) }
 
-// Poll does the work that can be done now, and returns how much was found. It returns 0 while another goroutine polls. It
-// must not be called with the mutex.
+// Poll does the work that can be done now, and returns how much was found. It returns 0 while another goroutine polls. With the
+// mutex it does nothing and returns 0.
 func (e *Engine) Poll() (found int) {
 	found, _ = e.pollCounted(false)
 	return found
