@@ -13,8 +13,11 @@ import (
 type Source interface {
 	// Poll does what can be done now, and returns how much was found. before is what the Sources before it have found in
 	// the same poll: work that comes after everything else is done when that is 0. Poll is called with the mutex of the
-	// Engine and must not block. It counts everything that a wait may wait for, or calls Wake. A panic ends the poll, which
-	// then polls no further Source and wakes nobody, and reaches the caller of the poll.
+	// Engine and must not block. It counts everything that a wait may wait for, or calls Wake.
+	//
+	// A panic ends the poll, which then polls no further Source and wakes nobody. It reaches the caller of the poll. If a
+	// sleeper relies on this caller, all Sources are polled once more on the way. If one panics again, that panic replaces
+	// the first.
 	Poll(before int) (found int)
 }
 
