@@ -81,9 +81,9 @@
 // Go's memory model. Arm64 may move that load before the store: W would see H hold the mutex, and H would then see no flag.
 // Arm64 moves no plain load before an earlier atomic load, and no atomic load before an earlier atomic store.
 //
-// What that poll finds is followed by a wake of Home, which ends step 6. The flag is not taken by a swap before the lock: H
-// would take the flag of a second sleeper, fail to lock, and the holder might have passed the Source before that sleeper armed
-// the card. Only last polls set the flag, so a holder polls at most once more for each sleeper.
+// What that poll finds is followed by a wake of Home, which ends step 6. The flag is not taken by a swap before the lock. H
+// would take the flag of a second sleeper, and fail to lock. The holder might have passed the Source before that sleeper armed
+// the card. Only last polls set the flag, so a holder polls at most once more for each sleep.
 //
 // H may lose its processor between Unlock and its load, and a Source may panic in the poll that has cleared the flag. Both
 // leave W without that poll for some time. So W sleeps for longestRetry at most if its second TryLock has failed, or its load
