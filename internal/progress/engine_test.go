@@ -362,4 +362,25 @@ func TestSleepBesidePoll(t *testing.T) {
 	other.Finish()
 }
 
+// What Unlock polls for one sleeper may be too early for another: then it polls once more.
+func TestSleepBesidePollOfUnlock(t *testing.T) {
+	s := new(script)
+	inPoll := func() {}
+	e := s.engine(progress.Limits{LongestSleep: time.Second}, func() int { inPoll(); return 0 })
+	first, second := e.NewWaiter(s), e.NewWaiter(s)
+	defer first.Finish()
+	defer second.Finish()
+	pauses(t, &first, 1)
+	pauses(t, &second, 1)
+	e.Lock()
+	pauses(t, &first, 1)
+	s.take()
+	inPoll = func() {
+		inPoll = func() {}
+		pauses(t, &second, 1)
+	}
+	e.Unlock()
+	require.Equal(t, "poll, check, sleep 1ms, finish, poll", s.take())
+}
+
 var _ verbs.CompletionChannel = (*script)(nil)

@@ -19,7 +19,8 @@ const (
 	noLastPoll
 	noFlag
 	noSecondTry
-	noLoop
+	noPollInUnlock
+	onePollInUnlock
 	swapped
 	clearedLate
 	lateTicket
@@ -30,7 +31,7 @@ const (
 
 var mutantNames = [mutants]string{
 	"none", "no check after the announcement", "no poll after the announcement", "the last poll sets no flag", "the last poll does not try twice",
-	"Unlock does not poll", "Unlock takes the flag before the mutex", "a poll clears the flag after the Source", "the ticket is taken after the check",
+	"Unlock does not poll", "Unlock polls once at most", "Unlock takes the flag before the mutex", "a poll clears the flag after the Source", "the ticket is taken after the check",
 	"a wake before the store", "what was found is not counted",
 }
 
@@ -278,7 +279,7 @@ func (m model) poll(s *state, actor int) {
 			s.returned[actor] = s.found[actor]
 		}
 		s.found[actor] = false
-		if *at = loadFlag; m.mutant == noLoop {
+		if *at = loadFlag; m.mutant == noPollInUnlock || m.mutant == onePollInUnlock && s.unlocking[actor] {
 			m.polled(s, actor)
 		}
 	case loadFlag:
@@ -387,7 +388,7 @@ func (m model) explore() (states int, lost []state) {
 func TestModel(t *testing.T) {
 	for kind, mutants := range [cards][]mutant{
 		level: {none, noCheck, lateTicket, wakeBeforeStore, foundNotCounted},
-		armed: {none, noCheck, noLastPoll, noFlag, noSecondTry, noLoop, swapped, clearedLate, lateTicket, wakeBeforeStore, foundNotCounted},
+		armed: {none, noCheck, noLastPoll, noFlag, noSecondTry, noPollInUnlock, onePollInUnlock, swapped, clearedLate, lateTicket, wakeBeforeStore, foundNotCounted},
 	} {
 		for _, mutant := range mutants {
 			states, lost := model{mutant, card(kind)}.explore()
