@@ -134,8 +134,14 @@ func TestPanic(t *testing.T) {
 	pauses(t, &wait, 1)
 	panics = true
 	require.Panics(t, e.Unlock)
-	panics = false
 	require.Equal(t, "check, sleep 1ms, finish, poll", s.take())
+	for _, poll := range []func(){func() { e.Poll() }, func() { e.Drain(1) }} {
+		require.Panics(t, poll)
+		require.True(t, e.TryLock())
+		e.Unlock()
+		require.Equal(t, "poll", s.take())
+	}
+	panics = false
 	pauses(t, &wait, 2)
 	require.Equal(t, "poll, check, prepare, before sleep, poll, check, sleep 1s, finish", s.take())
 }
