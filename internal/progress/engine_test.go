@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -286,6 +287,24 @@ func TestContext(t *testing.T) {
 	require.NoError(t, wait.Pause(ctx), "while it spins")
 	require.ErrorIs(t, wait.Pause(ctx), context.Canceled)
 	wait.Finish()
+}
+
+// The end of a context wakes nobody after the end of its wait: the device may be closed by then.
+func TestFinishForgetsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		s := new(script)
+		wait := s.engine(progress.Limits{LongestSleep: time.Second}, nothing).NewWaiter(s)
+		// After the first sleep the wait asks its context to end the next.
+		for range 3 {
+			require.NoError(t, wait.Pause(ctx))
+		}
+		wait.Finish()
+		s.take()
+		end()
+		synctest.Wait()
+		require.Empty(t, s.take())
+	})
 }
 
 // An interruption ends the waits that have begun, each once.
