@@ -125,6 +125,20 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// A wait does not spin while nothing can change.
+func TestStill(t *testing.T) {
+	s, still := new(script), false
+	e := progress.New(progress.Config{Home: s, Now: s.Now, Still: func() bool { return still }, Limits: progress.Limits{SpinRounds: 3}})
+	e.Register(source{s, nothing})
+	wait := e.NewWaiter(nil)
+	defer wait.Finish()
+	pauses(t, &wait, 1)
+	require.Equal(t, "poll", s.take())
+	still = true
+	pauses(t, &wait, 1)
+	require.Equal(t, "poll, prepare, before sleep", s.take())
+}
+
 // What is found begins the spinning anew, and wakes others; a wait that has announced a sleep takes that back.
 func TestFound(t *testing.T) {
 	s, found := new(script), 0
