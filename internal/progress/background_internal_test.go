@@ -294,6 +294,59 @@ func TestBackground(t *testing.T) {
 	require.Len(t, e.background.endNap, 1, "Close ends a nap")
 }
 
+// The background goroutine sleeps longer each time while nothing is found, but not long if something is to be retried. It
+// prepares for each sleep, and polls once more for a sleeper that asked for it meanwhile.
+func TestBackgroundSleeps(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for retrying, want := range map[bool][]time.Duration{
+		false: {2 * shortestRetry, 4 * shortestRetry, 8 * shortestRetry, 16 * shortestRetry, 32 * shortestRetry, 2 * longestRetry, 2 * longestRetry},
+		true:  {2 * shortestRetry, 4 * shortestRetry, 8 * shortestRetry, 16 * shortestRetry, longestRetry, longestRetry, longestRetry},
+	} {
+		now := time.Hour
+		var e *Engine
+		var slept []time.Duration
+		e = networked(&now, func(c *Config) {
+			c.Network = &sleeping{c.Network.(*eventchannel.Channel), func(limit time.Duration) {
+				if slept = append(slept, limit); len(slept) == len(want) {
+					e.background.stopped.Store(true)
+				}
+			}}
+			c.Limits.LongestSleep = 2 * longestRetry
+		})
+		s := &asking{engine: e}
+		e.Register(s)
+		if retrying {
+			e.Exclude(func() { e.Retry(func() bool { return false }) })
+		}
+		e.runBackground()
+		require.Equal(t, want, slept)
+		require.Equal(t, asking{e, len(want) + 1, len(want)}, *s)
+	}
+}
+
+// sleeping is a channel whose sleeps call a function.
+type sleeping struct {
+	*eventchannel.Channel
+	sleep func(limit time.Duration)
+}
+
+func (s *sleeping) Sleep(_ uint32, limit time.Duration) { s.sleep(limit) }
+
+// asking is a Source in whose first poll a sleeper asks for another.
+type asking struct {
+	engine           *Engine
+	polls, announced int
+}
+
+func (a *asking) Poll(int) int {
+	if a.polls++; a.polls == 1 {
+		a.engine.pollWanted.Store(true)
+	}
+	return 0
+}
+
+func (a *asking) BeforeSleep() { a.announced++ }
+
 // A rank that has polled often, while no peer waited for it, is served when it computes for long.
 func TestCalmServes(t *testing.T) {
 	var due, found atomic.Int64
