@@ -103,8 +103,9 @@
 // Home. [Engine.Interrupt] stores its error, and then wakes Home. The wait checks both after step 2. The end of a context wakes
 // Home from the second sleep on, and the wait checks its context after step 2, too. The first sleep is short.
 //
-// A model in the tests explores all interleavings of steps 1 to 6 without BeforeSleep, on sequentially consistent memory. It
-// also shows that each of the steps is needed.
+// A model in the tests explores all interleavings of steps 1 to 6 without step 3, on sequentially consistent memory. It also
+// shows that these are needed: step 4 and the ticket before it, the last poll, its flag and its second TryLock, and the polls
+// of Unlock until the flag is false. The load in step 5 is not, because only a weaker memory needs it.
 package progress
 
 import _ "github.com/onesided/rma/internal/platform"

@@ -383,7 +383,7 @@ func (m model) explore() (states int, lost []state) {
 	return len(from), nil
 }
 
-// No interleaving of the steps loses a wake-up, and without any one of them one does. With a card that announces what it has as
+// No interleaving of the steps loses a wake-up, and with each of the mutants one does. With a card that announces what it has as
 // long as it has something, the steps around the last poll are not needed.
 func TestModel(t *testing.T) {
 	for kind, mutants := range [cards][]mutant{
