@@ -191,8 +191,8 @@ func (l *Link) completed(c *verbs.Completion) {
 		}
 		return
 	}
-	if round := l.world.engine.Round(); l.heardIn != round {
-		l.heardIn, l.letters = round, 0
+	if poll := l.world.engine.Polls(); l.heardIn != poll {
+		l.heardIn, l.letters = poll, 0
 	}
 	if l.letters++; l.letters == linkReceives/2 {
 		// The rank may wait for room.

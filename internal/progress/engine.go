@@ -83,10 +83,10 @@ type Engine struct {
 	// mu is held by the goroutine that polls. pollWanted is set by a sleeper whose last poll found mu held.
 	mu         sync.Mutex
 	pollWanted atomic.Bool
-	// sources, round (the number of polls) and retries are guarded by mu. preparers is replaced with mu, and loaded
+	// sources, polls (their number) and retries are guarded by mu. preparers is replaced with mu, and loaded
 	// without it.
 	sources   []Source
-	round     uint64
+	polls     uint64
 	retries   retries
 	preparers atomic.Pointer[[]SleepPreparer]
 
@@ -180,7 +180,7 @@ func (e *Engine) poll() (found int) {
 		// Swap, not Store: it reads the flag of the last sleeper, whose card is armed by then.
 		e.pollWanted.Swap(false)
 	}
-	e.round++
+	e.polls++
 	for _, s := range e.sources {
 		found += s.Poll(found)
 	}
@@ -193,8 +193,8 @@ func (e *Engine) poll() (found int) {
 	return found
 }
 
-// Round returns the number of polls so far. It is called with the mutex.
-func (e *Engine) Round() uint64 { return e.round }
+// Polls returns the number of polls so far. It is called with the mutex.
+func (e *Engine) Polls() uint64 { return e.polls }
 
 // Drain polls until nothing is found, at most n times. It waits for another goroutine that polls.
 func (e *Engine) Drain(n int) {

@@ -359,7 +359,7 @@ func TestSources(t *testing.T) {
 	require.Equal(t, "poll, wake", s.take())
 	e.Drain(2)
 	require.Equal(t, []int{2, 3, 2, 3, 2, 3}, before)
-	e.Exclude(func() { require.Equal(t, uint64(3), e.Round()) })
+	e.Exclude(func() { require.Equal(t, uint64(3), e.Polls()) })
 	quiet := new(script)
 	e = quiet.engine(progress.Limits{}, nothing)
 	e.Drain(5)
