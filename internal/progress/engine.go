@@ -93,8 +93,8 @@ type Engine struct {
 	deferred   deferred
 	sleepers   sleepers
 	background background
-	// sleeps counts the sleeps of waits, and slept their nanoseconds.
-	sleeps, slept atomic.Uint64
+	// sleeps counts the sleeps of waits, and sleepTime their nanoseconds.
+	sleeps, sleepTime atomic.Uint64
 }
 
 // New returns an Engine without Sources.
@@ -354,7 +354,7 @@ func (e *Engine) Interrupt(err error) {
 
 // Sleeps returns how often waits slept, and how long in all.
 func (e *Engine) Sleeps() (n uint64, took time.Duration) {
-	return e.sleeps.Load(), time.Duration(e.slept.Load())
+	return e.sleeps.Load(), time.Duration(e.sleepTime.Load())
 }
 
 // Compute keeps this rank's processor busy for d, by the clock of the Engine. In virtual time it makes progress meanwhile.

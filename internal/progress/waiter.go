@@ -284,7 +284,7 @@ func (w *Waiter) sleep(ctx context.Context) error {
 	e.config.Home.Sleep(w.ticket, limit)
 	took := e.config.Now() - begun
 	e.sleeps.Add(1)
-	e.slept.Add(uint64(took))
+	e.sleepTime.Add(uint64(took))
 	if !e.apart() {
 		// What comes has woken this wait as soon as it would have woken the background goroutine.
 		e.Attended(took)
