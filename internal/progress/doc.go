@@ -86,7 +86,7 @@
 // the card. Only last polls set the flag, so a holder polls at most once more for each sleep.
 //
 // H may lose its processor between Unlock and its load, and a Source may panic in the poll that has cleared the flag. Both
-// leave W without that poll for some time. So W sleeps for longestRetry at most if its second TryLock has failed, or its load
+// leave W without that poll for some time. So W sleeps for longestReliance at most if its second TryLock has failed, or its load
 // was false, and then polls again.
 //
 // If Home is not the channel of the network card, W leaves the network to the background goroutine B. After its last poll W

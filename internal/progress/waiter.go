@@ -13,6 +13,10 @@ import (
 // FirstSleep bounds the sleeps before a wait asks its context to end them, which allocates: most waits are over by then.
 const FirstSleep = time.Millisecond
 
+// longestReliance bounds a sleep that relies on the poll of another goroutine. Nothing bounds when that polls, or ensures that
+// its poll ends without a panic.
+const longestReliance = time.Millisecond
+
 // A Waiter is one wait of one goroutine. It is a value on its user's stack:
 //
 //	wait := engine.NewWaiter(guard)
@@ -273,8 +277,7 @@ func (w *Waiter) sleep(ctx context.Context) error {
 		limit = w.limits.LongestSleep
 	}
 	if w.relies {
-		// Nothing bounds when the other goroutine polls, or that its poll ends without a panic.
-		limit = min(limit, longestRetry)
+		limit = min(limit, longestReliance)
 	}
 	begun := e.config.Now()
 	if e.apart() {
