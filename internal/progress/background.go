@@ -57,8 +57,8 @@ type background struct {
 	started bool
 	stopped atomic.Bool
 	running sync.WaitGroup
-	// polls counts the calls of Poll and Pause that polled or tried to, and credit what counts as polls.
-	polls, credit atomic.Uint64
+	// polls counts the calls of Poll and Pause that polled or tried to, and attended the polls that would be in the times of Attended.
+	polls, attended atomic.Uint64
 	// endNap ends a nap.
 	endNap chan struct{}
 	// waiting counts the waits that poll the network, although others may have the processor for long between two of their
@@ -70,21 +70,21 @@ type background struct {
 
 // attendance is what the background goroutine has seen of the polls of others, and of what counts as polls.
 type attendance struct {
-	polls, credit uint64
-	since         time.Time
+	polls, attended uint64
+	since           time.Time
 }
 
 // update reports whether the polls since the last update are enough, as those of a wait are, and whether there were any. A short
 // time tells nothing: a single wait may fill it. Of a wait of an oversubscribed rank any poll is enough, because others may
 // have the processor for long before the next. A wait that makes none is asleep for long, and so may this goroutine be.
-func (a *attendance) update(polls, credit uint64, now time.Time, oversubscribed bool) (enough, some bool) {
+func (a *attendance) update(polls, attended uint64, now time.Time, oversubscribed bool) (enough, some bool) {
 	passed := now.Sub(a.since)
 	if passed < shortestStandBack {
 		return oversubscribed, oversubscribed
 	}
 	made := polls - a.polls
-	grown := made + credit - a.credit
-	*a = attendance{polls, credit, now}
+	grown := made + attended - a.attended
+	*a = attendance{polls, attended, now}
 	return made > 0 && (grown >= uint64(passed/pollsApart) || oversubscribed), made > 0
 }
 
@@ -128,7 +128,7 @@ func (e *Engine) Demand() (urgent, completing uint64) {
 // Attended says that a caller which polls was kept from it for some time, by other ranks or by its own work. The time counts
 // as the polls that would be in it.
 func (e *Engine) Attended(took time.Duration) {
-	e.background.credit.Add(uint64(took / pollsApart))
+	e.background.attended.Add(uint64(took / pollsApart))
 }
 
 // apart reports whether what comes over the network does not wake a wait.
@@ -171,7 +171,7 @@ func (e *Engine) calm() bool {
 
 // attendance returns what others have done so far.
 func (e *Engine) attendance() attendance {
-	return attendance{e.background.polls.Load(), e.background.credit.Load(), time.Now()}
+	return attendance{e.background.polls.Load(), e.background.attended.Load(), time.Now()}
 }
 
 // others reports whether others poll the network enough, or at all. A goroutine that slept there as well would be woken by
@@ -179,7 +179,7 @@ func (e *Engine) attendance() attendance {
 // from those waited for.
 func (e *Engine) others(a *attendance) (enough, some bool) {
 	b := &e.background
-	return a.update(b.polls.Load(), b.credit.Load(), time.Now(), e.limits.Load().Oversubscribed && b.waiting.Load() > 0)
+	return a.update(b.polls.Load(), b.attended.Load(), time.Now(), e.limits.Load().Oversubscribed && b.waiting.Load() > 0)
 }
 
 // nap waits for standBack, or until a wait goes to sleep that relies on the background goroutine, and reports whether that is

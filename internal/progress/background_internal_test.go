@@ -21,7 +21,7 @@ func TestAttendance(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		polls          uint64
-		credit         uint64
+		attended       uint64
 		passed         time.Duration
 		oversubscribed bool
 		enough, some   bool
@@ -41,8 +41,8 @@ func TestAttendance(t *testing.T) {
 		{"a wait of an oversubscribed rank that is asleep", 0, 0, 8 * time.Millisecond, true, false, false},
 	} {
 		begin := time.Unix(1, 0)
-		others := attendance{polls: 1000, credit: 50, since: begin}
-		enough, some := others.update(1000+c.polls, 50+c.credit, begin.Add(c.passed), c.oversubscribed)
+		others := attendance{polls: 1000, attended: 50, since: begin}
+		enough, some := others.update(1000+c.polls, 50+c.attended, begin.Add(c.passed), c.oversubscribed)
 		require.Equal(t, c.enough, enough, c.name)
 		require.Equal(t, c.some, some, c.name)
 	}
@@ -197,7 +197,7 @@ func TestAsleepAttends(t *testing.T) {
 		if apart {
 			want = 0
 		}
-		require.Equal(t, want, e.background.credit.Load())
+		require.Equal(t, want, e.background.attended.Load())
 		require.EqualValues(t, 6, e.background.polls.Load())
 		n, slept := e.Sleeps()
 		require.Equal(t, uint64(3), n)
@@ -217,10 +217,10 @@ func TestPollsAttend(t *testing.T) {
 	wait := e.NewWaiter(nil)
 	defer wait.Finish()
 	for _, c := range []struct {
-		name          string
-		found         int
-		do            func()
-		polls, credit uint64
+		name            string
+		found           int
+		do              func()
+		polls, attended uint64
 	}{
 		{"a yield", 0, func() { require.NoError(t, wait.Pause(t.Context())) }, 1, 50},
 		{"a poll that finds nothing", 0, func() { e.Poll() }, 1, 0},
@@ -232,7 +232,7 @@ func TestPollsAttend(t *testing.T) {
 		found = c.found
 		c.do()
 		assert.Equal(t, c.polls, e.background.polls.Load()-before.polls, c.name)
-		assert.Equal(t, c.credit, e.background.credit.Load()-before.credit, c.name)
+		assert.Equal(t, c.attended, e.background.attended.Load()-before.attended, c.name)
 	}
 }
 
