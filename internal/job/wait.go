@@ -68,8 +68,9 @@ func (g *guard) Ended() error {
 	return nil
 }
 
-// Check notes that this rank waits, and names the call. Just before a sleep it reports a wait that is so long.
-func (g *guard) Check(ctx context.Context, s *progress.Sleeper) error {
+// MaySleep notes that this rank waits, and names the call. Just before a sleep it reports a wait that has reached the limit of
+// WithStall.
+func (g *guard) MaySleep(ctx context.Context, s *progress.Sleeper) error {
 	w := (*World)(g)
 	stalled := w.stalled(s)
 	if s.Announced {
@@ -118,8 +119,8 @@ type closingGuard World
 
 func (g *closingGuard) Ended() error { return nil }
 
-func (g *closingGuard) Check(ctx context.Context, s *progress.Sleeper) error {
-	return (*guard)(g).Check(ctx, s)
+func (g *closingGuard) MaySleep(ctx context.Context, s *progress.Sleeper) error {
+	return (*guard)(g).MaySleep(ctx, s)
 }
 
 func (g *closingGuard) Leave(s *progress.Sleeper, restarted bool) { (*guard)(g).Leave(s, restarted) }

@@ -37,9 +37,9 @@ func TestAllocs(t *testing.T) {
 
 type allowing struct{}
 
-func (allowing) Ended() error                                   { return nil }
-func (allowing) Check(context.Context, *progress.Sleeper) error { return nil }
-func (allowing) Leave(*progress.Sleeper, bool)                  {}
+func (allowing) Ended() error                                      { return nil }
+func (allowing) MaySleep(context.Context, *progress.Sleeper) error { return nil }
+func (allowing) Leave(*progress.Sleeper, bool)                     {}
 
 // BenchmarkPause is a wait whose third check finds what it waits for.
 func BenchmarkPause(b *testing.B) {

@@ -29,7 +29,7 @@
 //  2. It calls Yield, each time with a poll before it.
 //  3. It announces a sleep on the channel Home, returns for one more check, polls once more, and sleeps.
 //
-// After a poll that found something the wait spins anew. Before the announcement the wait checks its context and asks its
+// After a poll that found something the wait spins anew. Before the announcement the wait looks at its context and asks its
 // [Guard], which alone knows which ranks have failed, or what to report.
 //
 // When more ranks than cores share the machine, only the [Limits] change: SpinRounds is 0, so that a wait gives its core
@@ -100,8 +100,8 @@
 //   - That nap ends, and another wait polls enough. B naps on. W relies on the polls of that wait, and on the timer.
 //
 // The end of a wait follows the same rule. The goroutine that ends a wait changes what Guard.Ended returns, and then wakes
-// Home. [Engine.Interrupt] stores its error, and then wakes Home. The wait checks both after step 2. The end of a context wakes
-// Home from the second sleep on, and the wait checks its context after step 2, too. The first sleep is short.
+// Home. [Engine.Interrupt] stores its error, and then wakes Home. The wait looks at both after step 2. The end of a context wakes
+// Home from the second sleep on, and the wait looks at its context after step 2, too. The first sleep is short.
 //
 // A model in the tests explores all interleavings of steps 1 to 6 without step 3, on sequentially consistent memory. It also
 // shows that these are needed: step 4 and the ticket before it, the last poll, its flag and its second TryLock, and the polls

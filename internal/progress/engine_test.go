@@ -19,9 +19,9 @@ import (
 type script struct {
 	steps []string
 	now   time.Duration
-	// ended and check are the errors of the Guard.
-	ended, check error
-	sleepers     []progress.Sleeper
+	// ended and refused are the errors of the Guard.
+	ended, refused error
+	sleepers       []progress.Sleeper
 	// asleep is called in a sleep, if it is not nil.
 	asleep func()
 	awake  bool
@@ -54,10 +54,10 @@ func (s *script) Sleep(ticket uint32, limit time.Duration) {
 	}
 }
 
-func (s *script) Check(_ context.Context, sleeper *progress.Sleeper) error {
-	s.note("check")
+func (s *script) MaySleep(_ context.Context, sleeper *progress.Sleeper) error {
+	s.note("ask")
 	s.sleepers = append(s.sleepers, *sleeper)
-	return s.check
+	return s.refused
 }
 
 func (s *script) Leave(_ *progress.Sleeper, restarted bool) {
@@ -103,7 +103,7 @@ func pauses(t *testing.T, wait *progress.Waiter, n int) {
 
 // What a wait does, by its limits.
 func TestSteps(t *testing.T) {
-	asleep := "poll, check, prepare, before sleep, poll, check, sleep 1ms, finish, poll, check, prepare, before sleep, poll, check, sleep 40ms, finish"
+	asleep := "poll, ask, prepare, before sleep, poll, ask, sleep 1ms, finish, poll, ask, prepare, before sleep, poll, ask, sleep 40ms, finish"
 	for _, c := range []struct {
 		name   string
 		limits progress.Limits
@@ -148,10 +148,10 @@ func TestFound(t *testing.T) {
 	found = 1
 	pauses(t, &wait, 1)
 	require.False(t, wait.AboutToSleep())
-	require.Equal(t, "poll, poll, check, prepare, before sleep, poll, wake, finish", s.take())
+	require.Equal(t, "poll, poll, ask, prepare, before sleep, poll, wake, finish", s.take())
 	found = 0
 	pauses(t, &wait, 2)
-	require.Equal(t, "poll, poll, check, prepare, before sleep", s.take())
+	require.Equal(t, "poll, poll, ask, prepare, before sleep", s.take())
 	wait.Finish()
 	require.Equal(t, "finish, leave", s.take())
 }
@@ -167,7 +167,7 @@ func TestRestart(t *testing.T) {
 	s.take()
 	wait.Restart()
 	pauses(t, &wait, 2)
-	require.Equal(t, "finish, leave to restart, poll, poll, check, prepare, before sleep", s.take())
+	require.Equal(t, "finish, leave to restart, poll, poll, ask, prepare, before sleep", s.take())
 	last := len(s.sleepers) - 1
 	require.Equal(t, []progress.Sleeper{
 		{Rank: 3}, {Rank: 3, Announced: true}, {Rank: 3, Since: 1, Until: progress.FirstSleep, Asleep: progress.FirstSleep}, {Rank: 3, Until: progress.FirstSleep},
@@ -221,9 +221,9 @@ func TestGuard(t *testing.T) {
 	}{
 		{"ended", func(s *script) { s.ended = errGuard }, 0, "poll"},
 		{"ended while it spins", func(s *script) { s.ended = errGuard }, 1, "poll, poll"},
-		{"not to be announced", func(s *script) { s.check = errGuard }, 1, "poll, poll, check, leave"},
-		{"not to sleep", func(s *script) { s.check = errGuard }, 2, "poll, poll, check, prepare, before sleep, poll, check, finish, leave"},
-		{"ended before it sleeps", func(s *script) { s.ended = errGuard }, 2, "poll, poll, check, prepare, before sleep, poll, finish, leave"},
+		{"not to be announced", func(s *script) { s.refused = errGuard }, 1, "poll, poll, ask, leave"},
+		{"not to sleep", func(s *script) { s.refused = errGuard }, 2, "poll, poll, ask, prepare, before sleep, poll, ask, finish, leave"},
+		{"ended before it sleeps", func(s *script) { s.ended = errGuard }, 2, "poll, poll, ask, prepare, before sleep, poll, finish, leave"},
 	} {
 		s := new(script)
 		wait := s.engine(progress.Limits{SpinRounds: 1}, nothing).NewWaiter(s)
@@ -375,7 +375,7 @@ func TestSleepBesidePoll(t *testing.T) {
 	s.take()
 	e.Lock()
 	pauses(t, &wait, 1)
-	require.Equal(t, "check, sleep 1ms, finish", s.take())
+	require.Equal(t, "ask, sleep 1ms, finish", s.take())
 	e.Unlock()
 	require.Equal(t, "poll", s.take())
 	// Later sleeps are longer, but not if the other goroutine has yet to poll.
@@ -383,7 +383,7 @@ func TestSleepBesidePoll(t *testing.T) {
 	s.take()
 	e.Lock()
 	pauses(t, &wait, 1)
-	require.Equal(t, "check, sleep 1ms, finish", s.take())
+	require.Equal(t, "ask, sleep 1ms, finish", s.take())
 	e.Unlock()
 	require.Equal(t, "poll", s.take())
 	e.Lock()
@@ -413,7 +413,7 @@ func TestSleepBesidePollOfUnlock(t *testing.T) {
 		pauses(t, &second, 1)
 	}
 	e.Unlock()
-	require.Equal(t, "poll, check, sleep 1ms, finish, poll", s.take())
+	require.Equal(t, "poll, ask, sleep 1ms, finish, poll", s.take())
 }
 
 var _ verbs.CompletionChannel = (*script)(nil)

@@ -54,9 +54,9 @@ type Guard interface {
 	// called after every poll, and after the announcement of a sleep. The goroutine that makes it return an error wakes the
 	// sleepers afterwards.
 	Ended() error
-	// Check is called when a wait is about to announce that it sleeps, and once more just before it sleeps. An error ends
+	// MaySleep is called when a wait is about to announce that it sleeps, and once more just before it sleeps. An error ends
 	// the wait.
-	Check(ctx context.Context, s *Sleeper) error
+	MaySleep(ctx context.Context, s *Sleeper) error
 	// Leave is called when a wait that has a Sleeper ends, or is restarted.
 	Leave(s *Sleeper, restarted bool)
 }
@@ -70,7 +70,7 @@ type Sleeper struct {
 	Since, Until time.Duration
 	// Asleep sums up the sleeps, until that is long: see Waiter.Long.
 	Asleep time.Duration
-	// Announced is set in the call of Check just before a sleep.
+	// Announced is set in the call of MaySleep just before a sleep.
 	Announced bool
 	// Cut is set if the wait has returned the error of its context since it slept last.
 	Cut bool
@@ -135,7 +135,7 @@ func (w *Waiter) Spin() bool {
 //   - Interrupt was called since the wait began, or returned its last such error;
 //   - the Guard does not let it sleep.
 //
-// It checks all but the first only when it is about to sleep. It does not allocate, except once in a wait whose context can
+// It looks at all but the first only when it is about to sleep. It does not allocate, except once in a wait whose context can
 // end, after a sleep of about FirstSleep.
 func (w *Waiter) Pause(ctx context.Context) error {
 	if w.Spin() {
@@ -208,7 +208,7 @@ func (w *Waiter) announce(ctx context.Context) error {
 	if w.slept && w.stop == nil && ctx.Done() != nil {
 		w.stop = context.AfterFunc(ctx, e.Wake)
 	}
-	if err := w.check(ctx); err != nil {
+	if err := w.maySleep(ctx); err != nil {
 		return err
 	}
 	w.ticket = e.config.Home.Prepare()
@@ -248,14 +248,14 @@ func (w *Waiter) interrupted() error {
 	return i.err
 }
 
-// check asks the Guard.
-func (w *Waiter) check(ctx context.Context) error {
+// maySleep asks the Guard.
+func (w *Waiter) maySleep(ctx context.Context) error {
 	if w.guard == nil {
 		return nil
 	}
 	s := w.Sleeper()
 	s.Announced = w.announced
-	return w.guard.Check(ctx, s)
+	return w.guard.MaySleep(ctx, s)
 }
 
 // Sleeper returns what the Guard sees of the wait.
@@ -269,7 +269,7 @@ func (w *Waiter) Sleeper() *Sleeper {
 
 // sleep sleeps. Since the announcement the caller has checked its condition, and the wait has polled.
 func (w *Waiter) sleep(ctx context.Context) error {
-	if err := w.check(ctx); err != nil {
+	if err := w.maySleep(ctx); err != nil {
 		return err
 	}
 	e, limit := w.engine, FirstSleep
@@ -318,7 +318,7 @@ func (w *Waiter) For(rank int) { w.rank = rank + 1 }
 // Rank returns the rank that the wait is for, -1 if several may end it.
 func (w *Waiter) Rank() int { return w.rank - 1 }
 
-// Brief bounds the next sleep by FirstSleep, for a caller that also checks the time.
+// Brief bounds the next sleep by FirstSleep, for a caller that also watches the time.
 func (w *Waiter) Brief() { w.slept = false }
 
 // AboutToSleep reports whether the wait has announced a sleep. The next Pause sleeps if nothing comes.

@@ -134,7 +134,7 @@ func TestPanic(t *testing.T) {
 	pauses(t, &wait, 1)
 	panics = true
 	require.Panics(t, e.Unlock)
-	require.Equal(t, "check, sleep 1ms, finish, poll", s.take())
+	require.Equal(t, "ask, sleep 1ms, finish, poll", s.take())
 	for _, poll := range []func(){func() { e.Poll() }, func() { e.Drain(1) }} {
 		require.Panics(t, poll)
 		require.True(t, e.TryLock())
@@ -143,7 +143,7 @@ func TestPanic(t *testing.T) {
 	}
 	panics = false
 	pauses(t, &wait, 2)
-	require.Equal(t, "poll, check, prepare, before sleep, poll, check, sleep 1s, finish", s.take())
+	require.Equal(t, "poll, ask, prepare, before sleep, poll, ask, sleep 1s, finish", s.take())
 }
 
 // A rank that computes in virtual time makes progress meanwhile.
