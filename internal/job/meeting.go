@@ -43,8 +43,8 @@ type Meeting struct {
 	blocks []atomic.Pointer[meetingBlock]
 	// last is the meeting of ranks that leave: it waits also for ranks that have left.
 	last bool
-	// long is that of its waits, if it is that.
-	long longWait
+	// stall is what the waits of the last meeting hand on.
+	stall stallState
 	// arrivals are the last numbers at which ranks arrived by messages, at rank 0. They
 	// belong to progress, but others may read them.
 	arrivals []atomic.Uint32
@@ -292,8 +292,8 @@ func (m *Meeting) hear(ctx context.Context, op string, word *atomic.Uint32, numb
 	}
 	if m.last {
 		// It is called again and again, for one Close.
-		wait.resumeLong(m.long)
-		defer func() { m.long = wait.longWait() }()
+		wait.resumeStall(m.stall)
+		defer func() { m.stall = wait.stallState() }()
 	}
 	for !reached(word, number) {
 		if m.world.FailureCount() != 0 && !reached(word, number) {

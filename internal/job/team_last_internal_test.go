@@ -16,7 +16,7 @@ type laterContext struct {
 }
 
 func (c *laterContext) Err() error {
-	if c.team.last.long.since == 0 {
+	if c.team.last.stall.since == 0 {
 		return nil
 	}
 	return context.Canceled

@@ -167,21 +167,21 @@ func (p *Waiter) Unserved(op string, rank int) error {
 	return nil
 }
 
-// A longWait is what the waits of one call hand on, so that together they are reported once: when the first slept first, and
+// A stallState is what the waits of one call hand on, so that together they are reported once: when the first slept first, and
 // whether one was reported.
-type longWait struct {
+type stallState struct {
 	since    time.Duration
 	reported bool
 }
 
-// resumeLong has the wait count from when one before it slept first.
-func (p *Waiter) resumeLong(l longWait) {
+// resumeStall has the wait count from when one before it slept first.
+func (p *Waiter) resumeStall(from stallState) {
 	s := p.Sleeper()
-	s.Since, keptOf(s).reported = l.since, l.reported
+	s.Since, keptOf(s).reported = from.since, from.reported
 }
 
-// longWait is what a later wait resumes.
-func (p *Waiter) longWait() longWait {
+// stallState is what a later wait resumes.
+func (p *Waiter) stallState() stallState {
 	s := p.Sleeper()
-	return longWait{s.Since, keptOf(s).reported}
+	return stallState{s.Since, keptOf(s).reported}
 }
