@@ -182,16 +182,19 @@ func TestLaterOfTheDead(t *testing.T) {
 		if err := w.Barrier(ctx); err != nil {
 			return err
 		}
+		l, err := w.Link(1 - w.rank)
+		if err != nil {
+			return err
+		}
 		if w.rank == 1 {
 			if err := until(ctx, w, "rank 0 has failed", func() bool { return w.Failure(0) != nil }); err != nil {
 				return err
 			}
 			service.open.Store(true)
-			return until(ctx, w, "nothing waits", func() bool { return !w.engine.Retrying() })
-		}
-		l, err := w.Link(1)
-		if err != nil {
-			return err
+			return until(ctx, w, "nothing waits", func() (none bool) {
+				w.Exclude(func() { none = l.unserved.try == nil })
+				return none
+			})
 		}
 		err = errors.Join(l.Tell(&Message{Kind: gateKind, Service: gateService, X: 100}, nil),
 			l.Tell(&Message{Kind: noteKind, Service: gateService, X: 101}, nil))

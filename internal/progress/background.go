@@ -165,7 +165,7 @@ func (e *Engine) WakeBackground() {
 // calm reports whether the background goroutine may stand back from a rank that calls often: no peer has missed it lately, or
 // it would take the only processor from that rank; and neither does output wait for room, nor is anything to be retried.
 func (e *Engine) calm() bool {
-	return e.config.Network != nil && !e.config.NoStandBack && !(e.config.Pending != nil && e.config.Pending()) && !e.Retrying() &&
+	return e.config.Network != nil && !e.config.NoStandBack && !(e.config.Pending != nil && e.config.Pending()) && !e.retrying() &&
 		(runtime.GOMAXPROCS(0) == 1 || e.config.Now()-time.Duration(e.background.demand.last.Load()) >= calmAfter)
 }
 
@@ -254,7 +254,7 @@ func (e *Engine) runBackground() {
 		e.Unlock()
 		if found == 0 && !e.background.stopped.Load() {
 			limit = min(2*limit, e.limits.Load().LongestSleep)
-			if e.Retrying() {
+			if e.retrying() {
 				limit = min(limit, longestRetry)
 			}
 			if limit > 2*shortestRetry && runtime.GOMAXPROCS(0) == 1 && e.othersRun() {

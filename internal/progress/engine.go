@@ -256,12 +256,12 @@ func (e *Engine) Retry(try func() (done bool)) {
 	e.retries.some.Store(true)
 }
 
-// Retrying reports whether something is to be retried.
-func (e *Engine) Retrying() bool { return e.retries.some.Load() }
+// retrying reports whether something is to be retried.
+func (e *Engine) retrying() bool { return e.retries.some.Load() }
 
 // TryAgain polls if something is to be retried. It is for a caller that has changed what that may wait for.
 func (e *Engine) TryAgain() {
-	if e.Retrying() {
+	if e.retrying() {
 		e.Poll()
 	}
 }

@@ -27,11 +27,9 @@ func TestRetry(t *testing.T) {
 	})
 	for _, want := range []string{"poll", "poll", "poll", "poll, next"} {
 		require.Equal(t, want == "poll, next", tries == 3)
-		require.True(t, e.Retrying())
-		e.Poll()
+		e.TryAgain()
 		require.Equal(t, want, s.take())
 	}
-	require.False(t, e.Retrying())
 	e.TryAgain()
 	require.Empty(t, s.take())
 }
@@ -56,18 +54,17 @@ func TestRetryPanics(t *testing.T) {
 	}
 	s.take()
 	require.Panics(t, func() { e.Poll() })
-	require.True(t, e.Retrying())
 	for range 2 {
-		e.Poll()
+		e.TryAgain()
 	}
 	require.Equal(t, "poll, before, poll, before, after, poll, before, after", s.take())
 
 	e = s.engine(progress.Limits{}, nothing)
 	e.Exclude(func() { e.Retry(func() bool { panic("the only function to be retried") }) })
 	require.Panics(t, func() { e.Poll() })
-	require.False(t, e.Retrying())
-	e.Poll()
-	require.Equal(t, "poll, poll", s.take())
+	require.Equal(t, "poll", s.take())
+	e.TryAgain()
+	require.Empty(t, s.take())
 }
 
 // What is deferred is done once, after the poll, without the mutex, and not by a poll on the way.
