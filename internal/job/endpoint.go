@@ -57,9 +57,8 @@ type endpoint struct {
 	vigilRank int
 	// vigilRanks are those of the job in the one that began.
 	vigilRanks []int
-	// oversubscribed: more ranks share this one's cores than these are. rooted: so they do on any
-	// of the job's machines, and all meet at the root.
-	oversubscribed, rooted bool
+	// rooted is set if more ranks than cores share any machine of the job: then all ranks meet at the root.
+	rooted bool
 	// letters are those of links.
 	letters slots
 

@@ -214,8 +214,8 @@ func TestMeetBeforeLater(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, Run(ctx, n, func(ctx context.Context, w *World) error {
-				if over := cores < n; w.oversubscribed != over || w.rooted != over {
-					return fmt.Errorf("%d ranks on %d cores: oversubscribed is %v, and rooted %v", n, cores, w.oversubscribed, w.rooted)
+				if over := cores < n; w.Oversubscribed() != over || w.rooted != over {
+					return fmt.Errorf("%d ranks on %d cores: oversubscribed is %v, and rooted %v", n, cores, w.Oversubscribed(), w.rooted)
 				}
 				gate := new(gated)
 				defer w.Serve(gateService, gate)()

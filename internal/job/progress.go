@@ -52,7 +52,7 @@ func (e *endpoint) changeLimits(change func(l *progress.Limits)) {
 
 // setOversubscribed sets the limits of waits to suit the number of ranks of the job that share this rank's cores.
 func (w *World) setOversubscribed(oversubscribed, rooted bool) {
-	w.oversubscribed, w.rooted = oversubscribed, rooted
+	w.rooted = rooted
 	w.changeLimits(func(l *progress.Limits) {
 		l.Oversubscribed = oversubscribed
 		network := w.cards[networkCard]

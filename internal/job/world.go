@@ -181,7 +181,7 @@ func (w *World) Device() verbs.Device { return w.home.device }
 
 // Oversubscribed reports whether more ranks of this job share this rank's cores than these are. Then
 // a wait should not spin.
-func (w *World) Oversubscribed() bool { return w.oversubscribed }
+func (w *World) Oversubscribed() bool { return w.engine.Limits().Oversubscribed }
 
 // RaceRelease tells the race detector that this rank is about to notify another rank, by a word in shared memory or by a
 // message. It orders no memory: the atomic store of the word does. It does nothing if all ranks are goroutines of this
