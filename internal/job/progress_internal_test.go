@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/progress"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -91,9 +92,6 @@ func TestComputingServes(t *testing.T) {
 		t.Skip("skipped: with one processor no other goroutine runs while a rank computes for so short a time")
 	}
 	const (
-		// longestStandBack is that of the engine.
-		longestStandBack = 8 * time.Millisecond
-
 		turns = 2
 		tries = 20
 		trips = 3
@@ -137,7 +135,7 @@ func TestComputingServes(t *testing.T) {
 			go func() {
 				defer close(rested)
 				for slept.Load() < naps && service.told.Load() < want {
-					time.Sleep(longestStandBack) // computes
+					time.Sleep(progress.LongestStandBack) // computes
 					slept.Add(1)
 				}
 			}()

@@ -24,10 +24,11 @@ import (
 // that. After it has found something, and whenever the runtime interrupts a rank that computes, every 10 to 20 ms, it sleeps
 // only for so long as there is little to lose, unless no other goroutine has something to do. A nap that was so long did not
 // end before the rank was interrupted.
-const (
-	shortestStandBack = time.Millisecond
-	longestStandBack  = 8 * time.Millisecond
-)
+const shortestStandBack = time.Millisecond
+
+// LongestStandBack is how long the background goroutine does nothing at most after another goroutine has polled, if the
+// runtime runs it then.
+const LongestStandBack = 8 * time.Millisecond
 
 const (
 	// pollsApart is the time between two polls of a rank that waits most of the time, on average and including those that
@@ -231,12 +232,12 @@ func (e *Engine) runBackground() {
 		switch enough, some := e.others(&others); {
 		case enough:
 			if !e.nap(timer, standBack, &others) {
-				standBack = min(2*standBack, longestStandBack)
+				standBack = min(2*standBack, LongestStandBack)
 				continue
 			}
 		case some && e.calm():
 			begun := e.config.Now()
-			if !e.nap(timer, shortestStandBack, &others) && (e.config.Now()-begun < longestStandBack || runtime.GOMAXPROCS(0) > 1) {
+			if !e.nap(timer, shortestStandBack, &others) && (e.config.Now()-begun < LongestStandBack || runtime.GOMAXPROCS(0) > 1) {
 				continue
 			}
 		}
