@@ -187,6 +187,8 @@ func (s cardSource) BeforeSleep() {
 	s.rings.some.Store(false)
 }
 
+// The following methods are those of the Engine, for packages that have no other use for it.
+
 // Poll makes progress and returns how much was found.
 func (w *World) Poll() int { return w.engine.Poll() }
 
