@@ -27,7 +27,8 @@ import (
 // # Invariants
 //
 //   - mu is never held while waiting, and progress is never driven under it; a
-//     Service, which runs in progress, may take it.
+//     Service, which runs in progress, may take it. Nor is the mutex of progress taken
+//     or given back under it: Engine.Unlock may poll.
 //   - sequence numbers requests from 1. done is the last that is known to have
 //     completed; what was before it has too. That the question is answered with which a
 //     request ends tells it, too, unless the card may send again what has arrived.
