@@ -81,7 +81,7 @@ type card struct {
 	origins atomic.Pointer[origins]
 }
 
-// link is the link over a queue pair, if that is one's.
+// link returns the link over a queue pair, nil if there is none.
 func (c *card) link(number uint32) *Link {
 	if c.last == nil || c.lastNumber != number {
 		c.last, c.lastNumber = c.links[number], number
@@ -89,7 +89,7 @@ func (c *card) link(number uint32) *Link {
 	return c.last
 }
 
-// forget has the queue pair of a number no link's any more.
+// forget removes a queue pair from the links.
 func (c *card) forget(number uint32) {
 	delete(c.links, number)
 	c.last = nil

@@ -159,7 +159,7 @@ func (o *office) settle(ctx context.Context, out *parcel) error {
 	return nil
 }
 
-// comes reads the one word that tells whether anything has come for a parcel, as often as a wait spins
+// comes reads the one word that shows whether anything has come for a parcel, as often as a wait spins
 // without a Pause, and reports whether it has.
 func (o *office) comes(in *parcel, wait *Waiter) bool {
 	with := o.pipes[in.rank]

@@ -248,7 +248,7 @@ func (w *World) stalled(s *progress.Sleeper) bool {
 	return limit > 0 && s.Since != 0 && s.Until-s.Since >= limit && !keptOf(s).reported
 }
 
-// reportStall tells the logger of the wait, which is for some ranks, or of any other if there are none.
+// reportStall logs the wait, which is for some ranks, or for any other if there are none.
 func (w *World) reportStall(s *progress.Sleeper, ranks []int) {
 	k := keptOf(s)
 	k.reported = true

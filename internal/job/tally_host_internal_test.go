@@ -398,7 +398,7 @@ func TestMateLeavesTally(t *testing.T) {
 	for rank := range blocks {
 		blocks[rank] = make([]byte, MeetingBytes+TallyBytes(n))
 	}
-	// before is how long the leader has slept before.
+	// before is how long the leader had slept before its Tally.
 	var before time.Duration
 	waiting, missed := make(chan *World, 1), make(chan struct{})
 	require.NoError(t, Run(t.Context(), n, func(ctx context.Context, w *World) error {

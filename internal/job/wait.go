@@ -90,8 +90,7 @@ func (g *guard) MaySleep(ctx context.Context, s *progress.Sleeper) error {
 	return nil
 }
 
-// Leave has others see no more of the wait. What a wait had told of whom it is for, the next one may resume if a context has
-// cut this one short.
+// Leave removes what other ranks see of the wait. If its context has cut it short, the next wait can resume what it found.
 func (g *guard) Leave(s *progress.Sleeper, restarted bool) {
 	w, k := (*World)(g), keptOf(s)
 	if s.Cut {

@@ -44,7 +44,7 @@
 //     changes something outside of a poll.
 //   - Another process that stores in memory which this rank maps wakes this rank's device afterwards.
 //   - An event of the network card wakes Home if Home is the card's channel. Otherwise it wakes the background goroutine,
-//     unless that naps.
+//     unless the background goroutine naps.
 //
 // # No wake-up is lost
 //

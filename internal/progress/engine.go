@@ -376,5 +376,5 @@ func (e *Engine) Compute(d time.Duration) {
 	}
 }
 
-// Close ends the background goroutine, and starts none any more.
+// Close ends the background goroutine. None starts after it.
 func (e *Engine) Close() { e.background.close(e) }
