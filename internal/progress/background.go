@@ -8,31 +8,31 @@ import (
 )
 
 // The background goroutine makes progress while no other goroutine does, so that origins continue while this rank's program
-// computes. Where a wait polls, and so makes progress faster than a goroutine that sleeps in between, it stands back: while
-// the others have polled enough since it last checked, it only checks again, after shortestStandBack at first, and less often
-// the longer that goes on. Go's timers are no finer than the first; the second is what an origin may have to wait when a long
-// wait of this rank has ended.
+// computes. A wait makes progress faster than a goroutine that sleeps in between. So the background goroutine stands back while
+// others have polled enough since it last judged them. It judges them again after shortestStandBack at first, and less often
+// the longer that goes on. Go's timers are no finer than shortestStandBack. When a long wait of this rank has ended, an origin
+// may have to wait for LongestStandBack.
 //
 // A program that computes in between, but calls often, is disturbed by a background goroutine that everything wakes. It
 // takes a core from a rank, and what the runtime does about its sleeps takes a part of another. So while no peer has missed it
-// for calmAfter, it stands back for shortestStandBack wherever others have polled at all since it last checked. A peer that
-// waits for an answer meanwhile waits a few times that long at most, until the goroutine has seen that nobody polls any more.
-// By then the peer has missed it, and it stands back no more.
+// for calmAfter, it stands back for shortestStandBack wherever others have polled at all since it last judged them. A peer that
+// waits for an answer meanwhile waits a few times that long at most, until nobody has polled for one such time. By then the
+// peer has missed the background goroutine, which stands back no more.
 //
-// Where the program has one processor (GOMAXPROCS) it stands back whether it was missed or not: a goroutine that sleeps in a
-// system call keeps that processor until the runtime notices, after 20 us to 10 ms, and the rank, which calls often, waits for
-// that. After it has found something, and whenever the runtime interrupts a rank that computes, every 10 to 20 ms, it sleeps
-// only for so long as there is little to lose, unless no other goroutine has something to do. A nap that was so long did not
-// end before the rank was interrupted.
+// Where the program has one processor (GOMAXPROCS) it stands back whether it was missed or not. A goroutine that sleeps in a
+// system call keeps that processor until the runtime notices, after 20 us to 10 ms. The rank, which calls often, waits for
+// that. So a sleep is first so short that there is little to lose: after the background goroutine has found something, and when
+// the runtime has interrupted a rank that computes, every 10 to 20 ms. A nap of LongestStandBack shows the latter: it did not
+// end before. Sleeps grow only while no other goroutine has something to do.
 const shortestStandBack = time.Millisecond
 
-// LongestStandBack is how long the background goroutine does nothing at most after another goroutine has polled, if the
-// runtime runs it then.
+// LongestStandBack is the longest time for which the background goroutine stands back before it judges anew whether others
+// poll.
 const LongestStandBack = 8 * time.Millisecond
 
 const (
-	// pollsApart is the time between two polls of a rank that waits most of the time, on average and including those that
-	// find something and take longer.
+	// pollsApart is the average time between two polls of a rank that waits most of the time. Some of them find something
+	// and take longer.
 	pollsApart = 10 * time.Microsecond
 	// busyPoll is about how long a poll takes that finds something. It counts as the polls that would be in it.
 	busyPoll = 8 * pollsApart
@@ -163,8 +163,8 @@ func (e *Engine) WakeBackground() {
 	}
 }
 
-// calm reports whether the background goroutine may stand back from a rank that calls often: no peer has missed it lately, or
-// it would take the only processor from that rank; and neither does output wait for room, nor is anything to be retried.
+// calm reports whether the background goroutine may stand back from a rank that calls often. Then no peer has missed it lately,
+// or it would take the only processor from that rank. Nor does output wait for room, nor is anything to be retried.
 func (e *Engine) calm() bool {
 	return e.config.Network != nil && !e.config.NoStandBack && !(e.config.Pending != nil && e.config.Pending()) && !e.retrying() &&
 		(runtime.GOMAXPROCS(0) == 1 || e.config.Now()-time.Duration(e.background.demand.last.Load()) >= calmAfter)

@@ -1,5 +1,5 @@
-// Package progress makes progress for one rank: it polls what the rank has registered, lets calls wait, and polls in a
-// background goroutine while no call waits. It knows neither messages nor failures.
+// Package progress polls what one rank has registered, and lets calls wait for what is found. While no call waits, a background
+// goroutine polls. The package knows neither messages nor failures.
 //
 //	engine := progress.New(progress.Config{Home: device.Channel(), Now: device.Now, Limits: limits})
 //	engine.Register(card)              // a Source
@@ -32,8 +32,8 @@
 // After a poll that found something the wait spins anew. Before the announcement the wait looks at its context and asks its
 // [Guard], which alone knows which ranks have failed, or what to report.
 //
-// When more ranks than cores share the machine, only the [Limits] change: SpinRounds is 0, so that a wait gives its core
-// away after one poll; and any poll of a wait counts as enough for the background goroutine.
+// When more ranks than cores share the machine, only the [Limits] change. SpinRounds is 0: a wait gives its core away after one
+// poll. Oversubscribed is set: any poll of a wait is enough for the background goroutine to stand back.
 //
 // # Wake-ups
 //
@@ -104,7 +104,7 @@
 // Home from the second sleep on, and the wait looks at its context after step 2, too. The first sleep is short.
 //
 // A model in the tests explores all interleavings of steps 1 to 6 without step 3, on sequentially consistent memory. It also
-// shows that these are needed: step 4 and the ticket before it, the last poll, its flag and its second TryLock, and the polls
+// shows that these are needed: step 4 and the ticket before it, the last poll with its flag and second TryLock, and the polls
 // of Unlock until the flag is false. The load in step 5 is not, because only a weaker memory needs it.
 package progress
 

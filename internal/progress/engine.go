@@ -37,8 +37,8 @@ func (f SourceFunc) Poll(before int) (found int) { return f(before) }
 // Limits change.
 type Limits struct {
 	// SpinRounds is the number of rounds of spinning. A round begins with a poll. SpinIterations is the number of
-	// iterations without a poll before the first round, and RelaxedIterations that after the poll of each round, in which
-	// the processor relaxes.
+	// iterations without a poll before the first round. RelaxedIterations is the number of those after the poll of each
+	// round, in which the processor relaxes.
 	SpinRounds, SpinIterations, RelaxedIterations int
 	// Yields is the number of yields between spinning and sleeping. The last of them calls runtime.Gosched, for the
 	// goroutines of this rank. The others call Yield, which gives the processor to those whom this rank waits for. Yield

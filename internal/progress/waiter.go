@@ -127,9 +127,9 @@ func (w *Waiter) Spin() bool {
 	return false
 }
 
-// Pause is called whenever the caller has found its condition false, and returns when it is time to check it again: at once at
-// first, later after a yield, and then after a sleep that any wake of the channel ends. Before it sleeps it announces that and
-// returns once more, so that what comes between a check and the sleep ends the sleep. It returns an error when
+// Pause returns when it is time for the caller to check its condition again, which was false. It returns at once at first, later
+// after a yield, and then after a sleep that any wake of the channel ends. Before it sleeps it announces that and returns once
+// more, so that what comes between a check and the sleep ends the sleep. It returns an error when
 //   - the Guard says that the wait has ended;
 //   - ctx has ended;
 //   - Interrupt was called since the wait began, or returned its last such error;
@@ -214,7 +214,7 @@ func (w *Waiter) announce(ctx context.Context) error {
 	w.ticket = e.config.Home.Prepare()
 	w.announced = true
 	e.beforeSleep()
-	// After Prepare: the goroutine that ends the wait does so before it wakes the sleepers, so a wait that does not see its
+	// After Prepare: the goroutine that ends the wait does so before it wakes the sleepers. So a wait that does not see its
 	// end does not sleep through the wake.
 	if w.stop != nil {
 		if err := w.cut(ctx); err != nil {
