@@ -81,12 +81,21 @@ func (s *script) said(t testing.TB) []frame {
 	t.Helper()
 	var all []frame
 	for len(s.spoken) > 0 {
-		var f frame
-		require.NoError(t, f.decode(s.spoken))
+		f, _ := s.next(t)
 		all = append(all, f)
-		s.spoken = s.spoken[headerSize+int(f.length):]
 	}
 	return all
+}
+
+// next takes the first frame of what this side has said.
+func (s *script) next(t testing.TB) (f frame, payload []byte) {
+	t.Helper()
+	size, err := f.decode(s.spoken)
+	require.NoError(t, err)
+	require.NotZero(t, size, "%d bytes of a header", len(s.spoken))
+	end := size + int(f.length)
+	payload, s.spoken = s.spoken[size:end], s.spoken[end:]
+	return f, payload
 }
 
 // hear makes the connection take what the peer says, until there is no more.
@@ -103,7 +112,7 @@ func (c *connection) hear(s *script, said ...[]byte) {
 // message is a frame with its payload.
 func message(f frame, payload string) []byte {
 	f.length = uint32(len(payload))
-	header := make([]byte, headerSize)
+	header := make([]byte, f.size())
 	f.encode(header)
 	return append(header, payload...)
 }

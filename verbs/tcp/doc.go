@@ -12,10 +12,14 @@
 // Options.Silence, or its peers presume this rank dead. There is one goroutine that listens. Others exist only while a
 // connection is made or the Logger is called.
 //
-// A request is one frame or several, each a header of 48 bytes and at most 256 KiB of payload. Requests that are posted
-// together leave in one system call per 256 KiB, with payloads from the program's memory. At the peer, the payload of a
-// write is read directly into the window, and that of a read response into the origin's segments. Only the part that
-// arrives in the same 8 KiB as its header is copied.
+// A request is one frame or several, each a header and at most 256 KiB of payload. The header has 24 bytes in a send,
+// 36 in a write or read, 40 in a fetch and add, 48 in a compare and swap, 20 in a read response, 28 in the response to
+// an atomic, and 16 in an acknowledgement. Immediate data add 4. Requests that are posted together leave in one system
+// call per 256 KiB, with payloads from the program's memory. At the peer, the payload of a write is read directly into
+// the window, and that of a read response into the origin's segments. Only the part that arrives in the same 8 KiB as
+// its header is copied.
+//
+// Both ends speak one version of the frames. A peer of another is rejected, with both versions in the error at either end.
 //
 // # Guarantees
 //

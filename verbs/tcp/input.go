@@ -22,7 +22,9 @@ type input struct {
 	start, end int
 	vectors    [][]byte
 
-	// missing is how much of the frame's payload has not arrived, place where it goes.
+	// headers are the sizes of the last header and of the one before. missing is how much of the last frame's payload has
+	// not arrived, place where it goes.
+	headers [2]int
 	missing int
 	place   place
 	// region is the destination if place is placeRegion. offset is how much of the message is already placed.
@@ -98,8 +100,9 @@ func (c *connection) read() (n, room int, err error) {
 	}
 	missing := in.missing
 	if missing >= lookAhead && c.device.options.has(HeaderReads) {
-		// A long payload is likely followed by another, which is to be read directly to its destination.
-		rest = rest[:headerSize]
+		// A long payload is likely followed by another, which is to be read directly to its destination. Its frame has the
+		// kind of this frame or, if both directions are busy, that of the frame before.
+		rest = rest[:max(in.headers[0], in.headers[1])]
 	}
 	vectors = append(vectors, rest)
 	n, err = c.stream.readv(vectors)
@@ -119,7 +122,7 @@ const wordBytes = 8
 
 // word reports whether the missing payload is the whole of a write of one word.
 func (in *input) word() bool {
-	return in.missing == wordBytes && in.place == placeRegion && in.message.total() == wordBytes
+	return in.missing == wordBytes && in.place == placeRegion && in.message.total == wordBytes
 }
 
 // borrow appends to vectors the destinations of the next n bytes of the payload. It holds the memory of a region until
@@ -188,15 +191,17 @@ func (c *connection) process() {
 			c.placed(n)
 			continue
 		}
-		if in.end-in.start < headerSize {
-			break
-		}
 		var f frame
-		if err := f.decode(in.buffer[in.start:in.end]); err != nil {
+		size, err := f.decode(in.buffer[in.start:in.end])
+		if err != nil {
 			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), shutdownNow)
 			break
 		}
-		in.start += headerSize
+		if size == 0 {
+			break
+		}
+		in.start += size
+		in.headers = [2]int{size, in.headers[0]}
 		c.take(&f)
 	}
 	if c.phase >= phaseShutdown {

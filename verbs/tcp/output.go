@@ -235,7 +235,7 @@ func (c *connection) fill() bool {
 }
 
 func (o *output) roomy() bool {
-	return o.bytes < batchBytes && len(o.scratch)+2*(headerSize+smallPayload) <= cap(o.scratch) &&
+	return o.bytes < batchBytes && len(o.scratch)+2*(maxHeader+smallPayload) <= cap(o.scratch) &&
 		len(o.vectors)+2*(maxSegments+2) <= cap(o.vectors)
 }
 
@@ -295,7 +295,7 @@ func (c *connection) put(f *frame) {
 	c.requests.announced = f.granted
 	c.out.acknowledge, c.out.written = false, false
 	c.endDelay()
-	f.encode(c.out.grow(headerSize))
+	f.encode(c.out.grow(f.size()))
 	if f.kind != kindAcknowledge {
 		c.device.frames.Add(1)
 	}

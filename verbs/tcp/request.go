@@ -104,25 +104,15 @@ func (c *connection) fillRequest() bool {
 	}
 	f := frame{kind: kindOf[r.Opcode], request: q.firstNumber + uint32(q.built), rkey: r.RKey, address: r.RemoteAddress}
 	if r.Opcode >= verbs.OpRDMARead {
-		f.operand, f.compare = r.Operand, r.Compare
-		if r.Opcode == verbs.OpRDMARead {
-			f.operand, f.compare = uint64(r.length), 0
-		}
+		f.total, f.operand, f.compare = uint32(r.length), r.Operand, r.Compare
 		c.put(&f)
 		q.unread[(q.unreadFirst+q.unreadCount)%maxReads] = f.request
 		q.unreadCount++
 	} else {
 		n := min(r.length-q.offset, maxPayload)
-		f.length = uint32(n)
-		f.operand = messageOperand(r.length, 0)
-		if f.kind == kindSend {
-			f.rkey, f.address = 0, 0
-		}
+		f.length, f.total, f.immediate = uint32(n), uint32(r.length), r.Immediate
 		if r.Flags&verbs.Signalled != 0 {
 			f.flags |= flagSignalled
-		}
-		if r.Opcode == verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate {
-			f.operand = messageOperand(r.length, r.Immediate)
 		}
 		if r.Opcode == verbs.OpSendImmediate {
 			f.flags |= flagImmediate

@@ -47,14 +47,14 @@ func (c *connection) takeMessage(f *frame) {
 	in := &c.in
 	if in.open {
 		m := &in.message
-		if f.kind != m.kind || f.request != m.request || f.flags != m.flags || f.operand != m.operand || f.rkey != m.rkey || f.address != m.address {
+		if f.kind != m.kind || f.request != m.request || f.flags != m.flags || f.total != m.total || f.immediate != m.immediate || f.rkey != m.rkey || f.address != m.address {
 			c.violation("%v %d in the middle of %v %d", f.kind, f.request, m.kind, m.request)
 			return
 		}
 	} else if !c.beginMessage(f) {
 		return
 	}
-	total := f.total()
+	total := int(f.total)
 	if int(f.length) > total-in.done || f.length == 0 && total > 0 {
 		c.violation("%d bytes of %v %d, of which %d of %d are missing", f.length, f.kind, f.request, total-in.done, total)
 		return
@@ -82,8 +82,8 @@ func (c *connection) beginMessage(f *frame) bool {
 	if !c.inTurn(f) {
 		return false
 	}
-	if f.total() > maxMessage {
-		c.violation("%v %d of %d bytes, at most %d are allowed", f.kind, f.request, f.total(), maxMessage)
+	if f.total > maxMessage {
+		c.violation("%v %d of %d bytes, at most %d are allowed", f.kind, f.request, f.total, maxMessage)
 		return false
 	}
 	if f.kind != kindWrite {
@@ -97,8 +97,8 @@ func (c *connection) beginMessage(f *frame) bool {
 		if !c.receivable(f) {
 			return false
 		}
-	} else if f.total() > 0 {
-		in.region = c.device.regions.reach(f.rkey, f.address, f.total(), verbs.RemoteWrite)
+	} else if f.total > 0 {
+		in.region = c.device.regions.reach(f.rkey, f.address, int(f.total), verbs.RemoteWrite)
 		if in.region == nil {
 			c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 			return false
@@ -115,7 +115,7 @@ func (c *connection) receivable(f *frame) bool {
 	case !c.device.regions.covers(r.segments, verbs.LocalWrite):
 		c.pair.received(verbs.StatusLocalProtection, verbs.OpReceive, 0, 0)
 		c.rejectRequest(f.request, verbs.StatusRemoteOperation)
-	case f.total() > r.length:
+	case int(f.total) > r.length:
 		c.pair.received(verbs.StatusLocalLength, verbs.OpReceive, 0, 0)
 		c.rejectRequest(f.request, verbs.StatusRemoteInvalid)
 	default:
@@ -129,7 +129,7 @@ func (c *connection) messagePlaced() {
 	in := &c.in
 	m := &in.message
 	in.done = in.offset
-	if in.done < m.total() {
+	if in.done < int(m.total) {
 		return
 	}
 	in.open, in.region = false, nil
@@ -153,7 +153,7 @@ func (c *connection) messagePlaced() {
 		opcode = verbs.OpReceiveImmediate
 	}
 	if m.kind != kindWrite {
-		c.pair.received(verbs.StatusSuccess, opcode, uint32(m.total()), m.immediate())
+		c.pair.received(verbs.StatusSuccess, opcode, m.total, m.immediate)
 	}
 }
 
@@ -169,11 +169,11 @@ func (c *connection) takeReadOrAtomic(f *frame) {
 	}
 	total, right := 8, verbs.RemoteAtomic
 	if f.kind == kindRead {
-		if f.operand > maxMessage {
-			c.violation("read %d of %d bytes, at most %d are allowed", f.request, f.operand, maxMessage)
+		if f.total > maxMessage {
+			c.violation("read %d of %d bytes, at most %d are allowed", f.request, f.total, maxMessage)
 			return
 		}
-		total, right = int(f.operand), verbs.RemoteRead
+		total, right = int(f.total), verbs.RemoteRead
 	}
 	switch {
 	case total > 0 && c.device.regions.reach(f.rkey, f.address, total, right) == nil:
