@@ -136,8 +136,14 @@ func newBareOf(t testing.TB, capacity int) *bare {
 	d := bareDevice()
 	queue, err := d.CreateCompletionQueue(capacity)
 	require.NoError(t, err)
-	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: queue.(*completionQueue)}
-	config := verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue}
+	return newBareOn(t, d, verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue})
+}
+
+// newBareOn is one of a device, by a configuration with one queue for both.
+func newBareOn(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
+	t.Helper()
+	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: config.SendQueue.(*completionQueue)}
+	var err error
 	b.pair, err = d.newPair(config, b.connection)
 	require.NoError(t, err)
 	b.connection.mu.Lock()

@@ -31,7 +31,8 @@
 //   - The target checks key, range and right of each request before the first byte. It looks the region up again for
 //     each system call that accesses it. Deregister waits for such a call; after Deregister nothing touches the memory.
 //   - A peer that breaks the protocol ends only its own connection, with an error that wraps [ErrProtocol]. The memory
-//     allocated because of a header is at most 512 bytes, for a hello or the text of a rejection.
+//     allocated because of a header is at most 512 bytes, for a hello or the text of a rejection, and 3 KiB for all
+//     pending responses of a connection.
 //   - Both ends prove Options.Key within Options.HandshakeLimit, before either reads anything else. Only the preamble
 //     that names a device at a [Port] precedes the proof. With Options.TLS all of it is encrypted.
 //   - At most 128 connections that have not proved the key are served at once. One more replaces the oldest if that is
@@ -44,10 +45,11 @@
 //
 // # Memory
 //
-// A connection takes 23 KiB: 8 KiB of look-ahead, 8 KiB for headers and small payloads to send, and lists of fixed
-// length. Its queue pair adds 152 bytes for each of MaxSends and 72 for each of MaxReceives, 28 KiB with the default of
-// 128. It adds 256 bytes for each slot that was ever posted inline, and 32 for each segment after the first. TLS adds
-// 16 KiB and the memory of package crypto/tls. Connections with encrypted output borrow 72 KiB each from a shared pool.
+// A connection takes 20 KiB: 8 KiB of look-ahead, 8 KiB for headers and small payloads to send, and lists of fixed
+// length. It adds 152 bytes for each request, 72 for each receive, 48 for each pending response to the peer's reads and
+// atomics, 256 for each slot that was ever posted inline, and 32 for each segment after the first. Memory for these is
+// for 8 at first and doubles when they are more, up to MaxSends, MaxReceives and 64. TLS adds 16 KiB and the memory of
+// package crypto/tls. Connections with encrypted output borrow 72 KiB each from a shared pool.
 // A completion queue takes 32 bytes for each completion that it has held at once, at least 64 of them. While it grows
 // it takes at most twice that. None of this grows with the job or with the size of messages. The system's socket
 // buffers come on top; they follow its settings (tcp_rmem, tcp_wmem).

@@ -32,11 +32,14 @@ func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
 		if err != nil {
 			return i, err
 		}
-		if q.sendCount+q.uncovered >= len(q.sends) {
+		if q.sendCount+q.uncovered >= q.maxSends {
 			if q.err == nil {
 				return i, verbs.ErrQueueFull
 			}
 			q.flush()
+		}
+		if q.sendCount == len(q.sends) {
+			q.sends, q.sendFirst = grown(q.sends, q.sendFirst, q.maxSends), 0
 		}
 		r := q.at(q.sendCount)
 		if requests[i].Flags&verbs.Inline != 0 && r.inline == nil {
@@ -57,15 +60,17 @@ func (q *queuePair) at(i int) *request {
 }
 
 // inlineGroup is the number of requests that get memory for inline data at once.
-const inlineGroup = 64
+const inlineGroup = 8
 
-// growInline allocates memory for inline data for a request and its group.
+// growInline allocates memory for inline data for a request and those after it that have none.
 func (q *queuePair) growInline(at int) {
-	at %= len(q.sends)
-	group := q.sends[at-at%inlineGroup:]
-	group = group[:min(len(group), inlineGroup)]
-	memory := make([]byte, len(group)*maxInline)
-	for i := range group {
+	group := q.sends[at%len(q.sends):]
+	n := 1
+	for n < min(len(group), inlineGroup) && group[n].inline == nil {
+		n++
+	}
+	memory := make([]byte, n*maxInline)
+	for i := range n {
 		group[i].inline = memory[i*maxInline:][:0:maxInline]
 	}
 }

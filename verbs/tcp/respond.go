@@ -11,7 +11,8 @@ import (
 // responses are the pending responses to the peer's reads and atomics, in order. Atomics have been executed; a read is
 // read when its response leaves.
 type responses struct {
-	queue [maxReads]pendingResponse
+	// queue is a ring of count entries from first on.
+	queue []pendingResponse
 	first int
 	count int
 	// atomics is the number of atomics among them.
@@ -31,12 +32,25 @@ type pendingResponse struct {
 }
 
 func (r *responses) push(next pendingResponse) {
-	r.queue[(r.first+r.count)%maxReads] = next
+	if r.count == len(r.queue) {
+		r.queue, r.first = grown(r.queue, r.first, maxReads), 0
+	}
 	r.count++
+	*r.at(r.count - 1) = next
+}
+
+// at returns the response i places after the first.
+func (r *responses) at(i int) *pendingResponse {
+	if i += r.first; i >= len(r.queue) {
+		i -= len(r.queue)
+	}
+	return &r.queue[i]
 }
 
 func (r *responses) pop() {
-	r.first = (r.first + 1) % maxReads
+	if r.first++; r.first == len(r.queue) {
+		r.first = 0
+	}
 	r.count--
 }
 
@@ -233,7 +247,7 @@ func (r *responses) unchanged(address uint64, n int) (int, []byte) {
 		return n, nil
 	}
 	for i := 1; i < r.count; i++ {
-		atomic := &r.queue[(r.first+i)%maxReads]
+		atomic := r.at(i)
 		if atomic.kind == kindRead {
 			continue
 		}
@@ -257,7 +271,7 @@ func (c *connection) fillResponse() bool {
 	if pending.count == 0 {
 		return false
 	}
-	next := &pending.queue[pending.first]
+	next := pending.at(0)
 	if next.kind != kindRead {
 		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.old})
 		pending.atomics--

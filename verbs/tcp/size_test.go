@@ -21,11 +21,12 @@ func TestSizes(t *testing.T) {
 	c := newConnection(bareDevice(), "", phaseDialing)
 	buffers := len(c.in.buffer) + cap(c.out.scratch) + (cap(c.in.vectors)+cap(c.out.vectors))*sizeOf[[]byte]()
 	connection := (buffers + sizeOf[connection]() + sizeOf[socket]() + sizeOf[queuePair]() + 512) >> 10
-	require.Equal(t, 23, connection, "KiB of a connection")
+	require.Equal(t, 20, connection, "KiB of a connection")
 	segment := sizeOf[verbs.Segment]()
 	require.Equal(t, 32, segment)
-	require.Equal(t, 152, sizeOf[request]()+segment, "bytes for each of MaxSends")
-	require.Equal(t, 72, sizeOf[posted]()+segment, "bytes for each of MaxReceives")
+	require.Equal(t, 152, sizeOf[request]()+segment, "bytes for each request")
+	require.Equal(t, 72, sizeOf[posted]()+segment, "bytes for each receive")
+	require.Equal(t, 48, sizeOf[pendingResponse](), "bytes for each pending response")
 }
 
 // What TLS adds is the look-ahead, and nothing of the size of what was sent.
