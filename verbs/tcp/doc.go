@@ -45,11 +45,16 @@
 //
 // # Memory
 //
-// A connection takes 20 KiB: 8 KiB of look-ahead, 8 KiB for headers and small payloads to send, and lists of fixed
-// length. It adds 152 bytes for each request, 72 for each receive, 48 for each pending response to the peer's reads and
-// atomics, 256 for each slot that was ever posted inline, and 32 for each segment after the first. Memory for these is
-// for 8 at first and doubles when they are more, up to MaxSends, MaxReceives and 64. TLS adds 16 KiB and the memory of
-// package crypto/tls. Connections with encrypted output borrow 72 KiB each from a shared pool.
+// A connection takes 3 KiB with its queue pair. It adds 152 bytes for each request, 72 for each receive, 48 for each
+// pending response to the peer's reads and atomics, 256 for each slot that was ever posted inline, and 32 for each
+// segment after the first. Memory for these is for 8 at first and doubles when they are more, up to MaxSends,
+// MaxReceives and 64; it is kept. So a connection that has had at most 8 of each at once is idle with 8 KiB. TLS adds
+// 16 KiB and the memory of package crypto/tls. Connections with encrypted output borrow 72 KiB each from a shared pool.
+//
+// The device has 9 KiB of look-ahead for the connection that it reads from. A connection has 10 KiB of the device for
+// headers and small payloads while it has output that has not left. The device keeps as many of these as connections
+// needed at once in the last tenth of Options.Silence, and one at least.
+//
 // A completion queue takes 32 bytes for each completion that it has held at once, at least 64 of them. While it grows
 // it takes at most twice that. None of this grows with the job or with the size of messages. The system's socket
 // buffers come on top; they follow its settings (tcp_rmem, tcp_wmem).

@@ -14,13 +14,21 @@ const (
 	maxReadRounds = 16
 )
 
-// input takes a stream of frames apart. A header, and what one read returns with it, passes through buffer. The rest of
-// a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either payload
-// is missing and buffer is empty, or buffer holds part of a header or of a word.
+// A reader is memory for a connection that receives, and holds nothing between two calls of receive.
+type reader struct {
+	ahead   [lookAhead]byte
+	vectors [maxSegments + 1][]byte
+}
+
+// input takes a stream of frames apart. A header, and what one read returns with it, passes through buffer, a reader's
+// look-ahead. The rest of a payload is read directly to its destination. A payload of one word is stored at once.
+// Between reads, either payload is missing and buffer is empty, or buffer holds part of a header or of a word.
 type input struct {
+	// buffer and vectors are nil outside of receive, where the bytes up to end, from buffer's start, are in kept.
 	buffer     []byte
-	start, end int
 	vectors    [][]byte
+	start, end int
+	kept       [maxHeader]byte
 
 	// headers are the sizes of the last header and of the one before. missing is how much of the last frame's payload has
 	// not arrived, place where it goes.
@@ -56,8 +64,18 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive processes input, for a bounded time, and reports whether there was any.
-func (c *connection) receive() (some bool) {
+// receive processes input, for a bounded time, and reports whether there was any. r is in no other use.
+func (c *connection) receive(r *reader) (some bool) {
+	in := &c.in
+	in.buffer, in.vectors = r.ahead[:], r.vectors[:0]
+	copy(in.buffer, in.kept[:in.end])
+	some = c.receiveAll()
+	copy(in.kept[:], in.buffer[:in.end])
+	in.buffer, in.vectors = nil, nil
+	return some
+}
+
+func (c *connection) receiveAll() (some bool) {
 	for range maxReadRounds {
 		n, room, err := c.read()
 		if n > 0 {
