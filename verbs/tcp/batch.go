@@ -1,6 +1,9 @@
 package tcp
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A batch is memory for the frames that leave together: scratch has the headers and small payloads, vectors all parts in
 // order. A connection has one while it has output that has not left.
@@ -14,14 +17,21 @@ type batch struct {
 // batches are the batches of a device that no connection has. They are enough for as many connections as have had output
 // at once; those that were not needed for a while are freed.
 type batches struct {
-	mu    sync.Mutex
-	first *batch
-	// free is the number of free batches, spare the least number since the last trim.
+	// one is a batch that is taken and put back without the mutex, nil while it is taken. Most output leaves at once, and
+	// needs no other.
+	one atomic.Pointer[batch]
+
+	mu sync.Mutex
+	// first is the first of a list of free batches, spare the least number of them since the last trim.
+	first       *batch
 	free, spare int
 }
 
 // take takes a free batch or makes one. Its vectors are nil.
 func (b *batches) take() *batch {
+	if one := b.one.Swap(nil); one != nil {
+		return one
+	}
 	b.mu.Lock()
 	taken := b.first
 	if taken != nil {
@@ -36,19 +46,22 @@ func (b *batches) take() *batch {
 	return taken
 }
 
-// put takes a batch back, whose vectors are nil.
-func (b *batches) put(one *batch) {
+// put takes back a batch, whose vectors are nil.
+func (b *batches) put(back *batch) {
+	if b.one.CompareAndSwap(nil, back) {
+		return
+	}
 	b.mu.Lock()
-	one.next = b.first
-	b.first = one
+	back.next = b.first
+	b.first = back
 	b.free++
 	b.mu.Unlock()
 }
 
-// trim frees the batches that were not needed since the last trim, but one.
+// trim frees the batches of the list that were not needed since the last trim.
 func (b *batches) trim() {
 	b.mu.Lock()
-	for ; b.spare > 1; b.spare-- {
+	for ; b.spare > 0; b.spare-- {
 		b.first = b.first.next
 		b.free--
 	}

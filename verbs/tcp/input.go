@@ -20,13 +20,11 @@ type reader struct {
 	vectors [maxSegments + 1][]byte
 }
 
-// input takes a stream of frames apart. A header, and what one read returns with it, passes through buffer, a reader's
-// look-ahead. The rest of a payload is read directly to its destination. A payload of one word is stored at once.
-// Between reads, either payload is missing and buffer is empty, or buffer holds part of a header or of a word.
+// input takes a stream of frames apart. A header, and what one read returns with it, passes through the look-ahead. The
+// rest of a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either
+// payload is missing and the look-ahead is empty, or it holds part of a header or of a word.
 type input struct {
-	// buffer and vectors are nil outside of receive, where the bytes up to end, from buffer's start, are in kept.
-	buffer     []byte
-	vectors    [][]byte
+	// start and end are those of what is in the look-ahead. Between two calls of receive, kept has it, and start is 0.
 	start, end int
 	kept       [maxHeader]byte
 
@@ -67,21 +65,24 @@ func (in *input) reset() {
 // receive processes input, for a bounded time, and reports whether there was any. r is in no other use.
 func (c *connection) receive(r *reader) (some bool) {
 	in := &c.in
-	in.buffer, in.vectors = r.ahead[:], r.vectors[:0]
-	copy(in.buffer, in.kept[:in.end])
-	some = c.receiveAll()
-	copy(in.kept[:], in.buffer[:in.end])
-	in.buffer, in.vectors = nil, nil
+	if in.end > 0 {
+		copy(r.ahead[:], in.kept[:in.end])
+	}
+	some = c.readAll(r)
+	if in.end > 0 {
+		copy(in.kept[:], r.ahead[:in.end])
+	}
 	return some
 }
 
-func (c *connection) receiveAll() (some bool) {
+// readAll processes the input that follows what is in the look-ahead.
+func (c *connection) readAll(r *reader) (some bool) {
 	for range maxReadRounds {
-		n, room, err := c.read()
+		n, room, err := c.read(r)
 		if n > 0 {
 			some = true
 			c.health.received = true
-			c.process()
+			c.process(r)
 		}
 		if c.stream == nil {
 			return some
@@ -101,18 +102,18 @@ func (c *connection) receiveAll() (some bool) {
 }
 
 // read reads once. It returns how many bytes it got and how many it had room for.
-func (c *connection) read() (n, room int, err error) {
+func (c *connection) read(r *reader) (n, room int, err error) {
 	in := &c.in
 	if c.phase == phaseShutdown {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
-	rest := in.buffer[in.end:]
+	rest := r.ahead[in.end:]
 	if in.missing == 0 || in.word() {
 		n, err = c.stream.read(rest)
 		in.end += n
 		return n, len(rest), err
 	}
-	vectors, ok := c.borrow(in.vectors[:0], in.missing)
+	vectors, ok := c.borrow(r.vectors[:0], in.missing)
 	if !ok {
 		return 0, 1, nil
 	}
@@ -126,7 +127,6 @@ func (c *connection) read() (n, room int, err error) {
 	n, err = c.stream.readv(vectors)
 	c.giveBack()
 	clear(vectors)
-	in.vectors = vectors[:0]
 	direct := min(n, missing)
 	in.end += n - direct
 	if direct > 0 {
@@ -182,8 +182,8 @@ func (c *connection) placed(n int) {
 }
 
 // process takes apart what is in the buffer.
-func (c *connection) process() {
-	in := &c.in
+func (c *connection) process(r *reader) {
+	in, ahead := &c.in, &r.ahead
 	for c.phase < phaseShutdown {
 		if in.missing > 0 {
 			n := min(in.missing, in.end-in.start)
@@ -191,11 +191,11 @@ func (c *connection) process() {
 			if n == 0 || word && n < wordBytes {
 				break
 			}
-			vectors, ok := c.borrow(in.vectors[:0], n)
+			vectors, ok := c.borrow(r.vectors[:0], n)
 			if !ok {
 				break
 			}
-			from := in.buffer[in.start : in.start+n]
+			from := ahead[in.start : in.start+n]
 			if word && bounds.Address(vectors[0])%wordBytes == 0 {
 				bounds.Word(vectors[0]).Store(binary.NativeEndian.Uint64(from))
 			} else {
@@ -210,7 +210,7 @@ func (c *connection) process() {
 			continue
 		}
 		var f frame
-		size, err := f.decode(in.buffer[in.start:in.end])
+		size, err := f.decode(ahead[in.start:in.end])
 		if err != nil {
 			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), shutdownNow)
 			break
@@ -226,7 +226,7 @@ func (c *connection) process() {
 		in.start, in.end = 0, 0
 		return
 	}
-	in.end = copy(in.buffer, in.buffer[in.start:in.end])
+	in.end = copy(ahead[:], ahead[in.start:in.end])
 	in.start = 0
 }
 
