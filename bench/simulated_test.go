@@ -40,7 +40,10 @@ func TestEveryCaseRunsInVirtualTimeOrSaysWhyNot(t *testing.T) {
 		require.True(t, ok, name)
 		assert.Equal(t, cases.ByName(r.Case).NotVirtual, r.Skipped, name)
 		if r.Skipped == "" {
-			if !cases.ByName(r.Case).OfTarget {
+			if cases.ByName(r.Case).OfTarget {
+				// What one short loop takes of the target may be less than a poll.
+				assert.GreaterOrEqual(t, r.Value, 0.0, name)
+			} else {
 				assert.Positive(t, r.Value, name)
 			}
 			assert.Equal(t, device.SimulatedLoops, r.Repeat, name)
@@ -87,7 +90,8 @@ func TestSwitchesOfLinksReachSimulatedRanks(t *testing.T) {
 	assert.Greater(t, inTurns, 1.5*inOrder, "reads and writes take both directions")
 }
 
-func TestCardsSpareTheTarget(t *testing.T) {
+// With atomics of the cards the target's processor does less than half as much.
+func TestCardAtomicsSpareTheTarget(t *testing.T) {
 	const cell = "count_target_cpu:1000"
 	args := []string{"-device", "sim:ndr-2024", "-shorten=1", cell}
 	byProcessor := measured(t, args...)[cell].Value

@@ -16,7 +16,7 @@ type Device interface {
 	Costs() Costs
 
 	// Now is the device's clock: the time since an origin that the device chooses. It never goes back. In virtual time
-	// it moves only while every rank waits.
+	// it moves only while every rank waits. Now may be called after Close.
 	Now() time.Duration
 
 	// Copy copies min(len(dst), len(src)) bytes with the CPU and returns the number of bytes copied. A device in

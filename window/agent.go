@@ -72,7 +72,7 @@ func (s *server) take(w *wish) bool {
 		taken = s.takeExclusive(w)
 	}
 	if taken {
-		s.core.world.Acquire()
+		s.core.world.RaceAcquire()
 		if s.core.host != s.core {
 			s.held.Or(1 << w.kind)
 			s.grants.Add(1)
@@ -157,7 +157,7 @@ func (c *core) gone(holder int) bool { return holder < c.size && c.world.Gone(ho
 // giveBack releases the lock of a rank and reports whether the rank had it.
 func (s *server) giveBack(kind LockKind, rank int) bool {
 	c, holder := s.core.host, s.holder(rank)
-	s.core.world.Release()
+	s.core.world.RaceRelease()
 	if c != s.core {
 		s.held.And(^(uint32(1) << kind))
 	}

@@ -206,7 +206,7 @@ func (c *carrying) one() (done bool, err error) {
 		if offset >= uint64(s.core.hints.Slots) {
 			return true, fmt.Errorf("notification slot %d, there are %d", offset, s.core.hints.Slots)
 		}
-		s.core.world.Release()
+		s.core.world.RaceRelease()
 		s.core.own.control.slot(int(offset)).Add(1)
 		if host := s.core.host; host != s.core {
 			host.world.Ring(host.rank)

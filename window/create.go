@@ -50,6 +50,8 @@ type creation struct {
 	all      []description
 	found    *finding
 	findings []finding
+	// site is where the program made the call, if the rank looks for misuse.
+	site site
 }
 
 // A creator makes the windows of a World, one after the other.
@@ -127,6 +129,9 @@ func (all *creator) begin(w *job.World, a arguments, fault error, makePart func(
 		all.number, all.numbered = w.NewNumber(), true
 	}
 	c := &creation{arguments: a, world: w, fault: fault}
+	if w.Debugs() {
+		c.site = here()
+	}
 	if c.fault == nil {
 		c.part, c.fault = makePart()
 	}
@@ -147,7 +152,7 @@ func (all *creator) prepare(ctx context.Context, c *creation) error {
 		c.fault = err
 	}
 	c.prepared = true
-	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: promisesOf(&c.settings), slots: uint32(c.Slots), seats: uint32(c.Seats)}
+	c.mine = description{call: callNumber(c.call), kind: uint32(c.kind), hints: promisesOf(&c.settings), slots: uint32(c.Slots), seats: uint32(c.Seats), debugs: c.world.Debugs()}
 	if c.fault == nil {
 		c.fault = c.part.addControl(c.world, c.settings)
 	}
@@ -201,6 +206,9 @@ func (c *creation) agree(ctx context.Context) error {
 		c.all = all
 	}
 	if err := c.differences(); err != nil {
+		if ended := c.addPlaces(ctx, err); ended != nil {
+			return ended
+		}
 		return &unlikeError{err}
 	}
 	failed := slices.IndexFunc(c.all, func(d description) bool { return d.failed })
@@ -256,6 +264,25 @@ func (c *creation) differences() error {
 			}
 		}
 	}
+	return nil
+}
+
+// addPlaces adds the places of the calls to the error of calls that differ, if all ranks look for misuse. It returns an
+// error only if ctx has ended: the next call continues it.
+func (c *creation) addPlaces(ctx context.Context, differ error) error {
+	var mismatch *MismatchError
+	if !errors.As(differ, &mismatch) || slices.ContainsFunc(c.all, func(d description) bool { return !d.debugs }) {
+		return nil
+	}
+	all := make([]sourcePlace, len(c.all))
+	if err := gather(ctx, c, sourcePlaceOf(&c.site), all); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		// A rank has failed. All others know without it that the calls differ.
+		return nil
+	}
+	mismatch.Place, mismatch.WantPlace = text(all[mismatch.Rank][:]), text(all[mismatch.WantRank][:])
 	return nil
 }
 

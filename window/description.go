@@ -34,6 +34,8 @@ type description struct {
 	ability ability
 	// failed is set if the rank has no part. Its failure then has the reason.
 	failed bool
+	// debugs is set if the rank looks for misuse.
+	debugs bool
 }
 
 // A failure is a rank's own error as the ranks exchange it.

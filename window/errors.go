@@ -111,6 +111,9 @@ type MismatchError struct {
 	Call, What     string
 	Rank, WantRank int
 	Value, Want    any
+	// Place and WantPlace are the source positions of the calls of Rank and WantRank, if both ranks look for misuse (see
+	// world.WithDebug) and could tell each other. Otherwise they are "".
+	Place, WantPlace string
 	// Number is the position of the call among the Fences and the Close of the window, from 1. It is 0 for Allocate and
 	// Create.
 	Number uint32
@@ -124,7 +127,16 @@ func (e *MismatchError) Error() string {
 	if e.What != "" {
 		verb, made = "passed", "passed "+e.What
 	}
-	return fmt.Sprintf("window: %s: %v: %srank %d %s %v, rank %d %s %v", e.Call, ErrMismatch, where, e.Rank, made, e.Value, e.WantRank, verb, e.Want)
+	return fmt.Sprintf("window: %s: %v: %srank %d %s %v%s, rank %d %s %v%s", e.Call, ErrMismatch, where,
+		e.Rank, made, e.Value, at(e.Place), e.WantRank, verb, e.Want, at(e.WantPlace))
+}
+
+// at returns a place as it continues a sentence.
+func at(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " at " + place
 }
 
 // Is reports whether target is [ErrMismatch].

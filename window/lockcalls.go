@@ -129,7 +129,7 @@ func (c *core) lock(ctx context.Context, call string, kind LockKind, target int,
 			return err
 		}
 	}
-	c.world.Acquire()
+	c.world.RaceAcquire()
 	return nil
 }
 
@@ -285,10 +285,10 @@ func (c *core) unlock(kind LockKind, target int) {
 	case p.control.base == nil:
 		p.deferred.returnLock()
 	case kind == Shared:
-		c.world.Release()
+		c.world.RaceRelease()
 		c.unlockShared(p)
 	default:
-		c.world.Release()
+		c.world.RaceRelease()
 		c.unlockExclusive(target, p)
 	}
 }
@@ -416,7 +416,7 @@ func (c *core) lockOthers(ctx context.Context, call string, first int) (busy int
 			return target, err
 		}
 	}
-	c.world.Acquire()
+	c.world.RaceAcquire()
 	return -1, nil
 }
 

@@ -161,7 +161,7 @@ func (s *server) serve(from *job.Link, m *job.Message, payload []byte) error {
 		if m.A != postAt && m.A != completeAt || m.X > 1<<32-1 {
 			return fmt.Errorf("word %d := %d", m.A, m.X)
 		}
-		c.world.Release()
+		c.world.RaceRelease()
 		c.own.control.pair(from.Rank(), uintptr(m.A)).Store(uint32(m.X))
 	case messageUnlock:
 		if len(s.wishes) > 0 {

@@ -1,7 +1,6 @@
 package window
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -44,8 +43,11 @@ func (c *core) mismatch(ctx context.Context, call string, err error) *MismatchEr
 	if met == nil {
 		return nil
 	}
-	made := func(i int) string { return meetingCallName(met.Calls[i]) + c.placeOf(ctx, met.Ranks[i]) }
-	return &MismatchError{Call: call, Number: met.Number, Rank: met.Ranks[1], Value: made(1), WantRank: met.Ranks[0], Want: made(0)}
+	return &MismatchError{
+		Call: call, Number: met.Number,
+		Rank: met.Ranks[1], Value: meetingCallName(met.Calls[1]), Place: c.placeOf(ctx, met.Ranks[1]),
+		WantRank: met.Ranks[0], Want: meetingCallName(met.Calls[0]), WantPlace: c.placeOf(ctx, met.Ranks[0]),
+	}
 }
 
 // placeBytes is the maximum length of the text of a place. A longer text loses its beginning.
@@ -63,9 +65,16 @@ func (c *core) notePlace(number uint32) {
 	}
 	c.watch.debug.placed = number
 	site := here()
-	text := site.String()
-	place := c.own.control.place()
-	clear(place[copy(place, text[max(len(text)-len(place), 0):]):])
+	copy(c.own.control.place(), sourcePlaceOf(&site)[:])
+}
+
+// A sourcePlace is the text of a place, and then zeros.
+type sourcePlace [placeBytes]byte
+
+func sourcePlaceOf(s *site) (place sourcePlace) {
+	text := s.String()
+	copy(place[:], text[max(len(text)-len(place), 0):])
+	return place
 }
 
 // placeOf returns the place of a rank's call that does not match this rank's call. It returns "" unless both ranks are
@@ -89,8 +98,5 @@ func (c *core) placeOf(ctx context.Context, rank int) string {
 	} else if p.link.Ask(ctx, &job.Message{Kind: messagePlace, Service: c.number}, nil, place) != nil || p.link.Flush(ctx, c.number) != nil {
 		return ""
 	}
-	if text, _, _ := bytes.Cut(place, []byte{0}); len(text) > 0 {
-		return fmt.Sprintf(" at %s", text)
-	}
-	return ""
+	return text(place)
 }

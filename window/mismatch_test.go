@@ -128,11 +128,33 @@ var unlikeAt = jobtest.RegisterWith("places of calls that differ", func() ([]wor
 		err = win.Close()
 	}
 	s.Fails(err, window.ErrMismatch)
+	var mismatch *window.MismatchError
+	s.Check(errors.As(err, &mismatch) && mismatch.Value == "Close" && mismatch.Want == "Fence", "error is %v", err)
 	matched := regexp.MustCompile(`rank 1 called Close` + others + `, rank 0 called Fence` + place + `$`).MatchString(err.Error())
 	s.Check(matched, "error is %v", err)
 	if s.World.Rank() == 0 {
 		s.OK(win.Close())
 	}
+
+	// A call that is cut short names its first place.
+	ended, end := context.WithCancel(s.Ctx)
+	end()
+	makeUnlike := func(ctx context.Context) error {
+		if s.World.Rank() == 0 {
+			return made(window.Allocate[int64](ctx, s.World, 1))
+		}
+		return made(window.Create(ctx, s.World, make([]int64, 1)))
+	}
+	if err = makeUnlike(ended); errors.Is(err, context.Canceled) {
+		err = makeUnlike(s.Ctx)
+	}
+	s.Fails(err, window.ErrMismatch)
+	matched = regexp.MustCompile(`rank 1 called Create` + place + `, rank 0 called Allocate` + place + `$`).MatchString(err.Error())
+	s.Check(matched, "error is %v", err)
+	err = made(window.Allocate[int64](s.Ctx, s.World, 1, window.Notifications(3+s.World.Rank())))
+	s.Fails(err, window.ErrMismatch)
+	matched = regexp.MustCompile(`rank 1 passed Notifications 4` + place + `, rank 0 passed 3` + place + `$`).MatchString(err.Error())
+	s.Check(matched, "error is %v", err)
 }))
 
 func TestPlacesOfUnlikeCalls(t *testing.T) {

@@ -119,7 +119,7 @@ func (c *core) takeNotifications(slot int, count uint64) bool {
 			return false
 		}
 		if c.consumed[slot].CompareAndSwap(taken, taken+count) {
-			c.world.Acquire()
+			c.world.RaceAcquire()
 			return true
 		}
 	}

@@ -50,7 +50,7 @@ func (c *core) tellParting() {
 // markParting tells a rank that this one maps.
 func (c *core) markParting(rank int) {
 	if p, err := c.peer(rank); err == nil {
-		c.world.Release()
+		c.world.RaceRelease()
 		p.control.pair(c.rank, waitingAt).Or(closedMark)
 		p.neighbor.Ring()
 	}

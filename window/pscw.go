@@ -309,7 +309,7 @@ func (c *core) exposureEnded(group Group) (bool, error) {
 		return false, &job.PeerError{Rank: origin, Op: "window.Test", Cause: ErrDeparted}
 	}
 	if ended {
-		c.world.Acquire()
+		c.world.RaceAcquire()
 	}
 	return ended, nil
 }
@@ -341,7 +341,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 			return nil, operationErr
 		}
 	}
-	c.world.Release()
+	c.world.RaceRelease()
 	p.control.pair(c.rank, at).Store(number)
 	p.neighbor.Ring()
 	return operationErr, nil
@@ -456,7 +456,7 @@ func (c *core) hear(ctx context.Context, call string, r roll) error {
 			return err
 		}
 	}
-	c.world.Acquire()
+	c.world.RaceAcquire()
 	return nil
 }
 
@@ -508,7 +508,7 @@ func (c *core) awaitWord(ctx context.Context, call, doing string, rank int, word
 			return awaited(ctx, err, "it waits for rank %d", rank)
 		}
 	}
-	c.world.Acquire()
+	c.world.RaceAcquire()
 	return nil
 }
 

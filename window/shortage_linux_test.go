@@ -139,8 +139,8 @@ var shortPost = registerShort("short in a post", someElements, func(s *script, w
 	s.OK(win.Wait(s.Ctx))
 })
 
-// There is no room for what an Unlock sends when this process is short. The Unlock that is made again gives the lock back
-// after the operations under it.
+// An Unlock has no room for its request while this process is short of descriptors. The repeated Unlock gives the lock
+// back after the operations under it.
 var shortUnlock = registerShort("short in an unlock", someElements, idle, func(s *script, win *window.Window[int64], ones []int64) {
 	s.OK(win.Accumulate(window.Sum, ones[1:], 1, 1))
 	s.OK(win.Flush(s.Ctx, 1))

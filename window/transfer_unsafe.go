@@ -186,7 +186,7 @@ func (v *view) putNotify(origin unsafe.Pointer, count, target, displacement, slo
 		}
 		return nil
 	}
-	v.world.Release()
+	v.world.RaceRelease()
 	if v.watch != nil && v.watch.counts {
 		v.watch.operations[aggregate.Notify].Add(1)
 	}

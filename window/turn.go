@@ -18,8 +18,8 @@ import (
 // Neither waits longer than about longestTurn for the other, which may be stopped. Who has missed a turn is not left
 // the next one, nor the next three if it misses another, and so on, until it comes.
 //
-// Without turns a kind starves. In TestLockTurns five ranks that map the lock do not end within a minute then; with turns
-// they take 0.05 s. Ranks on both sides of a TCP connection take 2 to 30 s instead of 0.4 s.
+// Without turns one kind starves. In TestLockTurns five ranks, of which only rank 0 maps the lock, then do not end within
+// a minute; with turns they take 0.05 s. Four ranks over TCP, of which one maps it, then take 2 to 30 s instead of 0.4 s.
 
 // The values of the word turn, which whoever gives the exclusive lock back writes while it has that.
 const (

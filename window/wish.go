@@ -184,7 +184,7 @@ func (s *server) grant(to *job.Link, l *lease, answer []byte) {
 	case s.ended.Load():
 		// The memory of the control block may be gone.
 	case l.kind == 0:
-		s.core.world.Release()
+		s.core.world.RaceRelease()
 		s.core.own.control.pair(to.Rank(), completeAt).Store(l.number)
 	case l.once:
 		s.giveBack(l.kind, to.Rank())

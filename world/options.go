@@ -103,8 +103,9 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 //   - memory that is used before the operation on it is complete
 //   - epochs that are open when the World is closed
 //
-// The call that reveals the misuse returns a *window.MisuseError with both places in the program. Each operation costs time and
-// memory. Without this option the environment variable RMA_DEBUG decides: any value but 0.
+// The call that reveals the misuse returns a *window.MisuseError with both places in the program. A *window.MismatchError
+// has the places of both calls, too. Each operation costs time and memory. Without this option the environment variable
+// RMA_DEBUG decides: any value but 0.
 func WithDebug() Option { return job.WithDebug() }
 
 // WithHook calls a function after

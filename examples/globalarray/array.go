@@ -18,8 +18,8 @@ type Array[T window.Element] struct {
 	Map
 	world *world.World
 	win   *window.Window[T]
-	// touched lists the ranks that have elements of the current operation, flushes the requests that complete it there, and
-	// shares the values.
+	// touched lists the ranks that have elements of the current operation. flushes has the requests that complete it
+	// there, and shares has the values of each rank.
 	touched []int
 	flushes []window.Request
 	shares  []share[T]

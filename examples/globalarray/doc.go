@@ -16,7 +16,7 @@
 // # Distribution
 //
 // A [Map] computes which rank has an element, and where. Blocks gives each rank one contiguous block, of as equal
-// length as possible. Cyclic deals blocks of a given length in turns. A Map needs no communication.
+// length as possible. Cyclic gives the ranks blocks of a given length in turns. A Map needs no communication.
 //
 // # Order
 //

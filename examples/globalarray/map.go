@@ -16,7 +16,7 @@ type Distribution struct {
 // Blocks gives each rank one contiguous block. If the lengths cannot be equal, the lower ranks have one element more.
 func Blocks() Distribution { return Distribution{} }
 
-// Cyclic deals blocks of block elements to the ranks in turns.
+// Cyclic gives blocks of block elements to the ranks in turns.
 func Cyclic(block int) Distribution { return Distribution{true, block} }
 
 func (d Distribution) String() string {

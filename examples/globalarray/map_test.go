@@ -10,8 +10,8 @@ import (
 	"github.com/onesided/rma/internal/testsize"
 )
 
-// deal deals the indices one by one.
-func deal(length, ranks, block int) (parts [][]int) {
+// partition assigns the indices one by one.
+func partition(length, ranks, block int) (parts [][]int) {
 	parts = make([][]int, ranks)
 	for i := range length {
 		var rank int
@@ -45,7 +45,7 @@ func TestMap(t *testing.T) {
 				m, err := globalarray.NewMap(length, ranks, d)
 				require.NoError(t, err)
 				require.Equal(t, length, m.Len())
-				for rank, part := range deal(length, ranks, block) {
+				for rank, part := range partition(length, ranks, block) {
 					require.Equal(t, len(part), m.Count(rank), "%d elements on %d ranks, %v: rank %d", length, ranks, d, rank)
 					for displacement, i := range part {
 						gotRank, got := m.Where(i)

@@ -84,16 +84,16 @@ func (a *Array[T]) accumulateByRank(op window.Op, values []T, indices []int) err
 	for i, index := range indices {
 		rank, displacement := a.Where(index)
 		a.touch(rank)
-		h := &a.shares[rank]
-		h.values, h.displacements = append(h.values, values[i]), append(h.displacements, displacement)
+		s := &a.shares[rank]
+		s.values, s.displacements = append(s.values, values[i]), append(s.displacements, displacement)
 	}
 	var err error
 	for _, rank := range a.touched {
-		h := &a.shares[rank]
-		if err == nil && len(h.values) > 0 {
-			err = a.win.AccumulateEach(op, h.values, rank, h.displacements)
+		s := &a.shares[rank]
+		if err == nil && len(s.values) > 0 {
+			err = a.win.AccumulateEach(op, s.values, rank, s.displacements)
 		}
-		h.values, h.displacements = h.values[:0], h.displacements[:0]
+		s.values, s.displacements = s.values[:0], s.displacements[:0]
 	}
 	return err
 }
@@ -148,8 +148,8 @@ func (a *Array[T]) inRange(op string, n int, indices []int) error {
 
 // touch notes that a rank has elements of the operation.
 func (a *Array[T]) touch(rank int) {
-	if h := &a.shares[rank]; !h.touched {
-		h.touched = true
+	if s := &a.shares[rank]; !s.touched {
+		s.touched = true
 		a.touched = append(a.touched, rank)
 	}
 }

@@ -9,7 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/job"
 	"github.com/onesided/rma/internal/simtest"
+	"github.com/onesided/rma/internal/tuning"
+	"github.com/onesided/rma/scheduler"
 	"github.com/onesided/rma/window"
 	"github.com/onesided/rma/world"
 )
@@ -96,53 +99,91 @@ var ranged = register("entries of all ranks", func(s *script) {
 
 func TestAll(t *testing.T) { everywhere(t, ranged) }
 
-// A range reads far ahead. In virtual time it takes little longer than batches that get as many keys.
+// A range reads far ahead: it takes little longer than batches that get as many keys. Times are virtual.
 func TestAllReadsAhead(t *testing.T) {
-	const keys, together = 4000, 1000
-	require.NoError(t, world.Simulate(t.Context(), simtest.New(t, "connectx-ddr-2009", 1), 2, func(ctx context.Context, w *world.World) error {
-		table, err := New(ctx, w, Config{Slots: keys, RecordBytes: 100 * keys})
-		if err != nil {
-			return err
-		}
-		// run queues an operation on every key and runs them in batches of together operations.
-		run := func(queue func(b *Batch, key string)) error {
-			b := table.NewBatch()
-			for i := range keys {
-				queue(b, fmt.Sprint("key ", i))
-				if b.Len() < together && i < keys-1 {
-					continue
-				}
-				if err := b.Run(ctx); err != nil {
+	for _, profile := range []string{"ndr-2024", "connectx-ddr-2009"} {
+		t.Run(profile, func(t *testing.T) {
+			t.Parallel()
+			const keys = 4000
+			require.NoError(t, world.Simulate(t.Context(), simtest.New(t, profile, 1), 2, func(ctx context.Context, w *world.World) error {
+				table, err := New(ctx, w, Config{Slots: keys, RecordBytes: 100 * keys})
+				if err != nil {
 					return err
 				}
-				b.Reset()
+				if w.Rank() == 0 {
+					names := names("key ", keys)
+					if err := putAll(ctx, table, names); err != nil {
+						return err
+					}
+					begun := w.Now()
+					if err := getAll(ctx, table, names); err != nil {
+						return err
+					}
+					gets := w.Now() - begun
+					begun = w.Now()
+					if err := rangeAll(ctx, table, keys); err != nil {
+						return err
+					}
+					all := w.Now() - begun
+					require.LessOrEqual(t, float64(all)/float64(gets), 1.5, "%v for a range, %v for gets", all, gets)
+				}
+				if err := w.Barrier(ctx); err != nil {
+					return err
+				}
+				return table.Close()
+			}))
+		})
+	}
+}
+
+// A client's range over a served table reads as far ahead. Sessions have no virtual time, so the test counts what the
+// client sends: requests of their own, and messages that operations share. Without adaptation, which tries requests of
+// their own at times, the same operations make the same messages. A range that does not read further ahead each time
+// sends 250 of them.
+func TestAllOfServedTableReadsAhead(t *testing.T) {
+	const keys = 4000
+	l, err := world.Listen(t.Context(), "127.0.0.1:0", world.WithoutKey())
+	require.NoError(t, err)
+	require.NoError(t, serveTable(t.Context(), l, Config{Slots: keys, RecordBytes: 100 * keys, Clients: 1}, func(s *script, _ *Table) {
+		s.OK(visitTable(s.Ctx, l.Addr().String(), func(s *script, table *Table) {
+			names := names("key ", keys)
+			sent := func(f func()) uint64 {
+				before := table.words.Stats()
+				f()
+				after := table.words.Stats()
+				s.Check(after.Packed.Operations()-before.Packed.Operations()+after.Direct.Operations()-before.Direct.Operations() >= keys, "%+v after %+v", after, before)
+				return after.Direct.Operations() - before.Direct.Operations() + after.Packets - before.Packets
 			}
-			return nil
-		}
-		if w.Rank() == 0 {
-			if err := run(func(b *Batch, key string) { b.Put(key, []byte(key)) }); err != nil {
-				return err
-			}
-			begun := w.Now()
-			if err := run(func(b *Batch, key string) { b.Get(key) }); err != nil {
-				return err
-			}
-			gets := w.Now() - begun
-			begun = w.Now()
-			entries, failed := table.All(ctx)
-			seen := 0
-			for range entries {
-				seen++
-			}
-			if err := failed(); err != nil {
-				return err
-			}
-			require.Equal(t, keys, seen)
-			require.LessOrEqual(t, float64(w.Now()-begun)/float64(gets), 1.5, "%v for a range, %v for gets", w.Now()-begun, gets)
-		}
-		if err := w.Barrier(ctx); err != nil {
-			return err
-		}
-		return table.Close()
+			s.OK(putAll(s.Ctx, table, names))
+			gets := sent(func() { s.OK(getAll(s.Ctx, table, names)) })
+			all := sent(func() { s.OK(rangeAll(s.Ctx, table, keys)) })
+			s.Check(2*all <= 3*gets, "a range sent %d requests and messages, batches of gets %d", all, gets)
+		}, job.Tune(func(t *tuning.Tuning) { t.NoSchemes = scheduler.Adapt })))
 	}))
+}
+
+// putAll puts a short value under each key.
+func putAll(ctx context.Context, t *Table, keys []string) error {
+	return inBatches(ctx, t.NewBatch(), keys, func(b *Batch, key string) { b.Put(key, []byte(key)) })
+}
+
+// getAll gets each key, in batches.
+func getAll(ctx context.Context, t *Table, keys []string) error {
+	return inBatches(ctx, t.NewBatch(), keys, func(b *Batch, key string) { b.Get(key) })
+}
+
+// rangeAll ranges over the table. It returns an error if the table does not have n entries.
+func rangeAll(ctx context.Context, t *Table, n int) error {
+	entries, failed := t.All(ctx)
+	seen := 0
+	for range entries {
+		seen++
+	}
+	if err := failed(); err != nil {
+		return err
+	}
+	if seen != n {
+		return fmt.Errorf("%d entries, want %d", seen, n)
+	}
+	return nil
 }

@@ -52,8 +52,8 @@ func (b *Batch) askEarly(op *operation) {
 // getEarly takes the space that askEarly requested, if the round has got it.
 func (b *Batch) getEarly(op *operation) {
 	op.asked = false
-	if words := op.pieceWords(); b.dealt(op).words >= words {
-		b.deal(op, words)
+	if words := op.pieceWords(); b.allotted(op).words >= words {
+		b.allot(op, words)
 	}
 }
 
@@ -101,16 +101,16 @@ func (b *Batch) addSpace(l *lane) {
 // getSpace takes the operation's share of the space that the round has allocated.
 func (b *Batch) getSpace(op *operation) {
 	words := op.pieceWords()
-	if left := b.dealt(op).words; left < words {
+	if left := b.allotted(op).words; left < words {
 		op.fail(b, b.full(op, words, b.table.recordWords-left))
 		return
 	}
-	b.deal(op, words)
+	b.allot(op, words)
 	op.step = stepWrite
 }
 
-// dealt returns the space that the round has allocated at the operation's owner and not yet dealt out.
-func (b *Batch) dealt(op *operation) piece {
+// allotted returns the space that the round has allocated at the operation's owner and not yet allotted.
+func (b *Batch) allotted(op *operation) piece {
 	t, o := b.table, b.ownerOf(op)
 	if o.need > 0 {
 		tail := int(min(*o.tail, uint64(t.recordWords)))
@@ -120,8 +120,8 @@ func (b *Batch) dealt(op *operation) piece {
 	return o.got
 }
 
-// deal gives the operation words of that space.
-func (b *Batch) deal(op *operation, words int) {
+// allot gives the operation words of that space.
+func (b *Batch) allot(op *operation, words int) {
 	o := b.ownerOf(op)
 	b.own(op, piece{o.got.place, words})
 	b.table.spaces[op.home.owner].use(words)

@@ -36,28 +36,28 @@ func (t *Table) enter(ctx context.Context, first int) (word int, err error) {
 	}
 }
 
-// A rank that polls for a change yields breathYields times, and then sleeps between polls.
+// A rank that polls for a change yields backOffYields times, and then sleeps for backOffPause between polls.
 const (
 	backOffYields = 100
-	breathPause   = 100 * time.Microsecond
+	backOffPause  = 100 * time.Microsecond
 )
 
-// backOff is called after poll number look.
-func backOff(look int) {
-	if look < backOffYields {
+// backOff is called after the given number of polls.
+func backOff(poll int) {
+	if poll < backOffYields {
 		runtime.Gosched()
 	} else {
-		time.Sleep(breathPause)
+		time.Sleep(backOffPause)
 	}
 }
 
 // await is like backOff, for a rank that waits for other ranks. In virtual time other ranks continue while this one
 // computes.
-func (t *Table) await(ctx context.Context, look int) error {
+func (t *Table) await(ctx context.Context, poll int) error {
 	if t.world.Virtual() {
-		t.world.Compute(breathPause)
+		t.world.Compute(backOffPause)
 	} else {
-		backOff(look)
+		backOff(poll)
 	}
 	return ctx.Err()
 }

@@ -48,21 +48,21 @@ type Batch struct {
 	// announced is the announcement of the last Run. retired lists the pieces to which no slot has referred since.
 	announced int
 	retired   []retired
-	// starved lists what the operations of the last Run lack, if isShort is set. known is the number of pieces that
-	// had been freed before.
-	starved []starvation
+	// short lists what the operations of the last Run lack, if isShort is set.
+	short   []shortage
 	isShort bool
 	// runs numbers the calls of proceed. notes are observations of this Run about owners' indexes.
 	runs  uint64
 	notes []note
 	// retries counts the retries of this Run.
 	retries uint64
-	known   uint64
+	// known is the number of pieces that had been freed before the last Run found what it lacks.
+	known uint64
 }
 
-// starvation describes pieces that operations could not get. If words is 0 it stands for the block of the index that
+// shortage describes pieces that operations could not get. If words is 0 it stands for the block of the index that
 // follows the one named by known.
-type starvation struct {
+type shortage struct {
 	owner, words, times int
 	known               control
 }
@@ -208,8 +208,8 @@ func (b *Batch) Run(ctx context.Context) error {
 	}
 	b.known = t.reclaimer.freed.Load()
 	b.carryOut(ctx, first)
-	if b.collectStarved(first) {
-		b.retryStarved(ctx, first)
+	if b.collectShort(first) {
+		b.retryShort(ctx, first)
 	}
 	if len(b.notes) > 0 {
 		b.maintain(ctx)
@@ -293,10 +293,10 @@ func (b *Batch) load(ctx context.Context, lane int) {
 	b.lanes[lane].active = append(b.lanes[lane].active, part...)
 }
 
-// collectStarved collects the operations from first on that found no record space or no slot. It makes them active
+// collectShort collects the operations from first on that found no record space or no slot. It makes them active
 // again and notes the space that they need.
-func (b *Batch) collectStarved(first int) bool {
-	b.active, b.starved = b.active[:0], b.starved[:0]
+func (b *Batch) collectShort(first int) bool {
+	b.active, b.short = b.active[:0], b.short[:0]
 	if !b.isShort {
 		return false
 	}
@@ -315,24 +315,24 @@ func (b *Batch) collectStarved(first int) bool {
 
 // noteShortage notes that an operation found no piece of this size.
 func (b *Batch) noteShortage(owner, words int) {
-	for i := range b.starved {
-		if s := &b.starved[i]; s.owner == owner && s.words == words {
+	for i := range b.short {
+		if s := &b.short[i]; s.owner == owner && s.words == words {
 			s.times++
 			return
 		}
 	}
-	b.starved = append(b.starved, starvation{owner: owner, words: words, times: 1})
+	b.short = append(b.short, shortage{owner: owner, words: words, times: 1})
 }
 
-// retryStarved retries the operations that found no record space or no slot, while there is hope for some of them.
-func (b *Batch) retryStarved(ctx context.Context, first int) {
+// retryShort retries the operations that found no record space or no slot, while there is hope for some of them.
+func (b *Batch) retryShort(ctx context.Context, first int) {
 	t := b.table
 	since := t.world.Now()
 	for {
 		grown := b.makeSlots(ctx)
-		if len(b.starved) > 0 && t.world.Now()-since <= 10*t.patience {
+		if len(b.short) > 0 && t.world.Now()-since <= 10*t.patience {
 			t.refills.Add(1)
-			grown = t.refill(ctx, b.starved, b.known, since) || grown
+			grown = t.refill(ctx, b.short, b.known, since) || grown
 		}
 		if !grown {
 			return
@@ -343,7 +343,7 @@ func (b *Batch) retryStarved(ctx context.Context, first int) {
 		}
 		b.known = t.reclaimer.freed.Load()
 		b.carryOut(ctx, first)
-		if !b.collectStarved(first) {
+		if !b.collectShort(first) {
 			return
 		}
 	}

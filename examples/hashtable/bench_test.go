@@ -2,6 +2,7 @@ package hashtable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -163,8 +164,67 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkAhead measures batches on entries that are spread over memory, with and without prefetching.
-func BenchmarkAhead(b *testing.B) {
+// BenchmarkAll measures a range over the entries of another process's table, beside batches that get the same keys. The
+// table is served to a client, or belongs to two ranks that are connected by TCP.
+func BenchmarkAll(b *testing.B) {
+	const words = 50_000
+	keys := names("word", words)
+	config := Config{Slots: 2 * words, RecordBytes: words * EntryBytes(10, 10)}
+	served := config
+	served.Clients = 1
+	operations := []struct {
+		name string
+		run  func(ctx context.Context, t *Table) error
+	}{
+		{"all", func(ctx context.Context, t *Table) error { return rangeAll(ctx, t, words) }},
+		{"gets", func(ctx context.Context, t *Table) error { return getAll(ctx, t, keys) }},
+	}
+	measured := func(b *testing.B, ctx context.Context, t *Table, run func(ctx context.Context, t *Table) error) error {
+		if err := putAll(ctx, t, keys); err != nil {
+			return err
+		}
+		for b.Loop() {
+			if err := run(ctx, t); err != nil {
+				return err
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*words), "ns/key")
+		return nil
+	}
+	for _, o := range operations {
+		b.Run("served/"+o.name, func(b *testing.B) {
+			l, err := world.Listen(b.Context(), "127.0.0.1:0", world.WithoutKey())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := serveTable(b.Context(), l, served, func(s *script, _ *Table) {
+				s.OK(visitTable(s.Ctx, l.Addr().String(), func(s *script, t *Table) { s.OK(measured(b, s.Ctx, t, o.run)) }))
+			}); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+	for _, o := range operations {
+		b.Run("ranks/"+o.name, func(b *testing.B) {
+			err := world.Run(b.Context(), 2, func(ctx context.Context, w *world.World) error {
+				t, err := New(ctx, w, config)
+				if err != nil {
+					return err
+				}
+				if w.Rank() == 0 {
+					err = measured(b, ctx, t, o.run)
+				}
+				return errors.Join(err, t.Close())
+			}, world.WithDevice("tcp"))
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkPrefetch measures batches on entries that are spread over memory, with and without prefetching.
+func BenchmarkPrefetch(b *testing.B) {
 	const words = 1 << 18
 	keys, value := names("word", words), make([]byte, 64)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(words, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
@@ -174,10 +234,10 @@ func BenchmarkAhead(b *testing.B) {
 		name  string
 		queue func(batch *Batch, key string)
 	}{{"Get", get}, {"Put", put}} {
-		for _, ahead := range []bool{false, true} {
-			b.Run(fmt.Sprintf("%s/prefetches=%v", c.name, ahead), func(b *testing.B) {
+		for _, prefetches := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/prefetches=%v", c.name, prefetches), func(b *testing.B) {
 				pair(b, Config{Slots: words, RecordBytes: 4 * words * EntryBytes(10, 64)}, func(ctx context.Context, t *Table) error {
-					t.prefetches = ahead
+					t.prefetches = prefetches
 					batch := t.NewBatch()
 					if err := inBatches(ctx, batch, keys, put); err != nil {
 						return err
@@ -195,9 +255,9 @@ func BenchmarkAhead(b *testing.B) {
 	}
 }
 
-// BenchmarkAbreast measures batches of 64 Gets from eight ranks on simulated cards, in virtual time. The flushes of the
+// BenchmarkParallelFlush measures batches of 64 Gets from eight ranks on simulated cards, in virtual time. The flushes of the
 // ranks overlap or follow each other.
-func BenchmarkAbreast(b *testing.B) {
+func BenchmarkParallelFlush(b *testing.B) {
 	const ranks, batches, size = 8, 200, 64
 	keys, value := names("word", batches*size), make([]byte, 64)
 	for _, parallelFlush := range []bool{false, true} {

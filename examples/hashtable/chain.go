@@ -46,7 +46,7 @@ func class(words int) int {
 }
 
 // All ranks together keep at most one word in keptPart of an owner's record space, for each size. That is about as
-// much as waits in their retire lists at a time (setRetireLists), and makes up for it.
+// much as waits in their retire lists at a time (setCloseWords), and makes up for it.
 const keptPart = 16
 
 // share gives the owners the pieces of which this rank has too many. Pieces that no list accepts stay here.

@@ -158,7 +158,7 @@ func (b *Batch) do(op *operation, m *shared) {
 		b.refer(op, m)
 	case stepAdd:
 		op.word = atomic.AddUint64(&m.words[t.recordStart()+op.current.place()], op.delta) - op.delta
-	case stepSpace, stepWrite, stepSwap, stepClose, stepCopy, stepMove:
+	case stepSpace, stepWrite, stepSwap, stepClose, stepCopy, stepMark:
 		b.publishTo(op, m)
 		return
 	}

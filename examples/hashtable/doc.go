@@ -112,9 +112,9 @@
 //
 //   - A Run, which is a call of [Batch.Run], is announced by a word of its own rank's window that is odd meanwhile.
 //     The announcement lasts from before its first read until all that it has issued is complete.
-//   - Retired pieces go into a retire list. A full one is closed, and then the announcements of all ranks are read. A Run
-//     that is not announced then, or whose number differs later, has not seen the pieces of the list. When no Run is
-//     left that may have seen them, the pieces are free. Failed ranks do not count.
+//   - Retired pieces go into a retire list. A full one is closed, and then the announcements of all ranks are read. A
+//     Run that is not announced then, or whose number differs later, has not seen the pieces of the list. When no Run
+//     is left that may have seen them, the pieces are free. Failed ranks do not count.
 //   - A rank keeps as many free pieces as it needs. The others go to a list at their owner, from which any rank takes
 //     pieces when it runs short.
 //

@@ -21,10 +21,10 @@ type note struct {
 }
 
 const (
-	// A new key lies far from its home if it is at least crowdedProbes buckets away. After crowdedTurns of these the
+	// A new key lies far from its home if it is at least farProbes buckets away. After farKeys of these the
 	// index is examined.
-	crowdedProbes = 4
-	crowdedTurns  = 16
+	farProbes = 4
+	farKeys   = 16
 	// sampledBuckets is the number of buckets that are examined.
 	sampledBuckets = 64
 )
@@ -50,7 +50,7 @@ func (b *Batch) makeSlots(ctx context.Context) (again bool) {
 		n.noSlot = false
 		grown, err := b.table.grow(ctx, n.owner, n.known)
 		if errors.Is(err, errNoBlock) {
-			b.starved = append(b.starved, starvation{owner: n.owner, known: n.known})
+			b.short = append(b.short, shortage{owner: n.owner, known: n.known})
 		}
 		// If something is wrong with the owner, the next try of the operation returns the error.
 		again = again || grown || isFailureOf(err, n.owner) || errors.Is(err, ErrCorrupt)
@@ -66,7 +66,7 @@ func (b *Batch) maintain(ctx context.Context) {
 		switch n := &b.notes[i]; {
 		case n.moving:
 			_ = t.help(ctx, n.owner)
-		case n.farFromHome && t.farFromHome[n.owner].Add(1)%crowdedTurns == 0:
+		case n.farFromHome && t.farFromHome[n.owner].Add(1)%farKeys == 0:
 			_, _ = t.grow(ctx, n.owner, n.known)
 		}
 	}
@@ -261,9 +261,9 @@ func (t *Table) moveAll(ctx context.Context, owner int, v view) error {
 func (t *Table) freeBlocks(ctx context.Context) {
 	r, since := &t.reclaimer, t.world.Now()
 	for look := 0; r.blocks.Load() > 0 && t.world.Now()-since < t.patience; look++ {
-		r.looking.Lock()
+		r.checking.Lock()
 		_, err := t.pass(ctx)
-		r.looking.Unlock()
+		r.checking.Unlock()
 		if err != nil || r.blocks.Load() > 0 && t.await(ctx, look) != nil {
 			return
 		}

@@ -17,16 +17,16 @@ const (
 	// read, even if another index became current since.
 	publishedTwice
 	publishedByNext
-	// closedTaken inserts a key in a closed slot. notBarred inserts a key in the next index while it may still appear
+	// closedTaken inserts a key in a closed slot. notClosed inserts a key in the next index while it may still appear
 	// in the current one.
 	closedTaken
-	notBarred
+	notClosed
 	// keptNamed changes a key while its frozen slot still refers to its record. frozenLast lets a Put that finds a
 	// frozen slot count as if it had come just before another operation.
 	keptNamed
 	frozenLast
-	// carriedOver copies a value over a newer one. copiedOnward copies a key to an index that keys have left.
-	carriedOver
+	// copiedOver copies a value over a newer one. copiedOnward copies a key to an index that keys have left.
+	copiedOver
 	copiedOnward
 	// turnedEarly makes an index current as soon as all parts have been claimed. leftAlone lets no client finish what
 	// another has begun.

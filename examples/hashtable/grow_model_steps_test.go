@@ -68,12 +68,12 @@ func (m *growModel) vacant(s *growState, client int) {
 	kind := m.kind(client, c)
 	switch {
 	case c.next && c.kept != 0:
-		c.current, c.at = 0, atCarrySlot
+		c.current, c.at = 0, atCopySlot
 	case c.next && kind == opPut && m.asMany:
 		// roomForNew returns 0.
 		m.noSlot(s, client)
-	case !c.next && kind == opPut && c.view.moving() && m.fault != notBarred:
-		c.current, c.at = 0, atBarSlot
+	case !c.next && kind == opPut && c.view.moving() && m.fault != notClosed:
+		c.current, c.at = 0, atCloseSlot
 	case !c.next && (c.left || kind == opPut && c.view.moving()):
 		m.follow(client, c)
 	case kind == opPut:
@@ -141,9 +141,9 @@ func (m *growModel) decide(s *growState, client int) {
 	case kind == opMove:
 		m.copied(s, client)
 	case c.kept != 0 && m.fault != keptNamed:
-		c.at = atLeaveSlot
+		c.at = atMarkSlot
 	case kind == opPut && !c.current.live() && !c.next && c.view.moving():
-		c.at = atBarSlot
+		c.at = atCloseSlot
 	case kind == opPut || kind == opDelete && c.current.live():
 		c.at = atSetSlot
 	case c.current.live():

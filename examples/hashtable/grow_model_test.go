@@ -63,9 +63,9 @@ const (
 	atNext
 	atSlot
 	atCompare
-	atBarSlot
-	atCarrySlot
-	atLeaveSlot
+	atCloseSlot
+	atCopySlot
+	atMarkSlot
 	atSetSlot
 	atMoverCurrent
 	atMoverNext
@@ -337,18 +337,18 @@ func (m *growModel) change(s *growState, client int) {
 	switch c.at {
 	case atCompare:
 		m.compare(s, client)
-	case atBarSlot:
+	case atCloseSlot:
 		to := growClosed
 		if c.current != 0 {
 			to = growMoved
 		}
 		m.afterClose(s, client, m.swap(s, client, c.inBlock(), c.index, c.current, to))
-	case atCarrySlot:
-		if m.fault == carriedOver {
+	case atCopySlot:
+		if m.fault == copiedOver {
 			s.slots[c.inBlock()][c.index] = 0
 		}
 		m.afterCopy(s, client, m.swap(s, client, c.inBlock(), c.index, 0, c.kept&^growFrozen))
-	case atLeaveSlot:
+	case atMarkSlot:
 		m.swap(s, client, c.view.current.block(), c.keptAt, c.kept, growMoved)
 		c.kept = 0
 		m.decide(s, client)

@@ -16,11 +16,11 @@ const usualPatience = time.Second
 // refillFactor is how many pieces are taken from a list for each one that is lacking.
 const refillFactor = 4
 
-// mostWaiting is the number of words at which a retire list is closed. mostWaitingNear is that number if the memory of
+// mostWaiting is the number of words at which a retire list is closed. mostWaitingMapped is that number if the memory of
 // all ranks is mapped. There it costs little to read announcements, and space that is reused soon is still cached.
 const (
-	mostWaiting     = 1 << 15
-	mostWaitingNear = 1 << 12
+	mostWaiting       = 1 << 15
+	mostWaitingMapped = 1 << 12
 )
 
 // A retired piece is one to which no slot refers any more.
@@ -37,22 +37,22 @@ type blocker struct {
 	value      uint64
 }
 
-// A reclaimer holds this rank's retire lists of retired pieces.
+// A reclaimer holds this rank's retire lists.
 type reclaimer struct {
 	mu   sync.Mutex
 	open []retired
-	// openWords is the number of words in open. nextLook is the number at which the closed list is checked, closeWords
+	// openWords is the number of words in open. nextCheck is the number at which the closed list is checked, closeWords
 	// the number at which open may be closed.
-	openWords, nextLook, closeWords int
-	// freed counts the pieces that came out of retire lists and lists.
+	openWords, nextCheck, closeWords int
+	// freed counts the pieces that were freed from retire lists or taken from owners' lists.
 	freed atomic.Uint64
 	// blocks counts the blocks of indexes that are in retire lists.
 	blocks atomic.Int32
 	// exhausted is the number of words in all ranks' retire lists at the last wait that ended without success.
 	exhausted atomic.Uint64
 
-	// looking guards the closed list.
-	looking  sync.Mutex
+	// checking guards the closed list.
+	checking sync.Mutex
 	closed   []retired
 	blockers []blocker
 	seen     [][]uint64
@@ -64,10 +64,10 @@ type reclaimer struct {
 func (t *Table) retire(ctx context.Context, b *Batch) {
 	r, due := &t.reclaimer, t.addRetired(b.retired)
 	b.retired = b.retired[:0]
-	if due && r.looking.TryLock() {
+	if due && r.checking.TryLock() {
 		// After an error the list waits for the next check. The operations are not affected.
 		_, _ = t.pass(ctx)
-		r.looking.Unlock()
+		r.checking.Unlock()
 	}
 }
 
@@ -83,39 +83,39 @@ func (t *Table) addRetired(pieces []retired) (due bool) {
 	defer r.mu.Unlock()
 	r.open = append(r.open, pieces...)
 	r.openWords += words
-	return r.openWords >= r.nextLook
+	return r.openWords >= r.nextCheck
 }
 
 // pass frees the pieces of the closed list if every Run that may know them has ended. It then closes the open list if
-// that is due. The caller holds looking.
+// that is due. The caller holds checking.
 func (t *Table) pass(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
 	if len(r.closed) > 0 {
-		if freed, err = t.lookAgain(ctx); err != nil || len(r.closed) > 0 {
+		if freed, err = t.checkClosed(ctx); err != nil || len(r.closed) > 0 {
 			r.mu.Lock()
-			r.nextLook = r.openWords + r.closeWords/4
+			r.nextCheck = r.openWords + r.closeWords/4
 			r.mu.Unlock()
 			return freed, err
 		}
 	}
 	r.mu.Lock()
 	r.closed, r.open = r.open, r.closed
-	r.openWords, r.nextLook = 0, r.closeWords
+	r.openWords, r.nextCheck = 0, r.closeWords
 	r.mu.Unlock()
 	if len(r.closed) == 0 {
 		return freed, nil
 	}
-	// Until a look has succeeded, any Run may know the pieces.
+	// Until a scan of announcements has succeeded, any Run may know the pieces.
 	r.blockers = append(r.blockers[:0], blocker{rank: -1})
-	more, err := t.lookAgain(ctx)
+	more, err := t.checkClosed(ctx)
 	return freed || more, err
 }
 
-// setRetireLists sets the size at which retire lists are closed: most words, or a share of the record space if that is
+// setCloseWords sets the number of words at which retire lists are closed: most words, or a share of the record space if that is
 // less.
-func (t *Table) setRetireLists(most int) {
+func (t *Table) setCloseWords(most int) {
 	t.reclaimer.closeWords = max(1, min(most, t.recordWords/(16*t.size)))
-	t.reclaimer.nextLook = t.reclaimer.closeWords
+	t.reclaimer.nextCheck = t.reclaimer.closeWords
 }
 
 // allMapped reports whether the memory of all ranks is mapped.
@@ -128,8 +128,8 @@ func (t *Table) allMapped() bool {
 	return true
 }
 
-// lookAgain frees the closed list's pieces if none of its blockers is left.
-func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
+// checkClosed frees the closed list's pieces if none of its blockers is left.
+func (t *Table) checkClosed(ctx context.Context) (freed bool, err error) {
 	r := &t.reclaimer
 	if err := t.scanAnnouncements(ctx); err != nil {
 		return false, err
@@ -174,7 +174,7 @@ func (t *Table) lookAgain(ctx context.Context) (freed bool, err error) {
 	r.closed = r.closed[:0]
 	atomic.AddUint64(&t.local[waitingWord], -uint64(words))
 	if 2*words < r.closeWords {
-		// How many pieces this rank needs shows only over the time of a whole retire list.
+		// How many pieces this rank needs shows only while a whole retire list fills.
 		return true, nil
 	}
 	return true, t.share(ctx)
@@ -229,14 +229,14 @@ func (t *Table) ignoreFailure(err error, rank int) error {
 
 // refill looks for space for operations that found none. known is the value of freed before they were tried. refill
 // reports whether to try them again.
-func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, since time.Duration) bool {
+func (t *Table) refill(ctx context.Context, short []shortage, known uint64, since time.Duration) bool {
 	r := &t.reclaimer
 	empty := false
 	for look := 0; ; look++ {
 		if r.freed.Load() != known {
 			return true
 		}
-		again, sum := t.refillOnce(ctx, starved)
+		again, sum := t.refillOnce(ctx, short)
 		switch {
 		case again || r.freed.Load() != known:
 			return true
@@ -254,15 +254,15 @@ func (t *Table) refill(ctx context.Context, starved []starvation, known uint64, 
 }
 
 // refillOnce reports whether there may be space now. Otherwise it returns the number of words in all retire lists.
-func (t *Table) refillOnce(ctx context.Context, starved []starvation) (again bool, sum uint64) {
+func (t *Table) refillOnce(ctx context.Context, short []shortage) (again bool, sum uint64) {
 	r := &t.reclaimer
-	r.looking.Lock()
-	defer r.looking.Unlock()
+	r.checking.Lock()
+	defer r.checking.Unlock()
 	if freed, err := t.pass(ctx); err != nil || freed {
 		return err == nil, 0
 	}
-	for i := range starved {
-		s := &starved[i]
+	for i := range short {
+		s := &short[i]
 		if s.words == 0 {
 			may, err := t.mayGrow(ctx, s.owner, s.known)
 			again = again || may && err == nil

@@ -37,10 +37,10 @@ const (
 	stepWrite
 	stepSwap
 	// stepClose closes the slot where the key would be in an index that keys leave. stepCopy makes the next index
-	// refer to the key's record, and then stepMove makes the old slot moved.
+	// refer to the key's record, and then stepMark marks the old slot as moved.
 	stepClose
 	stepCopy
-	stepMove
+	stepMark
 	stepDone
 )
 
@@ -244,7 +244,7 @@ func (b *Batch) issue(l *lane, op *operation) error {
 
 // swapOf returns the arguments of the step's compare-and-swap.
 func (b *Batch) swapOf(op *operation) (place int, known, to slot) {
-	if op.step == stepMove {
+	if op.step == stepMark {
 		return op.keptPlace, op.kept, slotMoved
 	}
 	return b.slotPlace(op), op.current, op.replacement()
@@ -315,8 +315,8 @@ func (b *Batch) advance(op *operation) {
 		b.afterClose(op)
 	case stepCopy:
 		b.afterCopy(op)
-	case stepMove:
-		// This or another rank has made the slot moved.
+	case stepMark:
+		// This or another rank has marked the slot as moved.
 		op.kept = 0
 		b.decide(op)
 	}

@@ -247,7 +247,7 @@ func (b *Batch) decide(op *operation) {
 	case op.kept != 0:
 		// The record must not be freed while a slot of the current index refers to it: as long as it does, readers
 		// take it for the key's value.
-		op.step = stepMove
+		op.step = stepMark
 	case s.live() && op.kind != opDelete && s.counter() != onCounter:
 		op.found = false
 		op.fail(b, fmt.Errorf("%w: the value is %s", ErrKind, kindName(s.counter())))
@@ -296,7 +296,7 @@ func (b *Batch) swapped(op *operation) {
 			op.own = piece{}
 			op.count = op.delta
 			b.retire(op.home.owner, op.current)
-			if op.current == 0 && op.probed >= crowdedProbes {
+			if op.current == 0 && op.probed >= farProbes {
 				n := b.note(op)
 				n.farFromHome, n.known = true, op.view.current
 			}

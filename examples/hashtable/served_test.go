@@ -32,8 +32,8 @@ func serveTable(ctx context.Context, l *world.Listener, config Config, body func
 }
 
 // visitTable attaches to the served table.
-func visitTable(ctx context.Context, address string, body func(s *script, t *Table)) error {
-	w, err := world.Dial(ctx, address, world.WithPeerTimeout(await.Limit), world.WithoutKey())
+func visitTable(ctx context.Context, address string, body func(s *script, t *Table), options ...world.Option) error {
+	w, err := world.Dial(ctx, address, append(options, world.WithPeerTimeout(await.Limit), world.WithoutKey())...)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func (s *space) give(p piece) {
 
 // surplus removes the spare pieces that this rank will probably not need, and returns their offsets by length. It
 // keeps twice as many pieces of a length as were used in the last period or the one before, plus alwaysKept. It keeps
-// at most most words of a length. Two periods count because two bags may come free in direct succession, with no use
+// at most most words of a length. Two periods count because two retire lists may be freed in direct succession, with no use
 // between them.
 func (s *space) surplus(most int) map[int][]uint32 {
 	s.mu.Lock()

@@ -117,7 +117,7 @@ func New(ctx context.Context, w *world.World, config Config, options ...window.O
 	atomic.CompareAndSwapUint64(&t.local[blockStart], 0, uint64(blockWords(t.buckets)/lineWords)+1)
 	if config.Clients == 0 {
 		if t.allMapped() {
-			t.setRetireLists(mostWaitingNear)
+			t.setCloseWords(mostWaitingMapped)
 		}
 		return t, nil
 	}
@@ -134,7 +134,7 @@ func (t *Table) complete(buckets, recordWords, owners int) {
 	t.hash, t.spaces = xxhash.Sum64String, make([]space, owners)
 	t.known, t.farFromHome = make([]knownView, owners), make([]atomic.Uint32, owners)
 	t.batches.New = func() any { return t.NewBatch() }
-	t.setRetireLists(mostWaiting)
+	t.setCloseWords(mostWaiting)
 }
 
 // agree checks the Configs of all ranks. Every rank checks all of them, so that all return the same error.

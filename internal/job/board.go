@@ -50,13 +50,13 @@ func (r *round) broadcastOnBoard(ctx context.Context, root int, data []byte) err
 				return err
 			}
 		}
-		w.Acquire()
+		w.RaceAcquire()
 		if slot.history.Load() != r.history {
 			return w.unlike(r.op, root)
 		}
 		copy(data, slot.data[:])
 		w.Copied(len(data))
-		w.Release()
+		w.RaceRelease()
 		if slot.readers.Add(^uint32(0)) == 0 {
 			slot.freed.Store(number)
 			w.Ring(root)
@@ -68,12 +68,12 @@ func (r *round) broadcastOnBoard(ctx context.Context, root int, data []byte) err
 			return err
 		}
 	}
-	w.Acquire()
+	w.RaceAcquire()
 	copy(slot.data[:], data)
 	w.Copied(len(data))
 	slot.history.Store(r.history)
 	slot.readers.Store(uint32(w.size - 1))
-	w.Release()
+	w.RaceRelease()
 	slot.number.Store(number)
 	for other := 1; other < w.size; other++ {
 		w.Ring(r.absolute(other, root))

@@ -131,7 +131,7 @@ func (l *Link) serveAhead(m *Message, payload []byte) error {
 // take serves what is left of a letter whose turn it is. What it answers leaves as one.
 func (l *Link) take(a arrival) {
 	l.serving.Store(true)
-	l.world.Acquire()
+	l.world.RaceAcquire()
 	err := l.serveEach(&a)
 	l.serving.Store(false)
 	l.Post()
@@ -189,7 +189,7 @@ func (l *Link) goOn() bool {
 	}
 	try := u.try
 	u.try = nil
-	l.world.Acquire()
+	l.world.RaceAcquire()
 	done, err := try()
 	switch {
 	case !done:

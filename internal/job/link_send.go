@@ -258,7 +258,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	if n > l.world.linkLetter-channel.StampBytes {
 		return 0, fmt.Errorf("world: %w: a message of %s, at most %d are allowed", ErrArgument, errtext.Count(bytes, "byte"), l.MaxPayload())
 	}
-	l.world.Release()
+	l.world.RaceRelease()
 	l.counts.messages++
 	held := m.AfterReads && l.lastRead > l.done.Load()
 	r := l.lastLetter()

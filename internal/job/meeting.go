@@ -126,20 +126,20 @@ func (m *Meeting) meet(ctx context.Context, op string, number uint32, history ui
 	if m.world.rooted {
 		return m.meetAndDo(ctx, op, number, history, func() {})
 	}
-	m.world.Release()
+	m.world.RaceRelease()
 	m.own.come().Store(number)
 	err := m.meetInRounds(ctx, op, number, history)
-	m.world.Acquire()
+	m.world.RaceAcquire()
 	return err
 }
 
 // meetAndDo is meet at the root, where the last to come does something before it releases any, if it maps
 // that.
 func (m *Meeting) meetAndDo(ctx context.Context, op string, number uint32, history uint64, do func()) error {
-	m.world.Release()
+	m.world.RaceRelease()
 	m.own.come().Store(number)
 	err := m.meetAtRoot(ctx, op, number, history, do)
-	m.world.Acquire()
+	m.world.RaceAcquire()
 	return err
 }
 
@@ -596,9 +596,9 @@ func (m *Meeting) arrive(ctx context.Context, op string, number uint32, history,
 	case unlike:
 		return m.world.unlike(op, -1)
 	case last:
-		m.world.Acquire()
+		m.world.RaceAcquire()
 		do()
-		m.world.Release()
+		m.world.RaceRelease()
 		return m.releaseRoot(ctx, op, root, number, root.differed())
 	}
 	return nil

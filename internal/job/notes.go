@@ -84,13 +84,13 @@ func (r *round) sendNote(ctx context.Context, to int, data []byte) error {
 			return err
 		}
 	}
-	w.Acquire()
+	w.RaceAcquire()
 	slot := &c.theirs.slots[number%noteSlots]
 	copy(slot.data[:], data)
 	w.Copied(len(data))
 	slot.history, slot.read = r.history, c.read
 	c.told, c.sent = c.read, number
-	w.Release()
+	w.RaceRelease()
 	slot.number.Store(number)
 	w.Ring(to)
 	return nil
@@ -121,7 +121,7 @@ func (r *round) readNote(ctx context.Context, from int, data []byte, add *additi
 			return err
 		}
 	}
-	w.Acquire()
+	w.RaceAcquire()
 	if slot.history != r.history {
 		return w.unlike(r.op, from)
 	}
@@ -137,7 +137,7 @@ func (r *round) readNote(ctx context.Context, from int, data []byte, add *additi
 	}
 	if c.read-c.told >= noteSlots/2 {
 		c.told = c.read
-		w.Release()
+		w.RaceRelease()
 		c.mine.read.Store(c.read)
 		w.Ring(from)
 	}

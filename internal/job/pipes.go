@@ -160,7 +160,7 @@ func (o *office) put(p *parcel) (moved bool, err error) {
 			break
 		}
 		p.pack(o.world, place)
-		o.world.Release()
+		o.world.RaceRelease()
 		out.Send(n)
 		o.world.Ring(p.rank)
 		moved = true
@@ -175,7 +175,7 @@ func (o *office) letter(in *pipe.Reader, rank int) ([]byte, error) {
 		return nil, &boxError{rank, err}
 	}
 	if letter != nil {
-		o.world.Acquire()
+		o.world.RaceAcquire()
 	}
 	return letter, nil
 }
@@ -194,7 +194,7 @@ func (o *office) get(p *parcel) (moved bool, err error) {
 		if err := p.unpack(o.world, letter); err != nil {
 			return moved, err
 		}
-		o.world.Release()
+		o.world.RaceRelease()
 		if in.Free() {
 			o.world.Ring(p.rank)
 		}

@@ -10,12 +10,12 @@ import (
 
 // Poll does whatever protocol work can be done now and returns how much was found.
 func (w *World) Poll() int {
-	n, _ := w.pollOnce()
+	n, _ := w.pollIfFree()
 	return n
 }
 
-// pollOnce is Poll. It also reports whether it has polled: otherwise another goroutine was at it.
-func (w *World) pollOnce() (n int, polled bool) {
+// pollIfFree is Poll, and also reports whether it polled. It does not if another goroutine is polling.
+func (w *World) pollIfFree() (n int, polled bool) {
 	w.polls.Add(1)
 	n, polled = w.tryPoll()
 	if n > 0 {
@@ -27,7 +27,7 @@ func (w *World) pollOnce() (n int, polled bool) {
 	return n, polled
 }
 
-// tryPoll is pollOnce by one who does not go on polling.
+// tryPoll is pollIfFree without background tasks, and does not count as a poll of a waiting goroutine.
 func (w *World) tryPoll() (n int, polled bool) {
 	if !w.post.mu.TryLock() {
 		return 0, false

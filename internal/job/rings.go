@@ -256,7 +256,7 @@ const inRing = -1
 
 // heardFrom counts a letter.
 func (l *Link) heardFrom() {
-	if r := l.card.rings; r != nil && r.set.Count(l.ring.channel) {
+	if r := l.card.rings; r != nil && r.set.CountMessage(l.ring.channel) {
 		r.due = true
 	}
 }
@@ -264,12 +264,12 @@ func (l *Link) heardFrom() {
 // takeLetter takes a letter that has come by a receive, behind those in the ring that were sent before it.
 func (l *Link) takeLetter(slot int, letter []byte) {
 	for vain := false; ; {
-		turn, err := l.ring.channel.TakeEager(letter)
+		next, err := l.ring.channel.TakeEager(letter)
 		switch {
 		case err != nil:
 			l.ends(fmt.Errorf("%w: %w", ErrMessage, err))
 			return
-		case turn:
+		case next:
 			l.heardFrom()
 			l.came(arrival{slot: slot, memory: letter[channel.StampBytes:]})
 			l.tellOwed()

@@ -77,7 +77,7 @@ func (s *Settings) dial(ctx context.Context, address, host string, key []byte) (
 		return nil, err
 	}
 	session, settings := newSession(conn, *s)
-	// The World keeps its settings, and reports no attempts.
+	// The World keeps these settings. Only Dial reports attempts.
 	settings.attempted = nil
 	w, err := join(ctx, 1, 2, overLine(conn, 1), settings)
 	if err != nil {

@@ -80,6 +80,7 @@ func sessionHere(t *testing.T) (server *Session, client *World) {
 	}()
 	client, err = Dial(t.Context(), l.Addr().String(), WithoutKey())
 	require.NoError(t, errors.Join(err, <-accepted))
+	require.Nil(t, client.settings.attempted, "the World keeps what only Dial uses")
 	t.Cleanup(func() {
 		var closing sync.WaitGroup
 		closing.Go(func() { assert.NoError(t, client.Close()) })

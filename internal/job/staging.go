@@ -169,7 +169,7 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 		binary.LittleEndian.PutUint64(place, uint64(i)<<32|uint64(n))
 		s.use(i, p.rank)
 		p.done += n
-		o.world.Release()
+		o.world.RaceRelease()
 		out.Send(letter)
 		o.world.Ring(p.rank)
 		moved = true
@@ -210,7 +210,7 @@ func (o *office) getStaged(p *parcel) (moved bool, err error) {
 		if err := p.store(o.world, pieceOf(with.staged, int(pieces), int(i))[:n]); err != nil {
 			return moved, err
 		}
-		o.world.Release()
+		o.world.RaceRelease()
 		wordOfPiece(with.staged, int(i)).Store(0)
 		in.Free()
 		o.world.Ring(p.rank)

@@ -104,8 +104,8 @@ func (m *Meeting) Tally(ctx context.Context, op string, call uint8, number uint3
 		return 0
 	}
 	if len(w.mates()) > 1 {
-		w.Release()
-		defer w.Acquire()
+		w.RaceRelease()
+		defer w.RaceAcquire()
 		lead, err := m.announce(ctx, op, sent)
 		if err != nil {
 			return 0, false, err

@@ -164,8 +164,8 @@ func (m *Meeting) EndTally(ctx context.Context, op string) error {
 	if err != nil {
 		return err
 	}
-	w.Release()
-	defer w.Acquire()
+	w.RaceRelease()
+	defer w.RaceAcquire()
 	if !t.left {
 		t.left = true
 		if int(lead.leaving().Add(1)) == len(mates) {

@@ -29,6 +29,8 @@ const (
 	// firstSleep bounds the sleeps before a wait asks its context to end them,
 	// which allocates: most waits are over by then.
 	firstSleep = time.Millisecond
+	// shortSleep bounds a sleep that nothing may end.
+	shortSleep = 50 * time.Microsecond
 )
 
 // A Waiter is one wait. It is a value on its user's stack:
@@ -110,7 +112,7 @@ func (p *Waiter) pause(ctx context.Context) error {
 		spin.Relax()
 		return nil
 	}
-	found, polled := p.world.pollOnce()
+	found, polled := p.world.pollIfFree()
 	some := found > 0
 	if !p.counted && p.world.cards[networkCard] != nil {
 		p.counted = true
@@ -175,8 +177,9 @@ func (p *Waiter) pause(ctx context.Context) error {
 			limit = p.world.settings.longestSleep
 		}
 		if !polled {
-			// The goroutine that polls may have passed what came before Prepare, and of that the device announces nothing.
-			limit = shortestRetry
+			// Another goroutine is polling. It may have passed an arrival from before Prepare, for which no Ring ends
+			// this sleep.
+			limit = min(limit, shortSleep)
 		}
 		begun := p.world.Now()
 		p.handOver()

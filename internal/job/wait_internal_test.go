@@ -82,20 +82,20 @@ func TestEndWaits(t *testing.T) {
 	})
 }
 
-// limited is a channel that sleeps not at all, and has the limit of the last sleep.
-type limited struct {
+// sleepRecorder is a channel whose Sleep returns at once and records its limit.
+type sleepRecorder struct {
 	verbs.CompletionChannel
 	limit time.Duration
 }
 
-func (l *limited) Sleep(_ uint32, limit time.Duration) { l.limit = limit }
+func (s *sleepRecorder) Sleep(_ uint32, limit time.Duration) { s.limit = limit }
 
-// A wait polls once more before it sleeps, for what came before it has announced the sleep. If another goroutine polls then,
-// which may have passed that already, the sleep is short.
+// A wait polls once after it has announced its sleep, for what arrived before. If another goroutine is polling, that poll
+// may have passed the arrival already, so the sleep is short.
 func TestSleepBesidePoll(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		w := quiet(t, sleeping(forever))[0]
-		channel := &limited{CompletionChannel: w.channel}
+		channel := &sleepRecorder{CompletionChannel: w.channel}
 		w.channel = channel
 		wait := w.NewWaiter()
 		wait.slept = true
@@ -105,14 +105,15 @@ func TestSleepBesidePoll(t *testing.T) {
 		want := forever
 		if beside {
 			w.post.mu.Lock()
-			want = shortestRetry
+			want = shortSleep
 		}
-		require.NoError(t, wait.Pause(context.Background()))
+		err := wait.Pause(context.Background())
 		if beside {
 			w.post.mu.Unlock()
 		}
 		wait.Finish()
 		w.channel = channel.CompletionChannel
+		require.NoError(t, err)
 		require.Equal(t, want, channel.limit)
 	}
 }

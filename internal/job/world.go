@@ -183,16 +183,18 @@ func (w *World) Device() verbs.Device { return w.home.device }
 // that nobody should wait by spinning.
 func (w *World) Crowded() bool { return w.crowded }
 
-// Release is called before this rank stores a word in shared memory, at which other ranks continue. Acquire is called
-// after it has loaded such a word: see package raceorder. Ranks that are goroutines of this process need neither.
-func (w *World) Release() {
+// RaceRelease tells the race detector that this rank is about to notify another rank, by a word in shared memory or by a
+// message. It orders no memory: the atomic store of the word does. It does nothing if all ranks are goroutines of this
+// process, whose order the detector sees.
+func (w *World) RaceRelease() {
 	if w.apart {
 		raceorder.Release()
 	}
 }
 
-// Acquire is called when another rank has stored a word at which this one continues.
-func (w *World) Acquire() {
+// RaceAcquire tells the race detector that this rank has seen a notification of another rank. It pairs with that rank's
+// RaceRelease: see package raceorder.
+func (w *World) RaceAcquire() {
 	if w.apart {
 		raceorder.Acquire()
 	}

@@ -79,7 +79,7 @@ func child(name string) error {
 			return err
 		}
 	}
-	before, err := countResources()
+	before, err := currentResources()
 	if err != nil {
 		return err
 	}

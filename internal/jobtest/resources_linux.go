@@ -14,15 +14,16 @@ import (
 	"github.com/onesided/rma/internal/await"
 )
 
-// resources are those of a process that a World could leave.
+// resources are the resources of a process that a World could leave behind.
 type resources struct {
 	goroutines int
 	// files are the files of its descriptors, and mapped the memory that it shares.
 	files, mapped []string
 }
 
-// countResources returns the resources of this process. The runtime's own descriptors are there before.
-func countResources() (*resources, error) {
+// currentResources returns the resources of this process. It opens a pipe first, so that the runtime's own descriptors
+// already exist.
+func currentResources() (*resources, error) {
 	in, out, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
@@ -30,7 +31,7 @@ func countResources() (*resources, error) {
 	if err := errors.Join(in.Close(), out.Close()); err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
 	}
-	h := &resources{goroutines: runtime.NumGoroutine()}
+	r := &resources{goroutines: runtime.NumGoroutine()}
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return nil, fmt.Errorf("jobtest: %w", err)
@@ -39,7 +40,7 @@ func countResources() (*resources, error) {
 		// The descriptor that lists the others is closed by now. Under the race detector package tcp keeps a
 		// descriptor of the null device for good.
 		if of, err := os.Readlink(link); err == nil && of != os.DevNull {
-			h.files = append(h.files, of)
+			r.files = append(r.files, of)
 		}
 	}
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -48,10 +49,10 @@ func countResources() (*resources, error) {
 	}
 	for line := range strings.Lines(string(maps)) {
 		if strings.Contains(line, "memfd:") || strings.Contains(line, "/dev/shm/") {
-			h.mapped = append(h.mapped, strings.TrimSpace(line))
+			r.mapped = append(r.mapped, strings.TrimSpace(line))
 		}
 	}
-	return h, nil
+	return r, nil
 }
 
 // settleLimit bounds the time in which an ending goroutine releases what it holds.
@@ -59,12 +60,12 @@ var settleLimit = time.Minute
 
 // remain returns when this process holds nothing that it did not hold before. Otherwise it returns an error with what
 // it holds.
-func (h *resources) remain(ctx context.Context) error {
+func (r *resources) remain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	var failed, remains error
 	err := await.Until(ctx, "the process to hold nothing more", func() bool {
-		remains, failed = h.more()
+		remains, failed = r.more()
 		return failed != nil || remains == nil
 	})
 	if err != nil {
@@ -74,17 +75,17 @@ func (h *resources) remain(ctx context.Context) error {
 }
 
 // more returns an error with what this process holds that it did not hold before, if there is anything.
-func (h *resources) more() (remains, failed error) {
+func (r *resources) more() (remains, failed error) {
 	runtime.GC()
-	now, err := countResources()
+	now, err := currentResources()
 	if err != nil {
 		return nil, err
 	}
-	files, mapped := without(now.files, h.files), without(now.mapped, h.mapped)
-	if now.goroutines <= h.goroutines && len(files) == 0 && len(mapped) == 0 {
+	files, mapped := without(now.files, r.files), without(now.mapped, r.mapped)
+	if now.goroutines <= r.goroutines && len(files) == 0 && len(mapped) == 0 {
 		return nil, nil
 	}
-	return fmt.Errorf("%w %q %q, %d goroutines in place of %d:\n%s", errRemains, files, mapped, now.goroutines, h.goroutines, stacks()), nil
+	return fmt.Errorf("%w %q %q, %d goroutines in place of %d:\n%s", errRemains, files, mapped, now.goroutines, r.goroutines, stacks()), nil
 }
 
 var errRemains = errors.New("jobtest: after its World was closed the process still holds")

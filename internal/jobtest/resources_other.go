@@ -7,6 +7,6 @@ import "context"
 // resources is empty: ranks that are processes need Linux.
 type resources struct{}
 
-func countResources() (*resources, error) { return &resources{}, nil }
+func currentResources() (*resources, error) { return &resources{}, nil }
 
 func (*resources) remain(context.Context) error { return nil }

@@ -13,8 +13,8 @@ const (
 	// awake is the greatest share of a core that a process may use while its ranks wait. A process that spins uses a
 	// whole core.
 	awake = 0.2
-	// mostRest is a span in which nothing else can make a sleeping rank seem awake.
-	mostRest = 2 * time.Second
+	// longestSpan is a span in which nothing else can make a sleeping rank seem awake.
+	longestSpan = 2 * time.Second
 )
 
 // Sleeps ends the body unless the process of a rank sleeps while the rank waits. All ranks must call Sleeps. The rank
@@ -30,7 +30,7 @@ func (s *Script) Sleeps(rank int, what string, begin func(), wait func(span time
 		wait(span)
 		used := float64(s.processorTime()-before) / float64(time.Since(begun))
 		again[0] = used > awake
-		s.Check(s.World.Rank() != rank || !again[0] || span < mostRest,
+		s.Check(s.World.Rank() != rank || !again[0] || span < longestSpan,
 			"%s used %.1f %% of a core while it waited for %v", what, 100*used, span)
 		s.OK(world.Broadcast(s.Ctx, s.World, rank, again))
 	}

@@ -75,9 +75,9 @@ type checker struct {
 	syncs []Sync
 	// epochs are by window and rank.
 	epochs []epochs
-	// after has, for each window, the mode of earlier accesses that need an examination or a Fence before accesses in
-	// another mode.
-	after []Mode
+	// unsettled has, for each window, the mode of earlier accesses that need an examination or a Fence before accesses
+	// in another mode.
+	unsettled []Mode
 	// sameOp is 1 plus the operation of each window made with SameOp.
 	sameOp []window.Op
 }
@@ -116,14 +116,14 @@ func (c *checker) phase(number int) error {
 		switch f.Syncs[win].Mode {
 		case Idle:
 		case Fenced:
-			c.after[win] = Idle
+			c.unsettled[win] = Idle
 		case AllLocked:
-			c.after[win] = Locked
+			c.unsettled[win] = Locked
 		default:
-			c.after[win] = max(c.after[win], f.Syncs[win].Mode)
+			c.unsettled[win] = max(c.unsettled[win], f.Syncs[win].Mode)
 		}
 		if !f.Loose {
-			c.after[win] = Idle
+			c.unsettled[win] = Idle
 		}
 	}
 	return nil
@@ -141,8 +141,8 @@ func (c *checker) begin(win int, y *Sync) error {
 		return fmt.Errorf("%d groups for %d ranks", len(y.Targets), c.Ranks)
 	case y.Mode != Fenced && (y.NoPrecede || y.NoSucceed), fenced && y.NoPrecede, y.Assert && y.Mode != Fenced && y.Mode != AllLocked:
 		return errors.New("assertions without a call to make them")
-	case c.after[win] != Idle && (y.Mode == Locked || y.Mode == AllLocked), c.after[win] == Locked && y.Mode == Started:
-		return fmt.Errorf("after a loose phase of %v, %v lets accesses meet", c.after[win], y.Mode)
+	case c.unsettled[win] != Idle && (y.Mode == Locked || y.Mode == AllLocked), c.unsettled[win] == Locked && y.Mode == Started:
+		return fmt.Errorf("after a loose phase of %v, %v lets accesses meet", c.unsettled[win], y.Mode)
 	}
 	for _, targets := range y.Targets {
 		if !c.group(targets) {

@@ -44,7 +44,7 @@ func Draw(seed uint64, l Limits) *Program {
 	for range 1 + d.IntN(or(l.Windows, drawnWindows)) {
 		d.window()
 	}
-	d.fenced, d.after = make([]bool, len(d.p.Windows)), make([]Mode, len(d.p.Windows))
+	d.fenced, d.unsettled = make([]bool, len(d.p.Windows)), make([]Mode, len(d.p.Windows))
 	phases := 1 + d.IntN(or(l.Phases, drawnPhases))
 	for i := range phases {
 		d.phase(i == phases-1)
@@ -69,9 +69,9 @@ type drawer struct {
 	// viewed marks the windows that are viewed as other types. ops are the operations of those made with SameOp.
 	viewed []bool
 	ops    []window.Op
-	// fenced marks the windows with an open epoch of Fence. after is as in checker.
-	fenced []bool
-	after  []Mode
+	// fenced marks the windows with an open epoch of Fence. unsettled is as in checker.
+	fenced    []bool
+	unsettled []Mode
 	// loose is set if the previous phase is loose.
 	loose    bool
 	requests int
@@ -201,14 +201,14 @@ func (d *drawer) phase(last bool) {
 		y := &f.Syncs[win]
 		switch y.Mode {
 		case Fenced:
-			d.fenced[win], d.after[win] = !y.NoSucceed, Idle
+			d.fenced[win], d.unsettled[win] = !y.NoSucceed, Idle
 		case Locked, AllLocked:
-			d.after[win] = Locked
+			d.unsettled[win] = Locked
 		case Started:
-			d.after[win] = max(d.after[win], Started)
+			d.unsettled[win] = max(d.unsettled[win], Started)
 		}
 		if !f.Loose {
-			d.after[win] = Idle
+			d.unsettled[win] = Idle
 		}
 	}
 	d.p.Phases = append(d.p.Phases, f)
@@ -218,9 +218,9 @@ func (d *drawer) phase(last bool) {
 func (d *drawer) sync(win int, y *Sync) {
 	y.Mode = [...]Mode{Idle, Fenced, Fenced, Started, Started, Locked, Locked, Locked, AllLocked, AllLocked}[d.IntN(10)]
 	switch {
-	case d.fenced[win] && y.Mode != Idle, d.after[win] == Locked && y.Mode != Idle:
+	case d.fenced[win] && y.Mode != Idle, d.unsettled[win] == Locked && y.Mode != Idle:
 		y.Mode = Fenced
-	case d.after[win] == Started && (y.Mode == Locked || y.Mode == AllLocked):
+	case d.unsettled[win] == Started && (y.Mode == Locked || y.Mode == AllLocked):
 		y.Mode = Started
 	}
 	switch y.Mode {

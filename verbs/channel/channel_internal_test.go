@@ -30,9 +30,9 @@ func sendStamp(t testing.TB, from, to *Channel) {
 	t.Helper()
 	message := make([]byte, StampBytes)
 	from.StampEager(message)
-	turn, err := to.TakeEager(message)
+	next, err := to.TakeEager(message)
 	require.NoError(t, err)
-	require.True(t, turn)
+	require.True(t, next)
 }
 
 // write has what a Write says placed.
@@ -263,8 +263,8 @@ func FuzzGarbage(f *testing.F) {
 						t.Fatalf("%d bytes elsewhere than in the ring", len(m.Payload))
 					}
 					held = append(held, m)
-				} else if turn, err := to.TakeEager(message); err != nil && !errors.As(err, &protocol) || turn && err != nil {
-					t.Fatalf("%t, %v", turn, err)
+				} else if next, err := to.TakeEager(message); err != nil && !errors.As(err, &protocol) || next && err != nil {
+					t.Fatalf("%t, %v", next, err)
 				}
 			}
 			for _, m := range held {

@@ -81,14 +81,14 @@ func (e *End) takeEager(into []Arrival) (n int) {
 		slot := e.arrived[taken].slot
 		message := e.eagerBuffer(slot)[:e.arrived[taken].bytes]
 		for {
-			turn, err := e.channel.TakeEager(message)
+			next, err := e.channel.TakeEager(message)
 			if err != nil {
 				e.fail(err)
 			}
 			if e.err != nil {
 				return n
 			}
-			if turn {
+			if next {
 				break
 			}
 			expected := e.channel.in.expected

@@ -73,7 +73,7 @@ func (e *End) pipeOffer() []byte {
 	return append(offer, e.poller.device.Address()...)
 }
 
-// lendPipe maps the pipe that the peer has offered. If it cannot be mapped, the peer is told.
+// lendPipe maps the pipe that the peer has offered. If it cannot be mapped, the next eager message says so.
 func (e *End) lendPipe(offer []byte) error {
 	if len(offer) <= pipeOfferHead || len(offer) > pipeOfferBytes {
 		return &ProtocolError{"the length of an offer of a pipe", uint64(len(offer)), pipeOfferHead + 1, pipeOfferBytes}

@@ -17,8 +17,8 @@ type half struct {
 	out, in chan []byte
 }
 
-// send sends numbered messages, by ring if there is room, until there are so many of them, and
-// sends the stamps that the peer needs until all has come.
+// send sends count numbered messages, by ring if there is room. It sends the stamps that the peer needs until all
+// messages have arrived.
 func (h *half) send(count uint64, over <-chan struct{}) error {
 	var payload [wordBytes]byte
 	sendEager := func(payload []byte) {
@@ -67,7 +67,7 @@ func (h *half) write(w Write) {
 	word(to, w.Flag).Store(binary.NativeEndian.Uint64(from[w.Flag:]))
 }
 
-// receive takes so many messages, and frees each when the next has come.
+// receive takes count messages, and frees each when the next has come.
 func (h *half) receive(count uint64) error {
 	var before Message
 	next := uint64(0)
@@ -99,9 +99,9 @@ func (h *half) receive(count uint64) error {
 		}
 		select {
 		case message := <-h.in:
-			turn := false
-			for !turn && err == nil {
-				if turn, err = h.channel.TakeEager(message); !turn && err == nil {
+			isNext := false
+			for !isNext && err == nil {
+				if isNext, err = h.channel.TakeEager(message); !isNext && err == nil {
 					_, err = poll()
 				}
 			}

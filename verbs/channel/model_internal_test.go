@@ -101,8 +101,8 @@ func newModel(r rules) *model {
 	m.there.SetPolled(true)
 	message := make([]byte, StampBytes)
 	m.there.StampEager(message)
-	if turn, err := m.here.TakeEager(message); !turn || err != nil {
-		panic(fmt.Sprint("the first eager message: ", turn, err))
+	if next, err := m.here.TakeEager(message); !next || err != nil {
+		panic(fmt.Sprint("the first eager message: ", next, err))
 	}
 	return m
 }
@@ -288,15 +288,15 @@ func (m *model) takeEager() error {
 		return m.take(message[StampBytes:])
 	}
 	for {
-		turn, err := m.there.TakeEager(message)
+		next, err := m.there.TakeEager(message)
 		if err != nil {
 			return err
 		}
-		if turn {
+		if next {
 			break
 		}
 		if some, err := m.poll(); !some || err != nil {
-			return fmt.Errorf("before the turn of an eager message the ring gives %t, %w", some, err)
+			return fmt.Errorf("an eager message is not the next message, and the ring gives %t, %w", some, err)
 		}
 	}
 	m.arrived = m.arrived[1:]
@@ -321,8 +321,8 @@ func (m *model) free(i int) error {
 	return nil
 }
 
-// sendStamp has there send an eager message without payload, sendStampThere here.
-func (m *model) sendStamp() {
+// stampFromThere has there send an eager message without payload.
+func (m *model) stampFromThere() {
 	message := make([]byte, StampBytes)
 	m.there.StampEager(message)
 	if m.mutant == creditTooMany && stamp(binary.LittleEndian.Uint64(message)).credits() > 0 {
@@ -332,15 +332,17 @@ func (m *model) sendStamp() {
 	m.back = append(m.back, message)
 }
 
-func (m *model) sendStampThere() {
+// stampFromHere has here send an eager message without payload.
+func (m *model) stampFromHere() {
 	message := make([]byte, StampBytes)
 	m.here.StampEager(message)
 	m.wire = append(m.wire, crossing{message: -1, eager: message})
 }
 
-func (m *model) takeBack() error {
-	turn, err := m.here.TakeEager(m.back[0])
-	if err == nil && !turn {
+// takeAtHere has here take the first eager message that is under way to it.
+func (m *model) takeAtHere() error {
+	next, err := m.here.TakeEager(m.back[0])
+	if err == nil && !next {
 		err = errors.New("an eager message to here has to wait")
 	}
 	m.back = m.back[1:]
@@ -379,15 +381,15 @@ func (m *model) each(visit func(*model, error)) (some bool) {
 		try(func(n *model) error { return n.free(i) })
 	}
 	if m.there.NeedsStamp() {
-		try(func(n *model) error { n.sendStamp(); return nil })
+		try(func(n *model) error { n.stampFromThere(); return nil })
 	} else if m.volunteered < m.volunteers && m.there.owed.Load() != uint64(m.there.out.lastStamp&^usesBit&^stamp(1<<creditShift-1)) {
-		try(func(n *model) error { n.volunteered++; n.sendStamp(); return nil })
+		try(func(n *model) error { n.volunteered++; n.stampFromThere(); return nil })
 	}
 	if m.here.NeedsStamp() {
-		try(func(n *model) error { n.sendStampThere(); return nil })
+		try(func(n *model) error { n.stampFromHere(); return nil })
 	}
 	if len(m.back) > 0 {
-		try((*model).takeBack)
+		try((*model).takeAtHere)
 	}
 	if m.changes < m.mostChanges {
 		try(func(n *model) error { n.changes++; n.there.SetPolled(!n.there.Polled()); return nil })

@@ -184,19 +184,19 @@ func TestPrepareSleepWithPipes(t *testing.T) {
 	p, q := piped(t, 1)
 	for range 3 {
 		q.PrepareSleep()
-		bell := q.device.Channel()
-		ticket := bell.Prepare()
+		channel := q.device.Channel()
+		ticket := channel.Prepare()
 		require.Zero(t, q.Poll(into[:]))
 		slept := make(chan struct{})
 		go func() {
-			bell.Sleep(ticket, -1)
+			channel.Sleep(ticket, -1)
 			close(slept)
 		}()
 		sent := p.ends[0].sent
 		require.NoError(t, p.ends[0].Send(aMessage))
 		require.Equal(t, sent, p.ends[0].sent, "it went as an eager message")
 		<-slept
-		bell.Finish()
+		channel.Finish()
 		require.Equal(t, 1, q.Poll(into[:]))
 		q.ends[0].Release(&into[0])
 	}
@@ -204,7 +204,7 @@ func TestPrepareSleepWithPipes(t *testing.T) {
 
 // What was sent before the sender has closed comes before the word of that, by pipe and as eager messages, even where
 // there is room for one at a time.
-func TestCloseBehindMessages(t *testing.T) {
+func TestCloseAfterMessages(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		p, q := piped(t, 1)
 		long := make([]byte, MostPiped+1)
@@ -293,7 +293,7 @@ func FuzzPipe(f *testing.F) {
 }
 
 // The memory of a pipe is not given back before the peer has said that it stores there no more.
-func TestDesertedPipe(t *testing.T) {
+func TestRetiredPipe(t *testing.T) {
 	p, q := two(t, Options{}, 1)
 	near, far := p.ends[0], q.ends[0]
 	require.True(t, near.channel.ownsPipe())
@@ -315,8 +315,8 @@ func TestDesertedPipe(t *testing.T) {
 	require.Empty(t, q.retired, "its peer had left before")
 }
 
-// TestPrepareSleepOfOneQuiet: a rank that has polled pipes alone takes eager messages before it sleeps.
-func TestPrepareSleepOfOneQuiet(t *testing.T) {
+// TestPrepareSleepAfterQuietPolls: a rank that has polled pipes alone takes eager messages before it sleeps.
+func TestPrepareSleepAfterQuietPolls(t *testing.T) {
 	p, q := piped(t, 1)
 	for !q.quiet || q.found > mostFound/2 {
 		exchange(t, p, q, 0)

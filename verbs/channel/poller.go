@@ -68,8 +68,8 @@ type Options struct {
 }
 
 const (
-	maxEager    = 128
-	fewestSends = 8
+	maxEagerMessages = 128
+	fewestSends      = 8
 	// mostFound is the number of consecutive polls that found something in rings, or waited for something in a pipe,
 	// after which the completion queue is polled too.
 	mostFound = 32
@@ -96,10 +96,10 @@ func NewPoller(device verbs.Device, options Options) (*Poller, error) {
 		options.Budget = DefaultBudget
 	}
 	attributes := device.Attributes()
-	if options.EagerMessages < 2 || options.EagerMessages > maxEager || options.MaxMessage < 1 || options.MaxMessage > attributes.MaxMessage-eagerHead ||
+	if options.EagerMessages < 2 || options.EagerMessages > maxEagerMessages || options.MaxMessage < 1 || options.MaxMessage > attributes.MaxMessage-eagerHead ||
 		options.MaxSends < fewestSends || options.MaxSends > 1<<14 {
 		return nil, fmt.Errorf("channel: %d eager messages, messages of %d bytes, %d sends; allowed are 2 to %d, 1 to %d, %d to %d",
-			options.EagerMessages, options.MaxMessage, options.MaxSends, maxEager, attributes.MaxMessage-eagerHead, fewestSends, 1<<14)
+			options.EagerMessages, options.MaxMessage, options.MaxSends, maxEagerMessages, attributes.MaxMessage-eagerHead, fewestSends, 1<<14)
 	}
 	queue, err := device.CreateCompletionQueue(options.Completions)
 	if err != nil {
@@ -252,7 +252,7 @@ func (p *Poller) takeEager(into []Arrival) (n int) {
 
 // count counts a message of an End.
 func (p *Poller) count(e *End) {
-	if p.set.Count(e.channel) {
+	if p.set.CountMessage(e.channel) {
 		p.due, p.quiet = true, false
 	}
 }

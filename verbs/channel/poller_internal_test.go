@@ -131,8 +131,8 @@ func TestGarbageEndsOne(t *testing.T) {
 	}
 }
 
-// TestFair: where there is room for one message at a time, each ring has its turn, and so has a
-// eager message, though others are always full.
+// TestFair: each ring has its turn, and so has an eager message, where there is room for one message at a time and
+// others are always full.
 func TestFair(t *testing.T) {
 	for _, without := range []bool{true, false} {
 		fair(t, Options{MaxMessage: MostPiped + 1, EagerMessages: 4, WithoutPipes: without})
@@ -160,7 +160,8 @@ func fair(t *testing.T, options Options) {
 	require.Equal(t, 1, got[2])
 }
 
-// TestPrepareSleep: the peers of a rank without pipes that has prepared to sleep send eager messages until it counts them again.
+// TestPrepareSleep: after a rank without pipes has prepared to sleep, its peers send eager messages until they are busy
+// again.
 func TestPrepareSleep(t *testing.T) {
 	p, q := two(t, Options{WithoutPipes: true}, 1)
 	require.Equal(t, 1, q.Polled())
@@ -237,7 +238,8 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// FuzzOffer has a peer offer anything: it is a ring no longer than this side's own, one that can be mapped, or an error.
+// FuzzOffer has a peer offer anything: it is a ring no longer than this side's own, one that can be mapped, or an
+// error.
 func FuzzOffer(f *testing.F) {
 	own := DefaultConfig()
 	for _, config := range []Config{own, {mostBuffers, mostRingBytes / mostBuffers, 1}, {2, mostRingBytes / 2, mostRingBytes / 2}} {

@@ -165,9 +165,9 @@ func (in *receiver) complete() (length int, ok bool) {
 // takeStamp processes the stamp of the next message, and reports whether it is valid.
 func (c *Channel) takeStamp(s stamp) bool {
 	peer := stamp(c.peerStamp.Load())
-	used := since(c.used.Load(), peer.credits())
-	if more := since(s.credits(), peer.credits()); more > used {
-		c.in.fail("the number of buffers that are credited", uint64(more), 0, uint64(used))
+	uncredited := since(c.used.Load(), peer.credits())
+	if more := since(s.credits(), peer.credits()); more > uncredited {
+		c.in.fail("the number of buffers that are credited", uint64(more), 0, uint64(uncredited))
 		return false
 	}
 	c.in.expected++
@@ -184,7 +184,7 @@ func (c *Channel) takeStamp(s stamp) bool {
 
 // TakeEager processes the stamp with which an eager message begins, and reports whether it is the next message. If not,
 // the next one is in the ring, where Poll takes it. An error is final.
-func (c *Channel) TakeEager(message []byte) (turn bool, err error) {
+func (c *Channel) TakeEager(message []byte) (next bool, err error) {
 	in := &c.in
 	if in.err != nil {
 		return false, in.err
@@ -194,8 +194,8 @@ func (c *Channel) TakeEager(message []byte) (turn bool, err error) {
 	}
 	s := stamp(binary.LittleEndian.Uint64(message))
 	if s.sequence() == in.expected {
-		turn = c.takeStamp(s)
-		return turn, in.err
+		next = c.takeStamp(s)
+		return next, in.err
 	}
 	// What was written before the eager message was sent is there.
 	if in.pipe != nil {

@@ -117,11 +117,11 @@ func (r *rank) start(address string, options channel.Options, body func(r *rank)
 	if err = body(r); err != nil {
 		return fmt.Errorf("rank %d: %w", r.number, err)
 	}
-	return errors.Join(r.meet(), r.Poller.Close())
+	return errors.Join(r.awaitBodies(), r.Poller.Close())
 }
 
-// meet ends when the bodies of both have.
-func (r *rank) meet() error {
+// awaitBodies waits until the bodies of both ranks have ended.
+func (r *rank) awaitBodies() error {
 	r.bodies.Add(1)
 	return r.until(func() bool { r.Poll(nil); return r.bodies.Load() == 2 })
 }

@@ -10,8 +10,8 @@ import (
 type sender struct {
 	traits Traits
 	// config is the shape of the peer's ring, memory what was written to it. The same place has the same bytes in both,
-	// except for differing and the first words of buffers, which are zero at the peer. memory is nil before the peer has
-	// offered its ring.
+	// except for differing and the first words of buffers, which are zero at the peer. memory is nil before the peer
+	// has offered its ring.
 	config Config
 	memory []byte
 	// next is the buffer where the next message begins. placed is the number of bytes of its payload that Place has
@@ -21,8 +21,8 @@ type sender struct {
 	sequence uint32
 	// completed is the number of buffers whose writes have completed, if the card resends.
 	completed uint32
-	// lastStamp is that of the last message. left is the number of requests to leave the ring that the peer had sent
-	// when this side last said that it does not use the ring any more.
+	// lastStamp is the stamp of the last message, without its number. left is the number of requests to leave the ring
+	// that the peer had sent when this side last said that it does not use the ring any more.
 	lastStamp stamp
 	left      uint32
 	// differing is, for each buffer, the part of memory that may differ from the peer's: what a gather list has written
@@ -203,7 +203,7 @@ func (c *Channel) stamp(by bool) stamp {
 	return c.nextStamp(by || polled)
 }
 
-// nextStamp is stamp without a look at the peer's stamp; uses is the stamp's uses bit.
+// nextStamp returns the stamp of the next message, and counts that message. uses is the stamp's uses bit.
 func (c *Channel) nextStamp(uses bool) stamp {
 	o, s := &c.out, stamp(c.owed.Load())
 	if uses {

@@ -8,8 +8,8 @@ import (
 )
 
 // A Set is the polling set of a rank (3.3, 4.6): the channels whose rings it polls, the busiest ones, as many as the
-// budget allows. It decides only by the messages that Count counts. It is for one goroutine at a time, together with
-// the receiver halves of its channels.
+// budget allows. It decides only by the messages that CountMessage counts. It is for one goroutine at a time, together
+// with the receiver halves of its channels.
 type Set struct {
 	// looks are at the places where the members' next messages begin, side by side. Each channel changes its own.
 	looks    []look
@@ -23,10 +23,10 @@ type Set struct {
 }
 
 // traffic is what a set knows of a channel. score counts messages, times scoreOne. Each period weighs half as much as
-// the next. period is the one for which score holds. place is the index in the set + 1.
+// the next. period is the one for which score holds. position is the index in the set + 1.
 type traffic struct {
 	recent, score, period uint32
-	place                 int
+	position              int
 }
 
 const (
@@ -71,8 +71,8 @@ func (s *Set) Next(from int) int {
 // At returns the channel at an index.
 func (s *Set) At(i int) *Channel { return s.members[i] }
 
-// Count counts a message of a channel, by ring or eager, and reports whether Review has to be called.
-func (s *Set) Count(c *Channel) (due bool) {
+// CountMessage counts a message of a channel, by ring or eager, and reports whether Review has to be called.
+func (s *Set) CountMessage(c *Channel) (due bool) {
 	if c.traffic.recent++; c.traffic.recent == 1 {
 		s.touched = append(s.touched, c)
 	}
@@ -90,7 +90,7 @@ func (s *Set) Review() (join, leave []*Channel) {
 	for _, c := range s.touched {
 		t := &c.traffic
 		t.score, t.period, t.recent = s.score(c)+t.recent*scoreOne, s.period, 0
-		if t.score >= joinScore && !(t.place > 0 && c.Polled()) {
+		if t.score >= joinScore && !(t.position > 0 && c.Polled()) {
 			s.join = append(s.join, c)
 		}
 	}
@@ -146,11 +146,11 @@ func (s *Set) dismiss(c *Channel) {
 // Add makes a channel with a ring a member.
 func (s *Set) Add(c *Channel) {
 	c.SetPolled(true)
-	if c.traffic.place > 0 {
+	if c.traffic.position > 0 {
 		return
 	}
 	s.members = append(s.members, c)
-	c.traffic.place = len(s.members)
+	c.traffic.position = len(s.members)
 	s.looks = append(s.looks, c.in.look())
 	for i, member := range s.members {
 		member.in.watched = &s.looks[i]
@@ -159,8 +159,8 @@ func (s *Set) Add(c *Channel) {
 
 // Remove removes a channel that has ended.
 func (s *Set) Remove(c *Channel) {
-	if c.traffic.place > 0 {
-		s.remove(c.traffic.place - 1)
+	if c.traffic.position > 0 {
+		s.remove(c.traffic.position - 1)
 	}
 	s.touched = slices.DeleteFunc(s.touched, func(other *Channel) bool { return other == c })
 	// If the channel continues, it is counted anew.
@@ -171,14 +171,14 @@ func (s *Set) remove(i int) {
 	last := len(s.members) - 1
 	gone, moved := s.members[i], s.members[last]
 	s.members[i], s.looks[i] = moved, s.looks[last]
-	moved.traffic.place, moved.in.watched = i+1, &s.looks[i]
-	gone.traffic.place, gone.in.watched = 0, nil
+	moved.traffic.position, moved.in.watched = i+1, &s.looks[i]
+	gone.traffic.position, gone.in.watched = 0, nil
 	s.members[last], s.looks[last] = nil, look{}
 	s.members, s.looks = s.members[:last], s.looks[:last]
 }
 
-// LeaveAll removes all members without a pipe, and returns the channels whose peers have to be told. It is for a rank
-// that is going to sleep, because a write wakes no rank. What a peer writes until it knows that comes before its eager
+// LeaveAll removes all members without a pipe, and returns the channels whose peers need a stamp. It is for a rank that
+// is going to sleep, because a write wakes no rank. What a peer writes until it knows that comes before its eager
 // response, which wakes the rank.
 func (s *Set) LeaveAll() (leave []*Channel) {
 	s.leave = s.leave[:0]

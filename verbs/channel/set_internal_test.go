@@ -26,7 +26,7 @@ func owners(t testing.TB, n int) []*Channel {
 func period(s *Set, channels []*Channel, counts ...int) (joined, left []int) {
 	for i, n := range counts {
 		for range n {
-			s.Count(channels[i])
+			s.CountMessage(channels[i])
 		}
 	}
 	join, leave := s.Review()
@@ -101,7 +101,7 @@ func TestSetFollowsTraffic(t *testing.T) {
 func TestSetIsDue(t *testing.T) {
 	s, c := NewSet(0, time.Nanosecond), owners(t, 1)
 	for i := range 2 * periodMessages {
-		if due := s.Count(c[0]); due != (i%periodMessages == periodMessages-1) {
+		if due := s.CountMessage(c[0]); due != (i%periodMessages == periodMessages-1) {
 			t.Fatalf("message %d: due %t", i, due)
 		} else if due {
 			join, _ := s.Review()

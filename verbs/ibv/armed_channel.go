@@ -17,12 +17,12 @@ type armedChannel struct {
 func newArmedChannel(arm func()) *armedChannel { return &armedChannel{eventchannel.New(), arm} }
 
 // Prepare announces a sleeper.
-func (b *armedChannel) Prepare() uint32 {
-	ticket := b.Channel.Prepare()
-	b.arm()
+func (c *armedChannel) Prepare() uint32 {
+	ticket := c.Channel.Prepare()
+	c.arm()
 	return ticket
 }
 
 // Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
 // waker's stores; so one sees the other.
-func (b *armedChannel) Ring() { b.WakeIfSleeping() }
+func (c *armedChannel) Ring() { c.WakeIfSleeping() }

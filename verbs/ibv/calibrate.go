@@ -98,13 +98,13 @@ func (t *trial) open() (err error) {
 // seconds if there is no response.
 func (q *queuePair) adjoin(other *endpoint) error {
 	d := q.device
-	w := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
-	err := w.meet(&q.own, other)
+	p := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
+	err := p.combine(&q.own, other)
 	if err == nil {
-		err = q.raw.toReceive(&w)
+		err = q.raw.toReceive(&p)
 	}
 	if err == nil {
-		err = q.raw.toSend(&w)
+		err = q.raw.toSend(&p)
 	}
 	if err != nil {
 		return err

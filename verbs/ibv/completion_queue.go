@@ -54,8 +54,8 @@ type completionQueue struct {
 	held  []verbs.Completion
 	first int
 
-	// failed are failed queue pairs that may have more to flush.
-	ailingMu sync.Mutex
+	// failed are failed queue pairs that may have more to flush. failedMu is their mutex.
+	failedMu sync.Mutex
 	failed   []*queuePair
 	some     atomic.Bool
 }
@@ -161,8 +161,8 @@ func (c *completionQueue) look() {
 
 // addFailed adds a failed queue pair to failed.
 func (c *completionQueue) addFailed(q *queuePair) {
-	c.ailingMu.Lock()
-	defer c.ailingMu.Unlock()
+	c.failedMu.Lock()
+	defer c.failedMu.Unlock()
 	if !slices.Contains(c.failed, q) {
 		c.failed = append(c.failed, q)
 	}
@@ -171,8 +171,8 @@ func (c *completionQueue) addFailed(q *queuePair) {
 
 // flush completes the remaining requests of failed queue pairs, once the card has reported all.
 func (c *completionQueue) flush(into []verbs.Completion) (n int) {
-	c.ailingMu.Lock()
-	defer c.ailingMu.Unlock()
+	c.failedMu.Lock()
+	defer c.failedMu.Unlock()
 	kept := c.failed[:0]
 	for _, q := range c.failed {
 		more := false
@@ -230,8 +230,8 @@ func (c *completionQueue) detach(requests int, q *queuePair) {
 	c.stale += requests
 	c.held = slices.DeleteFunc(c.held[c.first:], func(d verbs.Completion) bool { return d.QueuePair == q.number })
 	c.first = 0
-	c.ailingMu.Lock()
-	defer c.ailingMu.Unlock()
+	c.failedMu.Lock()
+	defer c.failedMu.Unlock()
 	c.failed = slices.DeleteFunc(c.failed, func(other *queuePair) bool { return other == q })
 }
 

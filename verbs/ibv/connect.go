@@ -33,47 +33,47 @@ func (d *device) Connect(address string, hello []byte, config verbs.QueuePairCon
 
 // follow calls the peer, and follows the connection while there is one.
 func (d *device) follow(q *queuePair, address string, hello []byte) {
-	l, err := d.connectionManager.call(address, &q.own, hello)
+	c, err := d.connectionManager.call(address, &q.own, hello)
 	if err != nil {
 		q.lose(err)
 		return
 	}
-	defer d.connectionManager.connections.remove(l)
-	defer l.end()
-	if !d.connectionManager.connections.add(l) || !q.hold(l) {
+	defer d.connectionManager.connections.remove(c)
+	defer c.end()
+	if !d.connectionManager.connections.add(c) || !q.hold(c) {
 		q.lose(d.closedError("Connect"))
 		return
 	}
 	for {
-		k, payload, err := l.receive()
+		k, payload, err := c.receive()
 		if err != nil {
-			q.lose(d.goneError(l.peer, err))
+			q.lose(d.goneError(c.peer, err))
 			return
 		}
-		if err := q.answered(l, k, payload); err != nil {
+		if err := q.takeResponse(c, k, payload); err != nil {
 			q.lose(err)
 			return
 		}
 	}
 }
 
-// answered continues after the peer has responded.
-func (q *queuePair) answered(l *connection, k kind, payload []byte) error {
+// takeResponse continues after the peer has responded.
+func (q *queuePair) takeResponse(c *connection, k kind, payload []byte) error {
 	d := q.device
 	switch {
 	case k == kindReject && q.State() == verbs.StateConnecting:
-		return fmt.Errorf("ibv: %s: %s: %w: %s", d.name, l.peer, verbs.ErrRejected, printable(payload))
+		return fmt.Errorf("ibv: %s: %s: %w: %s", d.name, c.peer, verbs.ErrRejected, printable(payload))
 	case k != kindAccept || q.State() != verbs.StateConnecting:
-		return fmt.Errorf("ibv: %s: %s: %w: kind %d from the side that was called", d.name, l.peer, ErrProtocol, k)
+		return fmt.Errorf("ibv: %s: %s: %w: kind %d from the side that was called", d.name, c.peer, ErrProtocol, k)
 	}
 	var peer endpoint
 	if err := peer.parse(payload); err != nil {
-		return fmt.Errorf("ibv: %s: %s: %w", d.name, l.peer, err)
+		return fmt.Errorf("ibv: %s: %s: %w", d.name, c.peer, err)
 	}
 	if err := q.join(&peer); err != nil {
 		return err
 	}
-	l.send(kindReady, nil)
+	c.send(kindReady, nil)
 	q.ready()
 	q.begin()
 	return nil
@@ -87,10 +87,10 @@ type connectionRequest struct {
 	peer       endpoint
 	hello      []byte
 
-	mu       sync.Mutex
-	pair     *queuePair
-	answered bool
-	gone     error
+	mu        sync.Mutex
+	pair      *queuePair
+	responded bool
+	gone      error
 }
 
 // maxAsked bounds the connections that wait for PollConnections.
@@ -141,7 +141,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	switch {
 	case d.closed.Load():
 		return nil, d.closedError("Accept")
-	case r.answered:
+	case r.responded:
 		return nil, d.argumentError("Accept: the connection was accepted or rejected before")
 	case r.gone != nil:
 		return nil, r.gone
@@ -150,7 +150,7 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 	if err != nil {
 		return nil, err
 	}
-	r.answered = true
+	r.responded = true
 	q.hold(r.connection)
 	if err := q.join(&r.peer); err != nil {
 		r.connection.reject(err.Error())
@@ -169,10 +169,10 @@ func (r *connectionRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePai
 func (r *connectionRequest) Reject(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.answered || r.gone != nil {
+	if r.responded || r.gone != nil {
 		return
 	}
-	r.answered = true
+	r.responded = true
 	r.connection.reject(reason)
 }
 

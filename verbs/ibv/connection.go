@@ -18,7 +18,7 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
-// A connection is the TCP connection over which two queue pairs exchange their addresses, and whose end tells each that
+// A connection is the TCP connection over which two queue pairs exchange their addresses, and whose end shows each that
 // the other is gone. It carries messages of a kind, a length of two bytes, and that many bytes:
 //
 //	hello    version 1, identity of the called device 8, endpoint, hello of Connect
@@ -28,14 +28,15 @@ import (
 //	alive    nothing
 //	bye      nothing: the sender has ended the connection in order
 //
-// Numbers are big-endian. Each side sends alive four times per Options.Silence. The other side gives it up after that
-// time without a message. A time in which this process is stopped counts for little: see patience.
+// Numbers are big-endian. Each side sends alive four times per Options.Silence. A side gives the peer up when ten
+// deadlines of a tenth of Options.Silence pass during one message. A pause of this process uses up one of them.
 type connection struct {
 	conn    net.Conn
 	peer    string
 	silence time.Duration
 
-	mu    sync.Mutex
+	mu sync.Mutex
+	// ended: this side sends no more.
 	ended bool
 }
 
@@ -57,8 +58,8 @@ const (
 	identitySize      = 8
 	maxReason         = 300
 	maxPayload        = 512
-	// steps is the number of deadlines that follow each other in Options.Silence.
-	steps = 10
+	// deadlineSteps is the number of deadlines that follow each other in Options.Silence.
+	deadlineSteps = 10
 )
 
 // newConnection returns the connection over a stream on which the key has been proved.
@@ -75,71 +76,87 @@ func newConnection(conn net.Conn, peer string, silence time.Duration) *connectio
 	return &connection{conn: conn, peer: peer, silence: silence}
 }
 
-// A patience reads and writes parts of one message with several short deadlines, one after the other. A single deadline
-// of Options.Silence would be over when this process continues after it was stopped that long. Then what has arrived
-// meanwhile would not be read.
-type patience struct {
+// stepped reads and writes the parts of one message under a row of short deadlines. If this process is stopped for
+// Options.Silence, one deadline of that length is over when it continues. What has arrived meanwhile would then not be
+// read.
+type stepped struct {
 	conn net.Conn
 	step time.Duration
 	left int
 }
 
-func (l *connection) patience() *patience { return &patience{l.conn, l.silence / steps, steps} }
+func (c *connection) stepped() *stepped {
+	return &stepped{c.conn, c.silence / deadlineSteps, deadlineSteps}
+}
 
 // Read is for io.ReadFull.
-func (p *patience) Read(into []byte) (n int, err error) {
+func (s *stepped) Read(into []byte) (n int, err error) {
 	for {
-		if err = p.conn.SetReadDeadline(time.Now().Add(p.step)); err != nil {
+		if err = s.conn.SetReadDeadline(time.Now().Add(s.step)); err != nil {
 			return 0, err
 		}
-		if n, err = p.conn.Read(into); n > 0 {
+		if n, err = s.conn.Read(into); n > 0 {
 			return n, nil
 		}
-		if !p.again(err) {
+		if !s.again(err) {
 			return 0, err
 		}
 	}
 }
 
 // write writes a message whole.
-func (p *patience) write(message []byte) (err error) {
+func (s *stepped) write(message []byte) (err error) {
 	for {
-		if err = p.conn.SetWriteDeadline(time.Now().Add(p.step)); err != nil {
+		if err = s.conn.SetWriteDeadline(time.Now().Add(s.step)); err != nil {
 			return err
 		}
-		n, err := p.conn.Write(message)
-		if message = message[n:]; len(message) == 0 || !p.again(err) {
+		n, err := s.conn.Write(message)
+		if message = message[n:]; len(message) == 0 || !s.again(err) {
 			return err
 		}
 	}
 }
 
 // again reports whether err is that of a deadline and another one follows.
-func (p *patience) again(err error) bool {
-	p.left--
-	return errors.Is(err, os.ErrDeadlineExceeded) && p.left > 0
+func (s *stepped) again(err error) bool {
+	s.left--
+	return errors.Is(err, os.ErrDeadlineExceeded) && s.left > 0
 }
 
-// send sends a message. If that fails, it closes the connection, and the receiving goroutine learns of it.
-func (l *connection) send(k kind, payload []byte) {
+// send sends a message. If it cannot be sent whole, no other follows. What the peer has sent is still read.
+func (c *connection) send(k kind, payload []byte) {
 	message := make([]byte, headerSize, headerSize+len(payload))
 	message[0] = byte(k)
 	binary.BigEndian.PutUint16(message[1:], uint16(len(payload)))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended && l.patience().write(append(message, payload...)) != nil {
-		_ = l.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended && c.stepped().write(append(message, payload...)) != nil {
+		c.endSending()
 	}
+}
+
+// endSending ends what this side sends, with mu held. A stream that cannot be ended in one direction is closed.
+func (c *connection) endSending() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	if tcp, ok := c.conn.(*net.TCPConn); ok {
+		// If that fails, the connection has ended, and receive returns an error.
+		_ = tcp.CloseWrite()
+		return
+	}
+	_ = c.conn.Close()
 }
 
 // errBye is the end of a connection whose other side has left.
 var errBye = errors.New("it has ended the connection")
 
 // receive waits for the next message other than alive.
-func (l *connection) receive() (kind, []byte, error) {
+func (c *connection) receive() (kind, []byte, error) {
 	for {
 		var header [headerSize]byte
-		reader := l.patience()
+		reader := c.stepped()
 		if _, err := io.ReadFull(reader, header[:]); err != nil {
 			return 0, nil, err
 		}
@@ -162,44 +179,41 @@ func (l *connection) receive() (kind, []byte, error) {
 }
 
 // leave sends bye, unless that would block, and closes the connection.
-func (l *connection) leave() {
-	if conn, ok := l.conn.(syscall.Conn); ok && l.mu.TryLock() {
-		// The deadline of an earlier message may be over.
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.silence))
-		if raw, err := conn.SyscallConn(); err == nil && !l.ended {
+func (c *connection) leave() {
+	if conn, ok := c.conn.(syscall.Conn); ok && c.mu.TryLock() {
+		// The deadline of an earlier message may be over: raw.Write would not call the function. The function does not
+		// wait, so it needs no deadline.
+		_ = c.conn.SetWriteDeadline(time.Time{})
+		if raw, err := conn.SyscallConn(); err == nil && !c.ended {
 			_ = raw.Write(func(fd uintptr) bool {
 				_, _ = unix.Write(int(fd), []byte{byte(kindBye), 0, 0})
 				return true
 			})
 		}
-		l.mu.Unlock()
+		c.mu.Unlock()
 	}
-	l.end()
+	c.end()
 }
 
 // end closes the connection. Both sides' receive returns an error.
-func (l *connection) end() {
+func (c *connection) end() {
 	// Close before Lock: a send that waits holds the mutex, and closing ends it.
-	_ = l.conn.Close()
-	l.mu.Lock()
-	l.ended = true
-	l.mu.Unlock()
+	_ = c.conn.Close()
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
 }
 
-// reject sends the reason why the queue pairs are not connected, as the last message. The connection is closed after the
-// peer has closed it: closing with unread bytes discards what was sent.
-func (l *connection) reject(reason string) {
-	l.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	if tcp, ok := l.conn.(*net.TCPConn); ok && tcp.CloseWrite() == nil {
-		return
-	}
-	_ = l.conn.Close()
+// reject sends the reason why the queue pairs are not connected, as the last message. The connection is closed after
+// the peer has closed it: closing with unread bytes discards what was sent.
+func (c *connection) reject(reason string) {
+	c.send(kindReject, []byte(reason[:min(len(reason), maxReason)]))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endSending()
 }
 
-// connections are those of a device. A goroutine keeps them alive.
+// connections has the open connections of a device, and keeps them alive.
 type connections struct {
 	silence time.Duration
 	stop    chan struct{}
@@ -209,20 +223,20 @@ type connections struct {
 	closed bool
 }
 
-func (s *connections) add(l *connection) bool {
+func (s *connections) add(c *connection) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.all[l] = struct{}{}
+	s.all[c] = struct{}{}
 	return true
 }
 
-func (s *connections) remove(l *connection) {
+func (s *connections) remove(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.all, l)
+	delete(s.all, c)
 }
 
 // close ends all connections.
@@ -233,8 +247,8 @@ func (s *connections) close() {
 	s.all = nil
 	s.mu.Unlock()
 	close(s.stop)
-	for l := range all {
-		l.leave()
+	for c := range all {
+		c.leave()
 	}
 }
 
@@ -251,12 +265,12 @@ func (s *connections) keep() {
 		}
 		now = now[:0]
 		s.mu.Lock()
-		for l := range s.all {
-			now = append(now, l)
+		for c := range s.all {
+			now = append(now, c)
 		}
 		s.mu.Unlock()
-		for _, l := range now {
-			l.send(kindAlive, nil)
+		for _, c := range now {
+			c.send(kindAlive, nil)
 		}
 		clear(now)
 	}

@@ -142,7 +142,7 @@ func (m *connectionManager) serve() {
 
 // receive makes a connection of a call and follows it.
 func (m *connectionManager) receive(conn net.Conn) {
-	r, err := m.hear(conn)
+	r, err := m.handshake(conn)
 	if err != nil {
 		_ = conn.Close()
 		if m.leaving.Err() == nil {
@@ -173,20 +173,20 @@ func (m *connectionManager) receive(conn net.Conn) {
 	}
 }
 
-// hear lets the caller prove the key and reads its hello.
-func (m *connectionManager) hear(conn net.Conn) (*connectionRequest, error) {
+// handshake lets the caller prove the key and reads its hello.
+func (m *connectionManager) handshake(conn net.Conn) (*connectionRequest, error) {
 	_, err := m.unproven.Accept(conn, func() (io.ReadWriter, error) {
 		return conn, conn.SetDeadline(time.Now().Add(m.limit))
 	}, m.key, purpose)
 	if err != nil {
 		return nil, err
 	}
-	l := newConnection(conn, "peer "+conn.RemoteAddr().String(), m.connections.silence)
-	k, payload, err := l.receive()
+	c := newConnection(conn, "peer "+conn.RemoteAddr().String(), m.connections.silence)
+	k, payload, err := c.receive()
 	if err != nil {
 		return nil, err
 	}
-	r := &connectionRequest{device: m.device, connection: l}
+	r := &connectionRequest{device: m.device, connection: c}
 	return r, r.parse(k, payload)
 }
 
@@ -218,11 +218,11 @@ func (m *connectionManager) call(address string, own *endpoint, hello []byte) (*
 	ctx, cancel := context.WithTimeout(m.leaving, m.limit)
 	defer cancel()
 	for calls, rest := 1, firstRest; ; calls, rest = calls+1, min(2*rest, longestRest) {
-		l, err := m.try(ctx, hostPort)
+		c, err := m.try(ctx, hostPort)
 		if err == nil {
 			payload := append([]byte{connectionVersion}, id[:]...)
-			l.send(kindHello, append(own.append(payload), hello...))
-			return l, nil
+			c.send(kindHello, append(own.append(payload), hello...))
+			return c, nil
 		}
 		if !proof.Ended(err) && !netcall.MayPass(err) || calls == maxCalls || ctx.Err() != nil {
 			return nil, m.uncalled(hostPort, err)

@@ -25,13 +25,13 @@ import (
 func connectionTo(t testing.TB, silence time.Duration) (*connection, net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { require.NoError(t, far.Close()) })
-	l := newConnection(near, "peer", silence)
-	t.Cleanup(l.end)
-	return l, far
+	c := newConnection(near, "peer", silence)
+	t.Cleanup(c.end)
+	return c, far
 }
 
 func TestConnection(t *testing.T) {
-	l, far := connectionTo(t, await.Limit)
+	c, far := connectionTo(t, await.Limit)
 	other := newConnection(far, "peer", await.Limit)
 	go func() {
 		other.send(kindAlive, nil)
@@ -41,15 +41,15 @@ func TestConnection(t *testing.T) {
 		other.end()
 		other.send(kindReady, nil)
 	}()
-	k, payload, err := l.receive()
+	k, payload, err := c.receive()
 	require.NoError(t, err)
 	require.Equal(t, kindReject, k)
 	require.Equal(t, "the house is full", string(payload))
-	k, payload, err = l.receive()
+	k, payload, err = c.receive()
 	require.NoError(t, err)
 	require.Equal(t, kindReady, k)
 	require.Empty(t, payload)
-	_, _, err = l.receive()
+	_, _, err = c.receive()
 	require.Error(t, err)
 }
 
@@ -62,27 +62,27 @@ func TestConnectionHostile(t *testing.T) {
 		"a sign of life with": {byte(kindAlive), 0, 1},
 		"a bye with":          {byte(kindBye), 0, 1},
 	} {
-		l, far := connectionTo(t, await.Limit)
+		c, far := connectionTo(t, await.Limit)
 		go func() { _, _ = far.Write(bytes) }()
-		_, _, err := l.receive()
+		_, _, err := c.receive()
 		require.ErrorIs(t, err, ErrProtocol, name)
 	}
-	l, far := connectionTo(t, await.Limit)
+	c, far := connectionTo(t, await.Limit)
 	go func() {
 		_, _ = far.Write([]byte{byte(kindReject), 0, 5, 'h', 'a'})
 		_ = far.Close()
 	}()
-	_, _, err := l.receive()
+	_, _, err := c.receive()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-// heard is a connection by which bytes have come.
+// scripted is a stream whose peer has sent given bytes.
 type scripted struct {
 	net.Conn
 	bytes io.Reader
 }
 
-func (h scripted) Read(into []byte) (int, error)  { return h.bytes.Read(into) }
+func (s scripted) Read(into []byte) (int, error)  { return s.bytes.Read(into) }
 func (scripted) Write(from []byte) (int, error)   { return len(from), nil }
 func (scripted) Close() error                     { return nil }
 func (scripted) SetDeadline(time.Time) error      { return nil }
@@ -99,61 +99,83 @@ func FuzzConnection(f *testing.F) {
 	f.Add(message(kindReject, []byte("the house is full\x00")))
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		allocs.AtMost(t, 16<<10+512*len(bytes), func() {
-			l := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
-			for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
-				_ = (&connectionRequest{connection: l}).parse(k, payload)
+			c := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+			for k, payload, err := c.receive(); err == nil; k, payload, err = c.receive() {
+				_ = (&connectionRequest{connection: c}).parse(k, payload)
 			}
 		})
-		l := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
-		for k, payload, err := l.receive(); err == nil; k, payload, err = l.receive() {
+		c := newConnection(scripted{bytes: strings.NewReader(string(bytes))}, "peer", time.Second)
+		for k, payload, err := c.receive(); err == nil; k, payload, err = c.receive() {
 			require.LessOrEqual(t, len(payload), maxPayload)
-			r := &connectionRequest{connection: l}
+			r := &connectionRequest{connection: c}
 			if r.parse(k, payload) == nil {
 				require.LessOrEqual(t, len(r.hello), verbs.MaxHello)
 				require.NoError(t, new(endpoint).parse(r.peer.append(nil)))
 			}
 			if k != kindAccept {
-				require.Error(t, (&queuePair{device: &device{}}).answered(l, k, payload))
+				require.Error(t, (&queuePair{device: &device{}}).takeResponse(c, k, payload))
 			}
 		}
 	})
 }
 
-// A side that leaves has disconnected. One whose connection just ends is gone, and so is one that is silent.
-func TestConnectionLeft(t *testing.T) {
+// tcpPair returns both ends of a TCP connection.
+func tcpPair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
+	near, err = net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	far, err = listener.Accept()
+	require.NoError(t, err)
+	return near, far
+}
+
+// A side that leaves has disconnected, however short its limit of silence is: it does not wait. One whose connection
+// just ends is gone, and so is one that is silent.
+func TestConnectionLeft(t *testing.T) {
 	d := &device{name: "none"}
-	for _, c := range []struct {
-		end          func(l *connection)
+	for _, test := range []struct {
+		end          func(c *connection)
 		disconnected bool
 	}{
 		{(*connection).leave, true},
 		{(*connection).end, false},
 	} {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		require.NoError(t, err)
-		far, err := listener.Accept()
-		require.NoError(t, err)
-		l := newConnection(conn, "peer", await.Limit)
-		c.end(newConnection(far, "peer", await.Limit))
-		_, _, err = l.receive()
-		err = d.goneError(l.peer, err)
+		near, far := tcpPair(t)
+		c := newConnection(near, "peer", await.Limit)
+		test.end(newConnection(far, "peer", time.Nanosecond))
+		_, _, err := c.receive()
+		err = d.goneError(c.peer, err)
 		require.ErrorIs(t, err, verbs.ErrPeerGone)
-		require.Equal(t, c.disconnected, errors.Is(err, verbs.ErrDisconnected), "%v", err)
-		l.end()
+		require.Equal(t, test.disconnected, errors.Is(err, verbs.ErrDisconnected), "%v", err)
+		c.end()
 	}
-	err = d.goneError("peer", os.ErrDeadlineExceeded)
+	err := d.goneError("peer", os.ErrDeadlineExceeded)
 	require.ErrorIs(t, err, verbs.ErrPeerGone)
 	require.NotErrorIs(t, err, verbs.ErrDisconnected)
+}
+
+// A message that cannot be sent ends only what this side sends: the peer's bye is read after it.
+func TestConnectionSendFails(t *testing.T) {
+	near, far := tcpPair(t)
+	c := newConnection(near, "peer", await.Limit)
+	defer c.end()
+	newConnection(far, "peer", await.Limit).leave()
+	for err := error(nil); err == nil; {
+		_, err = near.Write([]byte{byte(kindAlive), 0, 0})
+	}
+	c.send(kindReady, nil)
+	_, _, err := c.receive()
+	require.ErrorIs(t, err, errBye)
 }
 
 // A peer that is silent is given up, one that shows signs of life is not.
 func TestConnectionSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const silence = time.Second
-		l, far := connectionTo(t, silence)
+		c, far := connectionTo(t, silence)
 		kept := connections{silence: silence, stop: make(chan struct{}), all: make(map[*connection]struct{})}
 		other := newConnection(far, "peer", silence)
 		require.True(t, kept.add(other))
@@ -165,11 +187,11 @@ func TestConnectionSilence(t *testing.T) {
 			kept.remove(other)
 			other.send(kindReady, nil)
 		})
-		k, _, err := l.receive()
+		k, _, err := c.receive()
 		require.NoError(t, err)
 		require.Equal(t, kindReady, k)
 		require.Equal(t, 10*silence, time.Since(begin))
-		_, _, err = l.receive()
+		_, _, err = c.receive()
 		require.True(t, os.IsTimeout(err), "%v", err)
 		require.Equal(t, 11*silence, time.Since(begin))
 		kept.close()
@@ -177,12 +199,13 @@ func TestConnectionSilence(t *testing.T) {
 	})
 }
 
-// interrupted is a connection whose deadlines are over so many times before a byte passes, as after a pause of the process.
+// interrupted is a stream on which deadlines end before each byte passes, as many as times.
 type interrupted struct {
 	net.Conn
 	times, left int
 	read        io.Reader
 	written     []byte
+	closed      bool
 }
 
 func (i *interrupted) pass() error {
@@ -211,7 +234,11 @@ func (i *interrupted) Write(from []byte) (int, error) {
 	return 1, nil
 }
 
-func (*interrupted) Close() error                     { return nil }
+func (i *interrupted) Close() error {
+	i.closed = true
+	return nil
+}
+
 func (*interrupted) SetDeadline(time.Time) error      { return nil }
 func (*interrupted) SetReadDeadline(time.Time) error  { return nil }
 func (*interrupted) SetWriteDeadline(time.Time) error { return nil }
@@ -220,7 +247,7 @@ func (*interrupted) SetWriteDeadline(time.Time) error { return nil }
 // what is to be sent leaves. A peer that is silent for all deadlines is given up.
 func TestConnectionInterrupted(t *testing.T) {
 	message := []byte{byte(kindReady), 0, 0}
-	for times, ends := range map[int]bool{0: false, 1: false, steps / 4: false, steps: true} {
+	for times, ends := range map[int]bool{0: false, 1: false, deadlineSteps / 4: false, deadlineSteps: true} {
 		conn := &interrupted{times: times, left: times, read: bytes.NewReader(message)}
 		k, _, err := newConnection(conn, "peer", await.Limit).receive()
 		if ends {
@@ -232,6 +259,7 @@ func TestConnectionInterrupted(t *testing.T) {
 		conn = &interrupted{times: times, left: times}
 		newConnection(conn, "peer", await.Limit).send(kindReady, nil)
 		require.Equal(t, !ends, string(conn.written) == string(message), "%d times: %v", times, conn.written)
+		require.Equal(t, ends, conn.closed, "%d times", times)
 	}
 }
 
@@ -252,13 +280,13 @@ func TestConnectionManagerErrors(t *testing.T) {
 	require.ErrorContains(t, err, "Listen is 0.0.0.0:")
 	leaving, leave := context.WithCancel(t.Context())
 	defer leave()
-	o := &connectionManager{device: &device{name: "card"}, limit: await.Limit, leaving: leaving, leave: leave}
+	m := &connectionManager{device: &device{name: "card"}, limit: await.Limit, leaving: leaving, leave: leave}
 	for address, want := range map[string]string{
 		// Nobody connects to a group of hosts.
 		"224.0.0.1:7": "ibv: card: connecting to 224.0.0.1:7: this host has no route to it: connect: network is unreachable",
 		"127.0.0.1:0": "ibv: card: connecting to 127.0.0.1:0: verbs: peer is gone: connect: connection refused",
 	} {
-		_, err := o.call(address+"/0123456789abcdef", new(endpoint), nil)
+		_, err := m.call(address+"/0123456789abcdef", new(endpoint), nil)
 		require.EqualError(t, err, want)
 	}
 }

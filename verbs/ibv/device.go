@@ -139,13 +139,13 @@ func (d *device) endpoint(number uint32) (endpoint, error) {
 }
 
 // transition returns the error of a queue pair that did not reach a state.
-func (d *device) transition(number uint32, state string, w *path, cause error) error {
-	p, err := d.card.port(d.port)
+func (d *device) transition(number uint32, state string, p *path, cause error) error {
+	actual, err := d.card.port(d.port)
 	if err != nil {
-		p = port{state: portActive, mtu: w.mtu}
+		actual = port{state: portActive, mtu: p.mtu}
 	}
 	gids, _ := d.card.gids(d.port)
-	return &TransitionError{Device: d.name, Port: d.port, QueuePair: number, State: state, Reason: w.explain(state, p, gids, d.limits, cause), Cause: cause}
+	return &TransitionError{Device: d.name, Port: d.port, QueuePair: number, State: state, Reason: p.explain(state, actual, gids, d.limits, cause), Cause: cause}
 }
 
 // refused returns the error of what the card or the system has refused.
@@ -171,7 +171,7 @@ func (d *device) goneError(peer string, err error) error {
 	case errors.Is(err, ErrProtocol):
 		return fmt.Errorf("ibv: %s: %s: %w", d.name, peer, err)
 	case os.IsTimeout(err):
-		err = fmt.Errorf("nothing was heard for %v", d.connectionManager.connections.silence)
+		err = fmt.Errorf("the peer was silent for %v", d.connectionManager.connections.silence)
 	case errors.Is(err, errBye):
 		return fmt.Errorf("ibv: %s: %s: %w: %w", d.name, peer, verbs.ErrDisconnected, err)
 	}

@@ -26,10 +26,10 @@
 //
 // # Connections
 //
-// Queue pairs exchange their addresses over a TCP connection for each. Both ends first prove Options.Key on it. The
-// connection stays open as long as the queue pair. When its other end is gone, or is silent for Options.Silence, the peer
-// counts as gone; the card would detect this only when it has something to send. The end of a process is detected at
-// once.
+// Two queue pairs exchange their addresses over a TCP connection of their own. Both ends first prove Options.Key on it.
+// The connection stays open as long as the queue pair. When its other end is gone, or is silent for Options.Silence,
+// the peer counts as gone; the card would detect this only when it has something to send. The end of a process is
+// detected at once.
 //
 // # Guarantees
 //

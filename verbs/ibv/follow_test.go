@@ -27,7 +27,7 @@ func cardless(t *testing.T) *device {
 	return d
 }
 
-// Of a queue pair that has ended before its connection was made nothing is left, on neither side.
+// Nothing is left on either side of a queue pair that ended before its connection was made.
 func TestConnectionOfEndedPair(t *testing.T) {
 	near, far := cardless(t), cardless(t)
 	q := &queuePair{device: near, own: someEndpoint(), err: verbs.ErrClosed}
@@ -38,7 +38,7 @@ func TestConnectionOfEndedPair(t *testing.T) {
 		return len(d.connectionManager.connections.all)
 	}
 	require.Zero(t, left(near))
-	await.True(t, "the far side to have a request, and no line", func() bool { return left(far) == 0 && far.waiting.Load() == 1 })
+	await.True(t, "the far side to have a request, and no connection", func() bool { return left(far) == 0 && far.waiting.Load() == 1 })
 	var into [1]verbs.ConnectionRequest
 	require.Equal(t, 1, far.PollConnections(into[:]))
 	require.Equal(t, "hello", string(into[0].Hello()))

@@ -308,29 +308,29 @@ func (p rawPair) toInit(port int, atomics bool) error {
 	return number(C.rma_to_init(p.qp, C.uint8_t(port), with))
 }
 
-func (p rawPair) toReceive(w *path) error {
-	f := w.foreign()
+func (p rawPair) toReceive(to *path) error {
+	f := to.foreign()
 	return number(C.rma_to_receive(p.qp, &f))
 }
 
-func (p rawPair) toSend(w *path) error {
-	f := w.foreign()
+func (p rawPair) toSend(to *path) error {
+	f := to.foreign()
 	return number(C.rma_to_send(p.qp, &f))
 }
 
 func (p rawPair) toError() error { return number(C.rma_to_error(p.qp)) }
 
-func (w *path) foreign() C.struct_rma_path {
+func (p *path) foreign() C.struct_rma_path {
 	f := C.struct_rma_path{
-		number: C.uint32_t(w.peer.number), rq_psn: C.uint32_t(w.peer.packet), sq_psn: C.uint32_t(w.packet), lid: C.uint16_t(w.peer.lid),
-		port: C.uint8_t(w.port), gid_index: C.uint8_t(w.gidIndex), mtu: C.uint8_t(w.mtu), hop_limit: hopLimit,
-		reads_out: C.uint8_t(w.readsOut), reads_in: C.uint8_t(w.readsIn), rnr_timer: notReadyPause,
-		timeout: C.uint8_t(w.timeout), retries: retries, rnr_retries: notReadyRetries,
+		number: C.uint32_t(p.peer.number), rq_psn: C.uint32_t(p.peer.packet), sq_psn: C.uint32_t(p.packet), lid: C.uint16_t(p.peer.lid),
+		port: C.uint8_t(p.port), gid_index: C.uint8_t(p.gidIndex), mtu: C.uint8_t(p.mtu), hop_limit: hopLimit,
+		reads_out: C.uint8_t(p.readsOut), reads_in: C.uint8_t(p.readsIn), rnr_timer: notReadyPause,
+		timeout: C.uint8_t(p.timeout), retries: retries, rnr_retries: notReadyRetries,
 	}
-	if w.global {
+	if p.global {
 		f.global = 1
 	}
-	for i, b := range w.peer.gid {
+	for i, b := range p.peer.gid {
 		f.gid[i] = C.uint8_t(b)
 	}
 	return f

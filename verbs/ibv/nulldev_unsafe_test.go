@@ -48,18 +48,18 @@ func BenchmarkPost(b *testing.B) {
 		requests := writes(n)
 		b.Run(fmt.Sprintf("call:%d", n), func(b *testing.B) {
 			q, c := nullPair(b, 128)
-			var postBuffer postBuffer
-			var completions completions
+			var buffer postBuffer
+			var done completions
 			b.ReportAllocs()
 			for b.Loop() {
 				for i := range requests {
-					postBuffer.send(uint64(i), &requests[i], verbs.Signalled)
+					buffer.send(uint64(i), &requests[i], verbs.Signalled)
 				}
-				if taken, err := q.raw.postSends(&postBuffer); taken != n || err != nil {
+				if taken, err := q.raw.postSends(&buffer); taken != n || err != nil {
 					b.Fatal(taken, err)
 				}
-				postBuffer.clear()
-				if got := c.queue.poll(&completions, n); got != n {
+				buffer.clear()
+				if got := c.queue.poll(&done, n); got != n {
 					b.Fatal(got)
 				}
 			}
@@ -113,8 +113,8 @@ func TestPostingAllocatesNothing(t *testing.T) {
 	require.Zero(t, c.Poll(into))
 }
 
-// What a card had that can tell nothing any more is flushed, also what was not signalled.
-func TestDeserted(t *testing.T) {
+// If the card can report nothing any more, all requests are flushed, also unsignalled ones.
+func TestAbandonedCard(t *testing.T) {
 	q, c := nullPair(t, 8)
 	requests, into := writes(8), make([]verbs.Completion, 8)
 	for i := range requests {
@@ -138,24 +138,24 @@ func TestDeserted(t *testing.T) {
 	require.Zero(t, c.Poll(into))
 }
 
-// A sleep that is rung before it begins does not begin; one that is not ends with its limit.
-func TestBell(t *testing.T) {
+// A sleep does not begin after Ring. Without Ring it ends with its limit.
+func TestArmedChannel(t *testing.T) {
 	armed := 0
-	b := newArmedChannel(func() { armed++ })
-	b.Ring()
-	ticket := b.Prepare()
+	c := newArmedChannel(func() { armed++ })
+	c.Ring()
+	ticket := c.Prepare()
 	require.Equal(t, 1, armed)
-	b.Ring()
-	b.Sleep(ticket, -1)
-	b.Finish()
+	c.Ring()
+	c.Sleep(ticket, -1)
+	c.Finish()
 	for _, limit := range []time.Duration{0, time.Microsecond, time.Millisecond} {
-		ticket = b.Prepare()
-		b.Sleep(ticket, limit)
-		b.Finish()
+		ticket = c.Prepare()
+		c.Sleep(ticket, limit)
+		c.Finish()
 	}
 	require.Zero(t, testing.AllocsPerRun(20, func() {
-		ticket := b.Prepare()
-		b.Sleep(ticket, time.Microsecond)
-		b.Finish()
+		ticket := c.Prepare()
+		c.Sleep(ticket, time.Microsecond)
+		c.Finish()
 	}))
 }

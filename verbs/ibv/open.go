@@ -64,7 +64,7 @@ func Open(options Options) (verbs.Device, error) {
 	if err := d.openCard(&options); err != nil {
 		return nil, err
 	}
-	if err := d.openDoor(&options); err != nil {
+	if err := d.openManager(&options); err != nil {
 		d.card.close()
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func Open(options Options) (verbs.Device, error) {
 	return d, nil
 }
 
-// openDoor opens what does not need the card's port.
-func (d *device) openDoor(options *Options) error {
+// openManager opens the connection manager and whatever else does not need the card's port.
+func (d *device) openManager(options *Options) error {
 	d.connectionManager = connectionManager{device: d, limit: options.HandshakeLimit}
 	d.connectionManager.eventLog = eventLog{queue: logqueue.New(options.Logger), failures: make(map[string]*failures)}
 	memory, err := shm.NewFabric().Open()

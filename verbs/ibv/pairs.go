@@ -100,15 +100,15 @@ func (t *pairTable) all() (all []*queuePair) {
 }
 
 // complete translates a completion of the card. It returns false if its queue pair is gone.
-func (d *device) complete(t *completions, i int, into *verbs.Completion) bool {
-	id := t.id(i)
+func (d *device) complete(c *completions, i int, into *verbs.Completion) bool {
+	id := c.id(i)
 	q := d.pairs.of(id)
 	if q == nil {
 		return false
 	}
-	place, status := id&placeMask, t.status(i)
+	place, status := id&placeMask, c.status(i)
 	if id&receiveBit != 0 {
-		return q.received(t, i, place, status, into)
+		return q.received(c, i, place, status, into)
 	}
 	switch {
 	case place == markPlace:
@@ -118,7 +118,7 @@ func (d *device) complete(t *completions, i int, into *verbs.Completion) bool {
 		q.passed()
 		return false
 	case place == fencePlace:
-		q.ended(t, i, status, "a fence")
+		q.ended(c, i, status, "a fence")
 		return false
 	}
 	e, ok := q.sending.finish(place)
@@ -130,40 +130,40 @@ func (d *device) complete(t *completions, i int, into *verbs.Completion) bool {
 		// Receives are checked when they are posted. So what the peer cannot execute is a message longer than its
 		// receive, which some cards report in this way.
 		status = verbs.StatusRemoteInvalid
-	case t.isLocal(i) && d.portDown():
+	case c.isLocal(i) && d.portDown():
 		// The request has not left, and its segments are not the reason.
 		status = verbs.StatusRetryExceeded
 	}
 	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: e.opcode}
 	if status != verbs.StatusSuccess {
-		q.ended(t, i, status, fmt.Sprintf("request %#x (opcode %d)", e.id, e.opcode))
+		q.ended(c, i, status, fmt.Sprintf("request %#x (opcode %d)", e.id, e.opcode))
 	}
 	return true
 }
 
-func (q *queuePair) received(t *completions, i int, place uint64, status verbs.Status, into *verbs.Completion) bool {
+func (q *queuePair) received(c *completions, i int, place uint64, status verbs.Status, into *verbs.Completion) bool {
 	e, ok := q.receiving.finish(place)
 	if !ok {
 		return false
 	}
 	*into = verbs.Completion{ID: e.id, QueuePair: q.number, Status: status, Opcode: verbs.OpReceive}
 	if status == verbs.StatusSuccess {
-		into.Opcode = t.received(i)
-		into.Bytes, into.Immediate = t.bytes(i), t.immediate(i)
+		into.Opcode = c.received(i)
+		into.Bytes, into.Immediate = c.bytes(i), c.immediate(i)
 		return true
 	}
-	into.Status = t.receiveStatus(i)
-	q.ended(t, i, into.Status, fmt.Sprintf("receive %#x", e.id))
+	into.Status = c.receiveStatus(i)
+	q.ended(c, i, into.Status, fmt.Sprintf("receive %#x", e.id))
 	return true
 }
 
 // ended fails the queue pair because of a completion.
-func (q *queuePair) ended(t *completions, i int, status verbs.Status, what string) {
+func (q *queuePair) ended(c *completions, i int, status verbs.Status, what string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return
 	}
 	q.fail(fmt.Errorf("ibv: %s: queue pair %#x: %s: %w (the card says %s, vendor error %#x)%s",
-		q.device.name, q.number, what, status, t.name(i), t.vendor(i), q.device.portText()))
+		q.device.name, q.number, what, status, c.name(i), c.vendor(i), q.device.portText()))
 }

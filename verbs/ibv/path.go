@@ -69,7 +69,7 @@ func (e *endpoint) parse(from []byte) error {
 	return nil
 }
 
-// A path is that of a queue pair's packets to its peer's.
+// A path has the attributes by which packets of a queue pair reach its peer.
 type path struct {
 	peer endpoint
 	// packet is the number of the first packet that leaves.
@@ -81,19 +81,19 @@ type path struct {
 	global            bool
 }
 
-// meet combines the limits of both ends: the smaller packet size, and the smaller number of outstanding reads.
-func (w *path) meet(own, peer *endpoint) error {
+// combine combines the limits of both ends: the smaller packet size, and the smaller number of outstanding reads.
+func (p *path) combine(own, peer *endpoint) error {
 	switch {
 	case own.ethernet != peer.ethernet:
 		return fmt.Errorf("one end's port is Ethernet (RoCE), the other's InfiniBand: they do not reach each other")
-	case w.global && peer.gid == [16]byte{}:
-		return fmt.Errorf("this end's port demands a global address (GID) of the peer, whose port has told none: the two are not set up alike")
+	case p.global && peer.gid == [16]byte{}:
+		return fmt.Errorf("this end's port demands a global address (GID) of the peer, whose port sent none: the ports are configured differently")
 	case own.ethernet && (own.kind == gidRoCE2) != (peer.kind == gidRoCE2):
 		return fmt.Errorf("this end's GID %v is %v, the peer's %v is %v: choose GIDs of one kind", netip.AddrFrom16(own.gid).Unmap(), own.kind, netip.AddrFrom16(peer.gid).Unmap(), peer.kind)
 	}
-	w.peer, w.packet = *peer, own.packet
-	w.mtu = min(own.mtu, peer.mtu)
-	w.readsOut, w.readsIn = min(own.readsOut, peer.readsIn), min(own.readsIn, peer.readsOut)
+	p.peer, p.packet = *peer, own.packet
+	p.mtu = min(own.mtu, peer.mtu)
+	p.readsOut, p.readsIn = min(own.readsOut, peer.readsIn), min(own.readsIn, peer.readsOut)
 	return nil
 }
 
@@ -110,46 +110,46 @@ func timeoutOf(d time.Duration) (uint8, error) {
 }
 
 // explain names the attribute of a path that a port does not accept, or else the requested attributes.
-func (w *path) explain(state string, p port, gids []gid, l limits, cause error) string {
+func (p *path) explain(state string, actual port, gids []gid, l limits, cause error) string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if p.state != portActive {
-		add("the port is %v, and has to be active", p.state)
+	if actual.state != portActive {
+		add("the port is %v, and has to be active", actual.state)
 	}
 	if state == "RTR" {
-		if w.mtu > p.mtu {
-			add("path MTU %d, the port takes at most %d", w.mtu.bytes(), p.mtu.bytes())
+		if p.mtu > actual.mtu {
+			add("path MTU %d, the port takes at most %d", p.mtu.bytes(), actual.mtu.bytes())
 		}
-		if int(w.readsIn) > l.readsIn {
-			add("max_dest_rd_atomic %d, the card takes at most %d", w.readsIn, l.readsIn)
+		if int(p.readsIn) > l.readsIn {
+			add("max_dest_rd_atomic %d, the card takes at most %d", p.readsIn, l.readsIn)
 		}
-		if w.global {
-			if _, err := chooseGID(gids, fmt.Sprint(w.gidIndex)); err != nil {
-				add("sgid_index %d: %v", w.gidIndex, err)
+		if p.global {
+			if _, err := chooseGID(gids, fmt.Sprint(p.gidIndex)); err != nil {
+				add("sgid_index %d: %v", p.gidIndex, err)
 			}
-		} else if w.peer.lid == 0 {
+		} else if p.peer.lid == 0 {
 			add("dlid 0: the peer's port has no LID; a subnet manager has to give it one")
 		}
 		switch {
 		case errors.Is(cause, syscall.ENETUNREACH), errors.Is(cause, syscall.EHOSTUNREACH), errors.Is(cause, syscall.ETIMEDOUT), errors.Is(cause, syscall.ENODATA):
-			add("dgid %v: this host knows no way there, or nobody answers at that address", w.peer.ip())
+			add("dgid %v: this host knows no way there, or nobody answers at that address", p.peer.ip())
 		}
 	}
 	if state == "RTS" {
-		if int(w.readsOut) > l.readsOut {
-			add("max_rd_atomic %d, the card takes at most %d", w.readsOut, l.readsOut)
+		if int(p.readsOut) > l.readsOut {
+			add("max_rd_atomic %d, the card takes at most %d", p.readsOut, l.readsOut)
 		}
-		if w.timeout > mostTimeout {
-			add("timeout %d, at most %d is allowed", w.timeout, mostTimeout)
+		if p.timeout > mostTimeout {
+			add("timeout %d, at most %d is allowed", p.timeout, mostTimeout)
 		}
 	}
 	if len(wrong) > 0 {
 		return strings.Join(wrong, "; ")
 	}
 	if state == "RTR" {
-		return fmt.Sprintf("asked for were path MTU %d, peer's queue pair %#x, sgid_index %d, dgid %v, dlid %d, max_dest_rd_atomic %d", w.mtu.bytes(), w.peer.number, w.gidIndex, w.peer.ip(), w.peer.lid, w.readsIn)
+		return fmt.Sprintf("asked for were path MTU %d, peer's queue pair %#x, sgid_index %d, dgid %v, dlid %d, max_dest_rd_atomic %d", p.mtu.bytes(), p.peer.number, p.gidIndex, p.peer.ip(), p.peer.lid, p.readsIn)
 	}
-	return fmt.Sprintf("asked for were port %d, timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", w.port, w.timeout, retries, notReadyRetries, w.readsOut)
+	return fmt.Sprintf("asked for were port %d, timeout %d, retry_cnt %d, rnr_retry %d, max_rd_atomic %d", p.port, p.timeout, retries, notReadyRetries, p.readsOut)
 }
 
 func (e *endpoint) ip() netip.Addr { return netip.AddrFrom16(e.gid).Unmap() }

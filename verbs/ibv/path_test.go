@@ -52,13 +52,13 @@ func FuzzEndpoint(f *testing.F) {
 	})
 }
 
-// Both ends come to the same, whichever is asked.
-func TestMeet(t *testing.T) {
+// Both ends come to the same limits, whichever combines them.
+func TestCombine(t *testing.T) {
 	near, far := someEndpoint(), someEndpoint()
 	far.mtu, far.readsOut, far.readsIn = 5, 8, 2
 	var here, there path
-	require.NoError(t, here.meet(&near, &far))
-	require.NoError(t, there.meet(&far, &near))
+	require.NoError(t, here.combine(&near, &far))
+	require.NoError(t, there.combine(&far, &near))
 	require.Equal(t, mtu(3), here.mtu)
 	require.Equal(t, mtu(3), there.mtu)
 	require.EqualValues(t, 2, here.readsOut)
@@ -69,11 +69,11 @@ func TestMeet(t *testing.T) {
 	require.Equal(t, near.packet, here.packet)
 
 	here.global, far.gid = true, [16]byte{}
-	require.ErrorContains(t, here.meet(&near, &far), "demands a global address (GID) of the peer")
+	require.ErrorContains(t, here.combine(&near, &far), "demands a global address (GID) of the peer")
 	far.gid, far.kind = near.gid, gidRoCE1
-	require.ErrorContains(t, here.meet(&near, &far), "this end's GID 10.0.0.7 is RoCE v2, the peer's 10.0.0.7 is RoCE v1")
+	require.ErrorContains(t, here.combine(&near, &far), "this end's GID 10.0.0.7 is RoCE v2, the peer's 10.0.0.7 is RoCE v1")
 	far.ethernet = false
-	require.ErrorContains(t, here.meet(&near, &far), "one end's port is Ethernet (RoCE), the other's InfiniBand")
+	require.ErrorContains(t, here.combine(&near, &far), "one end's port is Ethernet (RoCE), the other's InfiniBand")
 }
 
 func TestTimeout(t *testing.T) {
@@ -92,31 +92,31 @@ func TestTimeout(t *testing.T) {
 
 // A transition that fails names the attribute.
 func TestExplain(t *testing.T) {
-	w := path{port: 1, gidIndex: 3, mtu: 5, readsOut: 16, readsIn: 16, timeout: 16, global: true}
-	w.peer = someEndpoint()
+	p := path{port: 1, gidIndex: 3, mtu: 5, readsOut: 16, readsIn: 16, timeout: 16, global: true}
+	p.peer = someEndpoint()
 	good := port{number: 1, state: portActive, mtu: 5}
 	gids := []gid{entry6(3, gidRoCE2, "10.0.0.8")}
 	l := limits{readsOut: 16, readsIn: 16}
 	for _, c := range []struct {
 		state  string
-		change func(w *path, p *port, l *limits, gids *[]gid)
+		change func(p *path, a *port, l *limits, gids *[]gid)
 		cause  error
 		want   string
 	}{
-		{"INIT", func(_ *path, p *port, _ *limits, _ *[]gid) { p.state = 1 }, syscall.EINVAL, "the port is down, and has to be active"},
-		{"RTR", func(_ *path, p *port, _ *limits, _ *[]gid) { p.mtu = 3 }, syscall.EINVAL, "path MTU 4096, the port takes at most 1024"},
+		{"INIT", func(_ *path, a *port, _ *limits, _ *[]gid) { a.state = 1 }, syscall.EINVAL, "the port is down, and has to be active"},
+		{"RTR", func(_ *path, a *port, _ *limits, _ *[]gid) { a.mtu = 3 }, syscall.EINVAL, "path MTU 4096, the port takes at most 1024"},
 		{"RTR", func(_ *path, _ *port, l *limits, _ *[]gid) { l.readsIn = 4 }, syscall.EINVAL, "max_dest_rd_atomic 16, the card takes at most 4"},
 		{"RTR", func(_ *path, _ *port, _ *limits, gids *[]gid) { *gids = nil }, syscall.EINVAL, "sgid_index 3: there is no GID 3; there are none: give the port's network interface an address"},
-		{"RTR", func(w *path, _ *port, _ *limits, _ *[]gid) { w.global, w.peer.lid = false, 0 }, syscall.EINVAL, "dlid 0: the peer's port has no LID; a subnet manager has to give it one"},
+		{"RTR", func(p *path, _ *port, _ *limits, _ *[]gid) { p.global, p.peer.lid = false, 0 }, syscall.EINVAL, "dlid 0: the peer's port has no LID; a subnet manager has to give it one"},
 		{"RTR", func(*path, *port, *limits, *[]gid) {}, syscall.ENETUNREACH, "dgid 10.0.0.7: this host knows no way there, or nobody answers at that address"},
 		{"RTR", func(*path, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were path MTU 4096, peer's queue pair 0x12, sgid_index 3, dgid 10.0.0.7, dlid 3, max_dest_rd_atomic 16"},
 		{"RTS", func(_ *path, _ *port, l *limits, _ *[]gid) { l.readsOut = 1 }, syscall.EINVAL, "max_rd_atomic 16, the card takes at most 1"},
-		{"RTS", func(w *path, _ *port, _ *limits, _ *[]gid) { w.timeout = 32 }, syscall.EINVAL, "timeout 32, at most 31 is allowed"},
+		{"RTS", func(p *path, _ *port, _ *limits, _ *[]gid) { p.timeout = 32 }, syscall.EINVAL, "timeout 32, at most 31 is allowed"},
 		{"RTS", func(*path, *port, *limits, *[]gid) {}, syscall.EINVAL, "asked for were port 1, timeout 16, retry_cnt 6, rnr_retry 7, max_rd_atomic 16"},
 	} {
-		w, p, l, gids := w, good, l, gids
-		c.change(&w, &p, &l, &gids)
-		require.Equal(t, c.want, w.explain(c.state, p, gids, l, c.cause))
+		p, a, l, gids := p, good, l, gids
+		c.change(&p, &a, &l, &gids)
+		require.Equal(t, c.want, p.explain(c.state, a, gids, l, c.cause))
 	}
 	err := &TransitionError{Device: "mlx5_0", Port: 1, QueuePair: 0x12, State: "RTR", Reason: "path MTU 4096, the port takes at most 1024", Cause: syscall.EINVAL}
 	require.EqualError(t, err, "ibv: mlx5_0 port 1: queue pair 0x12 does not become RTR: path MTU 4096, the port takes at most 1024: invalid argument")

@@ -17,14 +17,14 @@ func (s *postBuffers) take() *postBuffer {
 	if n == 0 {
 		return new(postBuffer)
 	}
-	d := s.free[n-1]
+	b := s.free[n-1]
 	s.free = s.free[:n-1]
-	return d
+	return b
 }
 
-// leave returns a buffer, which is empty.
-func (s *postBuffers) leave(d *postBuffer) {
+// leave takes back an empty buffer.
+func (s *postBuffers) leave(b *postBuffer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.free = append(s.free, d)
+	s.free = append(s.free, b)
 }

@@ -27,9 +27,9 @@ const (
 	mostInline     = 256
 )
 
-// A postBuffer is the buffer in which a batch of requests is written in the form of the foreign call. It holds addresses
-// as numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and inline
-// data is copied to the buffer. The buffer is on the heap, which does not move.
+// A postBuffer is the buffer in which a batch of requests is written in the form of the foreign call. It holds
+// addresses as numbers, so the collector and the rules of cgo need no action. The region keeps its memory in place, and
+// inline data is copied to the buffer. The buffer is on the heap, which does not move.
 type postBuffer struct {
 	sends    [batch]C.struct_rma_send
 	receives [batch]C.struct_rma_receive
@@ -40,8 +40,8 @@ type postBuffer struct {
 }
 
 // full reports whether there may be no room for another request.
-func (d *postBuffer) full() bool {
-	return d.requests == batch || d.used > bufferSegments-mostSegments
+func (b *postBuffer) full() bool {
+	return b.requests == batch || b.used > bufferSegments-mostSegments
 }
 
 var opcodes = [...]C.uint16_t{
@@ -65,90 +65,90 @@ var sendFlags = func() (flags [8]C.uint32_t) {
 }()
 
 // send adds a request that CheckSend has accepted.
-func (d *postBuffer) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
-	f := &d.sends[d.requests]
+func (b *postBuffer) send(id uint64, r *verbs.SendRequest, flags verbs.Flags) {
+	f := &b.sends[b.requests]
 	f.id, f.remote, f.rkey = C.uint64_t(id), C.uint64_t(r.RemoteAddress), C.uint32_t(r.RKey)
 	f.operand, f.compare = C.uint64_t(r.Operand), C.uint64_t(r.Compare)
 	f.immediate = C.uint32_t(r.Immediate)
 	f.opcode, f.flags = opcodes[r.Opcode], sendFlags[flags]
 	if flags&verbs.Inline != 0 {
-		f.segments = d.copy(r.Segments)
+		f.segments = b.copy(r.Segments)
 	} else {
-		f.segments = C.uint16_t(d.add(r.Segments))
+		f.segments = C.uint16_t(b.add(r.Segments))
 	}
-	d.requests++
+	b.requests++
 }
 
 // receive adds a receive.
-func (d *postBuffer) receive(id uint64, r *verbs.ReceiveRequest) {
-	d.receives[d.requests] = C.struct_rma_receive{id: C.uint64_t(id), segments: C.uint64_t(d.add(r.Segments))}
-	d.requests++
+func (b *postBuffer) receive(id uint64, r *verbs.ReceiveRequest) {
+	b.receives[b.requests] = C.struct_rma_receive{id: C.uint64_t(id), segments: C.uint64_t(b.add(r.Segments))}
+	b.requests++
 }
 
 // add adds the segments that are not empty: some cards take a length of 0 as 2 GiB.
-func (d *postBuffer) add(segments []verbs.Segment) (added int) {
+func (b *postBuffer) add(segments []verbs.Segment) (added int) {
 	for i := range segments {
 		s := &segments[i]
 		if len(s.Memory) == 0 {
 			continue
 		}
-		d.segments[d.used] = C.struct_ibv_sge{addr: C.uint64_t(bounds.Address(s.Memory)), length: C.uint32_t(len(s.Memory)), lkey: C.uint32_t(s.LKey)}
-		d.used++
+		b.segments[b.used] = C.struct_ibv_sge{addr: C.uint64_t(bounds.Address(s.Memory)), length: C.uint32_t(len(s.Memory)), lkey: C.uint32_t(s.LKey)}
+		b.used++
 		added++
 	}
 	return added
 }
 
 // copy gathers inline data, which may be memory that moves, into one segment.
-func (d *postBuffer) copy(segments []verbs.Segment) (added C.uint16_t) {
-	from := d.inlined
+func (b *postBuffer) copy(segments []verbs.Segment) (added C.uint16_t) {
+	from := b.inlined
 	for i := range segments {
-		d.inlined += copy(d.inline[d.inlined:], segments[i].Memory)
+		b.inlined += copy(b.inline[b.inlined:], segments[i].Memory)
 	}
-	if d.inlined == from {
+	if b.inlined == from {
 		return 0
 	}
-	d.segments[d.used] = C.struct_ibv_sge{addr: C.uint64_t(bounds.Address(d.inline[from:])), length: C.uint32_t(d.inlined - from)}
-	d.used++
+	b.segments[b.used] = C.struct_ibv_sge{addr: C.uint64_t(bounds.Address(b.inline[from:])), length: C.uint32_t(b.inlined - from)}
+	b.used++
 	return 1
 }
 
 // clear empties the buffer.
-func (d *postBuffer) clear() { d.requests, d.used, d.inlined = 0, 0, 0 }
+func (b *postBuffer) clear() { b.requests, b.used, b.inlined = 0, 0, 0 }
 
 // postSends posts the requests in the buffer and returns how many the card took.
-func (p rawPair) postSends(d *postBuffer) (taken int, err error) {
+func (p rawPair) postSends(b *postBuffer) (taken int, err error) {
 	var n C.int
-	rc := C.rma_post_send(p.qp, &d.sends[0], &d.segments[0], C.int(d.requests), &n)
+	rc := C.rma_post_send(p.qp, &b.sends[0], &b.segments[0], C.int(b.requests), &n)
 	return int(n), number(rc)
 }
 
 // postReceives posts the receives in the buffer and returns how many the card took.
-func (p rawPair) postReceives(d *postBuffer) (taken int, err error) {
+func (p rawPair) postReceives(b *postBuffer) (taken int, err error) {
 	var n C.int
-	rc := C.rma_post_receive(p.qp, &d.receives[0], &d.segments[0], C.int(d.requests), &n)
+	rc := C.rma_post_receive(p.qp, &b.receives[0], &b.segments[0], C.int(b.requests), &n)
 	return int(n), number(rc)
 }
 
-// completions are those that the foreign call has returned.
+// completions receives what the foreign call returns.
 type completions struct {
 	done [batch]C.struct_rma_completion
 }
 
 // poll takes at most n completions, n at most batch.
-func (q queue) poll(t *completions, n int) int {
-	return int(C.rma_poll(q.cq, &t.done[0], C.int(n)))
+func (q queue) poll(c *completions, n int) int {
+	return int(C.rma_poll(q.cq, &c.done[0], C.int(n)))
 }
 
 // id and the other methods return the fields of a completion.
-func (t *completions) id(i int) uint64        { return uint64(t.done[i].id) }
-func (t *completions) bytes(i int) uint32     { return uint32(t.done[i].bytes) }
-func (t *completions) immediate(i int) uint32 { return uint32(t.done[i].immediate) }
-func (t *completions) vendor(i int) uint32    { return uint32(t.done[i].vendor) }
+func (c *completions) id(i int) uint64        { return uint64(c.done[i].id) }
+func (c *completions) bytes(i int) uint32     { return uint32(c.done[i].bytes) }
+func (c *completions) immediate(i int) uint32 { return uint32(c.done[i].immediate) }
+func (c *completions) vendor(i int) uint32    { return uint32(c.done[i].vendor) }
 
 // received returns the opcode of the completion of a receive.
-func (t *completions) received(i int) verbs.Opcode {
-	if t.done[i].flags&C.IBV_WC_WITH_IMM != 0 {
+func (c *completions) received(i int) verbs.Opcode {
+	if c.done[i].flags&C.IBV_WC_WITH_IMM != 0 {
 		return verbs.OpReceiveImmediate
 	}
 	return verbs.OpReceive
@@ -173,32 +173,32 @@ var statuses = map[C.uint32_t]verbs.Status{
 }
 
 // status returns the status of a completion.
-func (t *completions) status(i int) verbs.Status {
-	if t.done[i].status == C.IBV_WC_SUCCESS {
+func (c *completions) status(i int) verbs.Status {
+	if c.done[i].status == C.IBV_WC_SUCCESS {
 		return verbs.StatusSuccess
 	}
-	if s, known := statuses[t.done[i].status]; known {
+	if s, known := statuses[c.done[i].status]; known {
 		return s
 	}
 	return verbs.StatusRemoteOperation
 }
 
 // isLocal reports whether this side's queue pair could not execute a request, for whatever reason.
-func (t *completions) isLocal(i int) bool { return t.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
+func (c *completions) isLocal(i int) bool { return c.done[i].status == C.IBV_WC_LOC_QP_OP_ERR }
 
 // receiveStatus returns the status of a receive. For a message that is too long, some cards report in a receive what
 // the peer did, or that this side cannot execute it.
-func (t *completions) receiveStatus(i int) verbs.Status {
-	switch t.done[i].status {
+func (c *completions) receiveStatus(i int) verbs.Status {
+	switch c.done[i].status {
 	case C.IBV_WC_REM_INV_REQ_ERR, C.IBV_WC_LOC_QP_OP_ERR:
 		return verbs.StatusLocalLength
 	case C.IBV_WC_REM_ACCESS_ERR, C.IBV_WC_REM_OP_ERR:
 		return verbs.StatusFlushed
 	}
-	return t.status(i)
+	return c.status(i)
 }
 
 // name returns the library's name of a completion's status.
-func (t *completions) name(i int) string {
-	return C.GoString(C.ibv_wc_status_str(C.enum_ibv_wc_status(t.done[i].status)))
+func (c *completions) name(i int) string {
+	return C.GoString(C.ibv_wc_status_str(C.enum_ibv_wc_status(c.done[i].status)))
 }

@@ -27,8 +27,8 @@ const (
 //
 // # How it fails
 //
-// The first error is that of a completion, of an event, or the end of the connection to the peer. It puts the card's queue
-// pair in its error state, in which the card flushes the outstanding requests. After those, this package posts a
+// The first error is that of a completion, of an event, or the end of the connection to the peer. It puts the card's
+// queue pair in its error state, in which the card flushes the outstanding requests. After those, this package posts a
 // request that only marks the end. When the mark is flushed, every earlier request that the card has not reported has
 // succeeded and was unsignalled. Then this package flushes the requests that the card never had, and those posted
 // later. All receives are reported, so they are only counted. If the card can report nothing any more, because it or
@@ -154,8 +154,8 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 	if q.closed {
 		return 0, fmt.Errorf("ibv: %s: PostSend: %w", q.device.name, verbs.ErrClosed)
 	}
-	postBuffer := q.device.postBuffers.take()
-	defer q.device.postBuffers.leave(postBuffer)
+	buffer := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(buffer)
 	n, err := 0, error(nil)
 	for ; n < len(requests); n++ {
 		r := &requests[n]
@@ -163,12 +163,12 @@ func (q *queuePair) PostSend(requests []verbs.SendRequest) (int, error) {
 			break
 		}
 		number := q.sending.put(entry{r.ID, r.Opcode, r.Flags&verbs.Signalled != 0})
-		if !q.open || len(q.postponed) > 0 || !q.give(postBuffer, r, number) {
+		if !q.open || len(q.postponed) > 0 || !q.give(buffer, r, number) {
 			q.keep(r)
 		}
 	}
 	raceorder.Release()
-	q.post(postBuffer)
+	q.post(buffer)
 	if q.err != nil {
 		q.unwell()
 	}
@@ -194,32 +194,32 @@ func (q *queuePair) check(r *verbs.SendRequest) error {
 }
 
 // give puts a request into the buffer. It returns false if the request has to wait for a fence.
-func (q *queuePair) give(d *postBuffer, r *verbs.SendRequest, number uint64) bool {
+func (q *queuePair) give(b *postBuffer, r *verbs.SendRequest, number uint64) bool {
 	if q.err != nil {
 		return false
 	}
 	flags := r.Flags
 	if flags&verbs.Fence != 0 && q.device.limits.fencesFail {
 		if q.lastRead > q.sending.head.Load() {
-			q.fence(d)
+			q.fence(b)
 			return false
 		}
 		flags &^= verbs.Fence
 	}
-	d.send(q.identity|number&q.sending.mask, r, flags)
+	b.send(q.identity|number&q.sending.mask, r, flags)
 	if r.Opcode >= verbs.OpRDMARead {
 		q.lastRead = number + 1
 	}
-	if d.full() {
-		q.post(d)
+	if b.full() {
+		q.post(b)
 	}
 	return true
 }
 
 // fence posts a request that completes after all earlier ones, whose last read or atomic may be unsignalled. It is for
 // cards whose own fences fail.
-func (q *queuePair) fence(d *postBuffer) {
-	q.post(d)
+func (q *queuePair) fence(b *postBuffer) {
+	q.post(b)
 	if q.fencing || q.err != nil {
 		return
 	}
@@ -253,15 +253,15 @@ func (q *queuePair) keep(r *verbs.SendRequest) {
 }
 
 // post gives the card the requests in the buffer. Requests that the card does not take are flushed.
-func (q *queuePair) post(d *postBuffer) {
-	if d.requests > 0 && q.err == nil {
-		taken, err := q.raw.postSends(d)
+func (q *queuePair) post(b *postBuffer) {
+	if b.requests > 0 && q.err == nil {
+		taken, err := q.raw.postSends(b)
 		q.sending.given.Add(uint64(taken))
 		if err != nil {
 			q.fail(fmt.Errorf("ibv: %s: queue pair %#x: posting: %w", q.device.name, q.number, err))
 		}
 	}
-	d.clear()
+	b.clear()
 }
 
 // PostReceive posts receives in order.
@@ -271,10 +271,10 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	if q.closed {
 		return 0, fmt.Errorf("ibv: %s: PostReceive: %w", q.device.name, verbs.ErrClosed)
 	}
-	var postBuffer *postBuffer
+	var buffer *postBuffer
 	if q.live && q.err == nil {
-		postBuffer = q.device.postBuffers.take()
-		defer q.device.postBuffers.leave(postBuffer)
+		buffer = q.device.postBuffers.take()
+		defer q.device.postBuffers.leave(buffer)
 	}
 	n, err := 0, error(nil)
 	for ; n < len(requests); n++ {
@@ -292,19 +292,19 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 			break
 		}
 		place := q.receiving.put(entry{id: r.ID}) & q.receiving.mask
-		if postBuffer == nil {
+		if buffer == nil {
 			if q.err == nil {
 				q.postponedReceives = append(q.postponedReceives, verbs.ReceiveRequest{ID: r.ID, Segments: slices.Clone(r.Segments)})
 			}
 			continue
 		}
-		postBuffer.receive(q.identity|receiveBit|place, r)
-		if postBuffer.full() {
-			q.postReceives(postBuffer)
+		buffer.receive(q.identity|receiveBit|place, r)
+		if buffer.full() {
+			q.postReceives(buffer)
 		}
 	}
-	if postBuffer != nil {
-		q.postReceives(postBuffer)
+	if buffer != nil {
+		q.postReceives(buffer)
 	}
 	if q.err != nil {
 		q.unwell()
@@ -312,15 +312,15 @@ func (q *queuePair) PostReceive(requests []verbs.ReceiveRequest) (int, error) {
 	return n, err
 }
 
-func (q *queuePair) postReceives(d *postBuffer) {
-	if d.requests > 0 && q.err == nil {
-		taken, err := q.raw.postReceives(d)
+func (q *queuePair) postReceives(b *postBuffer) {
+	if b.requests > 0 && q.err == nil {
+		taken, err := q.raw.postReceives(b)
 		q.receiving.given.Add(uint64(taken))
 		if err != nil {
 			q.fail(fmt.Errorf("ibv: %s: queue pair %#x: posting receives: %w", q.device.name, q.number, err))
 		}
 	}
-	d.clear()
+	b.clear()
 }
 
 // join connects the card's queue pair to the peer's. The receives that wait are posted before the peer can send.
@@ -331,15 +331,15 @@ func (q *queuePair) join(peer *endpoint) error {
 		return q.Err()
 	}
 	d := q.device
-	w := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
-	if err := w.meet(&q.own, peer); err != nil {
+	p := path{port: d.port, gidIndex: d.gid.index, timeout: d.timeout, global: d.global}
+	if err := p.combine(&q.own, peer); err != nil {
 		return fmt.Errorf("ibv: %s: queue pair %#x: %w", d.name, q.number, err)
 	}
-	if err := q.resolve(&w); err != nil {
-		return d.transition(q.number, "RTR", &w, err)
+	if err := q.resolve(&p); err != nil {
+		return d.transition(q.number, "RTR", &p, err)
 	}
-	if err := q.raw.toSend(&w); err != nil {
-		return d.transition(q.number, "RTS", &w, err)
+	if err := q.raw.toSend(&p); err != nil {
+		return d.transition(q.number, "RTS", &p, err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -347,25 +347,25 @@ func (q *queuePair) join(peer *endpoint) error {
 		return q.err
 	}
 	q.live = true
-	postBuffer := d.postBuffers.take()
-	defer d.postBuffers.leave(postBuffer)
+	buffer := d.postBuffers.take()
+	defer d.postBuffers.leave(buffer)
 	first := q.receiving.tail.Load() - uint64(len(q.postponedReceives))
 	for i := range q.postponedReceives {
-		postBuffer.receive(q.identity|receiveBit|(first+uint64(i))&q.receiving.mask, &q.postponedReceives[i])
-		if postBuffer.full() {
-			q.postReceives(postBuffer)
+		buffer.receive(q.identity|receiveBit|(first+uint64(i))&q.receiving.mask, &q.postponedReceives[i])
+		if buffer.full() {
+			q.postReceives(buffer)
 		}
 	}
-	q.postReceives(postBuffer)
+	q.postReceives(buffer)
 	q.postponedReceives = nil
 	return q.err
 }
 
 // resolve makes the card's queue pair accept what the peer's sends. The system resolves the peer's address over the
 // network, and its request or the response may be lost.
-func (q *queuePair) resolve(w *path) (err error) {
+func (q *queuePair) resolve(p *path) (err error) {
 	for range resolutions {
-		if err = q.raw.toReceive(w); !errors.Is(err, syscall.ETIMEDOUT) {
+		if err = q.raw.toReceive(p); !errors.Is(err, syscall.ETIMEDOUT) {
 			break
 		}
 	}
@@ -391,25 +391,25 @@ func (q *queuePair) begin() {
 
 // advance posts the requests that wait, until one is fenced.
 func (q *queuePair) advance() {
-	postBuffer := q.device.postBuffers.take()
-	defer q.device.postBuffers.leave(postBuffer)
+	buffer := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(buffer)
 	first := q.sending.tail.Load() - uint64(len(q.postponed))
 	n := 0
-	for n < len(q.postponed) && q.give(postBuffer, &q.postponed[n], first+uint64(n)) {
+	for n < len(q.postponed) && q.give(buffer, &q.postponed[n], first+uint64(n)) {
 		n++
 	}
-	q.post(postBuffer)
+	q.post(buffer)
 	q.postponed = slices.Delete(q.postponed, 0, min(n, len(q.postponed)))
 }
 
 // hold sets the queue pair's connection. It returns false if the queue pair needs none any more.
-func (q *queuePair) hold(l *connection) bool {
+func (q *queuePair) hold(c *connection) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return false
 	}
-	q.connection = l
+	q.connection = c
 	return true
 }
 
@@ -470,11 +470,11 @@ func (q *queuePair) abandon() {
 
 // mark posts an empty request of this package. Its completion shows that earlier requests have ended.
 func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
-	d := q.device.postBuffers.take()
-	defer q.device.postBuffers.leave(d)
-	d.send(q.identity|place, &verbs.SendRequest{Opcode: opcode}, verbs.Signalled)
-	taken, err := q.raw.postSends(d)
-	d.clear()
+	b := q.device.postBuffers.take()
+	defer q.device.postBuffers.leave(b)
+	b.send(q.identity|place, &verbs.SendRequest{Opcode: opcode}, verbs.Signalled)
+	taken, err := q.raw.postSends(b)
+	b.clear()
 	return err == nil && taken == 1
 }
 

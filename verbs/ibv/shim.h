@@ -179,7 +179,7 @@ static int rma_unblock(int fd)
 	return flags < 0 ? flags : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-// The way from a queue pair to its peer's.
+// The path from a queue pair to its peer's.
 struct rma_path {
 	uint8_t gid[16];
 	uint32_t number, rq_psn, sq_psn;

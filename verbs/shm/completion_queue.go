@@ -45,7 +45,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 // push adds a completion, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
-	q.device.bell.WakeIfSleeping()
+	q.device.channel.WakeIfSleeping()
 	return room
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A queue pair whose queue overflows is found in error by who polls, though all that it
-// has outstanding was to be told of by that queue.
-func TestOverflowIsHeard(t *testing.T) {
+// A poll finds the error of a queue pair whose queue overflows, although all its outstanding requests complete into
+// that queue.
+func TestOverflowIsFound(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
 			open := form.open(t)

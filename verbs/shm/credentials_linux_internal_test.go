@@ -108,8 +108,8 @@ func TestAnotherProcess(t *testing.T) {
 	require.ErrorContains(t, err, "in place of process")
 }
 
-// TestAnotherKey has devices of two keys refuse each other, whichever begins, and one that is given
-// the right one be let in.
+// TestAnotherKey has devices of two keys reject each other, whichever begins, and accept one that is then given the
+// right key.
 func TestAnotherKey(t *testing.T) {
 	var devices [3]*Device
 	for i, key := range []string{"the key of a job", "that of another", ""} {
@@ -156,7 +156,7 @@ func TestNoProof(t *testing.T) {
 		if n == 0 {
 			require.ErrorIs(t, err, io.EOF)
 		} else {
-			require.Equal(t, []byte{refuseKey}, response[:n])
+			require.Equal(t, []byte{rejectKey}, response[:n])
 			_, err = conn.Read(response)
 			require.ErrorIs(t, err, io.EOF)
 		}

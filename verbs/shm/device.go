@@ -44,7 +44,7 @@ type device struct {
 	form
 	name    string
 	address string
-	bell    ringer
+	channel waker
 	opened  time.Time
 	regions regionTable
 	closed  atomic.Bool
@@ -90,8 +90,8 @@ type form interface {
 	close() error
 }
 
-// A ringer is a CompletionChannel whose WakeIfSleeping costs one load if there is no sleeper.
-type ringer interface {
+// A waker is a CompletionChannel whose WakeIfSleeping costs one load if there is no sleeper.
+type waker interface {
 	verbs.CompletionChannel
 	WakeIfSleeping()
 }
@@ -121,7 +121,7 @@ func (d *device) Now() time.Duration { return time.Since(d.opened) }
 func (d *device) Copy(dst, src []byte) int { return cpucopy.Copy(dst, src) }
 
 // Channel returns the event channel of the rank.
-func (d *device) Channel() verbs.CompletionChannel { return d.bell }
+func (d *device) Channel() verbs.CompletionChannel { return d.channel }
 
 // Address returns the address of the device.
 func (d *device) Address() string { return d.address }
@@ -259,7 +259,7 @@ func (d *device) ask(r verbs.ConnectionRequest) error {
 		return fmt.Errorf("%w: %s", verbs.ErrRejected, tooMany)
 	}
 	d.requests = append(d.requests, r)
-	d.bell.Ring()
+	d.channel.Ring()
 	return nil
 }
 
@@ -296,7 +296,7 @@ func (q *queuePair) connectTo(from peer, out ring) error {
 	return nil
 }
 
-// reject gives a connection request a reason as its response while the device is open. A peer that finds the device closed
+// reject responds to a connection request with a reason, while the device is open. A peer that finds the device closed
 // reuses the ring's memory.
 func (d *device) reject(from peer, out ring, reason string) {
 	if len(reason) > maxReason {
@@ -314,18 +314,18 @@ func (d *device) reject(from peer, out ring, reason string) {
 	from.Ring()
 }
 
-// responder ensures that a connection request gets one response.
-type responder struct{ given atomic.Bool }
+// respondsOnce ensures that a connection request gets one response.
+type respondsOnce struct{ given atomic.Bool }
 
 // accept calls it unless the request has a response. If it fails, the request counts as having none, except if the peer
 // has gone.
-func (a *responder) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
-	if a.given.Swap(true) {
+func (r *respondsOnce) accept(it func() (verbs.QueuePair, error)) (verbs.QueuePair, error) {
+	if r.given.Swap(true) {
 		return nil, fmt.Errorf("shm: Accept of a connection request that already has a response: %w", verbs.ErrClosed)
 	}
 	q, err := it()
 	if err != nil {
-		a.given.Store(errors.Is(err, verbs.ErrPeerGone))
+		r.given.Store(errors.Is(err, verbs.ErrPeerGone))
 		return nil, err
 	}
 	return q, nil
@@ -406,7 +406,7 @@ func (d *device) Close() error {
 	d.mu.Unlock()
 	d.regions.clear()
 	err := d.form.close()
-	d.bell.Ring()
+	d.channel.Ring()
 	return err
 }
 

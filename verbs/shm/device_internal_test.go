@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// parted is how many rings of closed queue pairs the device keeps.
-func (s *side) parted() int {
+// departed returns the number of rings of closed queue pairs that the device keeps.
+func (s *side) departed() int {
 	s.device.mu.Lock()
 	defer s.device.mu.Unlock()
 	s.device.reclaim()
@@ -37,7 +37,7 @@ func TestRingsOfFailedDials(t *testing.T) {
 				}
 				require.NoError(t, near.pair.Close())
 			}
-			near.await(func() bool { return near.parted() == 0 }, "end of the rings")
+			near.await(func() bool { return near.departed() == 0 }, "end of the rings")
 		})
 	}
 }
@@ -56,9 +56,9 @@ func TestRingsOfGonePeers(t *testing.T) {
 			}, "request")
 			require.NoError(t, first.Close())
 			require.NoError(t, near.pair.Close())
-			require.Equal(t, 2, near.parted(), "the peer may touch both rings")
+			require.Equal(t, 2, near.departed(), "the peer may touch both rings")
 			require.NoError(t, far.device.Close())
-			near.await(func() bool { return near.parted() == 0 }, "end of the rings")
+			near.await(func() bool { return near.departed() == 0 }, "end of the rings")
 		})
 	}
 }
@@ -73,15 +73,15 @@ func TestReclaimLooksAtFew(t *testing.T) {
 		near.connect(far.device.Address(), verbs.QueuePairConfig{})
 		require.NoError(t, near.pair.Close())
 	}
-	require.Equal(t, pairs, near.parted())
+	require.Equal(t, pairs, near.departed())
 	for range pairs {
 		far.request().Reject("too many")
 	}
-	require.Equal(t, pairs-reclaimed, near.parted())
+	require.Equal(t, pairs-reclaimed, near.departed())
 	for range 3 {
-		near.parted()
+		near.departed()
 	}
-	require.Zero(t, near.parted())
+	require.Zero(t, near.departed())
 }
 
 // TestResponseTwice responds to connection requests again.
@@ -138,7 +138,7 @@ func TestResponseAfterClose(t *testing.T) {
 }
 
 // TestTooManyRequests connects to a device that has not polled any for long: this
-// connection is refused, and none other suffers.
+// connection is rejected, and none other suffers.
 func TestTooManyRequests(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestWithdrawn(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, near.pair.Close())
 			require.NoError(t, pair.Close())
-			require.Zero(t, near.parted())
-			require.Zero(t, far.parted())
+			require.Zero(t, near.departed())
+			require.Zero(t, far.departed())
 
 			near.connect(far.device.Address(), verbs.QueuePairConfig{})
 			request = far.request()
@@ -185,8 +185,8 @@ func TestWithdrawn(t *testing.T) {
 			require.ErrorIs(t, err, verbs.ErrPeerGone)
 			_, err = request.Accept(config)
 			require.ErrorIs(t, err, verbs.ErrClosed)
-			require.Zero(t, near.parted())
-			require.Zero(t, far.parted())
+			require.Zero(t, near.departed())
+			require.Zero(t, far.departed())
 		})
 	}
 }

@@ -60,7 +60,7 @@ func (f *Fabric) Open() (*Device, error) {
 	f.last++
 	address := fmt.Sprintf("fabric:%d:%d", f.id, f.last)
 	l := &local{fabric: f, watchers: make(map[*watch]struct{}), known: make(map[string]*localPeer)}
-	l.device = &device{form: l, name: "fabric", address: address, bell: eventchannel.New(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
+	l.device = &device{form: l, name: "fabric", address: address, channel: eventchannel.New(), opened: time.Now(), pairs: make(map[uint32]*queuePair)}
 	f.devices[address] = l
 	if f.open++; f.open == 1 {
 		f.private.revive()
@@ -158,7 +158,7 @@ func (l *local) dial(q *queuePair, address string, hello []byte) error {
 
 // localRequest is a connection request of a device of the fabric.
 type localRequest struct {
-	responder
+	respondsOnce
 	hello    []byte
 	from, to *local
 	out      ring
@@ -232,7 +232,7 @@ func (p *localPeer) gone() error {
 	return nil
 }
 
-func (p *localPeer) Ring() { p.bell.WakeIfSleeping() }
+func (p *localPeer) Ring() { p.channel.WakeIfSleeping() }
 
 func (p *localPeer) ringAt(locator uint64) (ring, error) {
 	p.fabric.mu.Lock()

@@ -11,7 +11,7 @@ import (
 //
 //	magic, size  the owner, before it gives any peer the descriptor.
 //	closed       the owner, 1 when it has closed its device.
-//	bell         see channelWords.
+//	channel      see channelWords.
 //	regions      the owner; peers read them. An entry is valid while its key is
 //	             the one that the reader was given: the owner stores the key last
 //	             and clears it first, and a reader loads the key again after it
@@ -22,7 +22,7 @@ import (
 //	magic, size  by peers, once, when they map the segment: compared with this layout and with the
 //	             length of the file, which is sealed. Later the length of the mapping is used.
 //	closed       by peers: anything but 0 is the end of the owner.
-//	sleepers     by ringers: anything but 0 costs a system call.
+//	sleepers     by wakers: anything but 0 costs a system call.
 //	sequence     by the kernel, for the owner: a value of a peer ends a sleep too early or not,
 //	             and sleeps that are not ended by a limit end with their contexts.
 //	address,     by peers, each once an access: the requested range must be in the region,
@@ -39,12 +39,12 @@ type segmentHead struct {
 	size    atomic.Uint64
 	closed  atomic.Uint32
 	_       [44]byte
-	bell    channelWords
+	channel channelWords
 	regions [maxRegions]regionEntry
 }
 
-// channelWords are the words of a futexChannel. A sleeper adds itself to sleepers and takes itself out. A ringer
-// that finds one adds 1 to sequence.
+// channelWords are the words of a futexChannel. A sleeper adds itself to sleepers and takes itself out. A waker that
+// finds one adds 1 to sequence.
 type channelWords struct {
 	sleepers atomic.Int32
 	_        [60]byte

@@ -12,7 +12,7 @@ import (
 
 // unable returns the error of a capability that the host denies.
 func unable(capability string, err error) error {
-	return &verbs.CapabilityError{Device: deviceName, Capability: capability, Reason: limitBehind(err), Cause: err}
+	return &verbs.CapabilityError{Device: deviceName, Capability: capability, Reason: limitReason(err), Cause: err}
 }
 
 // A memoryKind is a kind of memory with its own limit.
@@ -52,8 +52,8 @@ func (e *memoryError) limit() string {
 	return fmt.Sprintf("%s is %d bytes", e.name, set.Cur)
 }
 
-// limitBehind names the limit of the host that made the system refuse something.
-func limitBehind(err error) string {
+// limitReason names the limit of the host that made the system refuse something.
+func limitReason(err error) string {
 	var short *memoryError
 	if errors.As(err, &short) {
 		if limit := short.limit(); limit != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A limit is named only where it is what the system has refused for: one of address space is for addresses, one of private
-// memory for that, and only where they have no room for what was asked for.
+// A limit is named only where it is what the system has refused for: one of address space is for addresses, one of
+// private memory for that, and only where they have no room for what was asked for.
 func TestLimitBehind(t *testing.T) {
 	// More than a process has addresses for, so nothing else in this one meets it.
 	const most = 1 << 48
@@ -41,6 +41,6 @@ func TestLimitBehind(t *testing.T) {
 		"too much private memory":   {&memoryError{&privateMemory, most, unix.ENOMEM}, "RLIMIT_DATA (ulimit -d) is 281474976710656 bytes"},
 		"descriptors on their way":  {unix.ETOOMANYREFS, fmt.Sprintf("the system passes no more descriptors between processes of this user than RLIMIT_NOFILE (ulimit -n), which is %d", descriptors.Cur)},
 	} {
-		require.Equal(t, c.want, limitBehind(fmt.Errorf("mapping: %w", c.err)), name)
+		require.Equal(t, c.want, limitReason(fmt.Errorf("mapping: %w", c.err)), name)
 	}
 }

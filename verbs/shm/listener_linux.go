@@ -37,7 +37,7 @@ const (
 	sendProof  = 'P'
 	askSegment = 'S'
 	askConnect = 'C'
-	refuseKey  = 'R'
+	rejectKey  = 'R'
 	maxPacket  = 1024
 	nonceBytes = 16
 	// responseBytes is the length of the response to an S.
@@ -114,7 +114,7 @@ func (l *listener) serve(conn *net.UnixConn) error {
 		return err
 	}
 	packet := make([]byte, maxPacket)
-	sender, err := l.hearProof(conn, packet)
+	sender, err := l.receiveProof(conn, packet)
 	if err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (l *listener) serve(conn *net.UnixConn) error {
 	}
 }
 
-// hearProof receives the proof of a client, and returns the client's address.
-func (l *listener) hearProof(conn *net.UnixConn, packet []byte) (sender string, err error) {
+// receiveProof receives the proof of a client, and returns the client's address.
+func (l *listener) receiveProof(conn *net.UnixConn, packet []byte) (sender string, err error) {
 	_ = conn.SetReadDeadline(time.Now().Add(l.process.handshakeLimit))
 	n, err := conn.Read(packet)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *listener) hearProof(conn *net.UnixConn, packet []byte) (sender string, 
 	}
 	sender = string(packet[1+macBytes : n])
 	if !hmac.Equal(packet[1:1+macBytes], l.process.clientProof(l.process.address, sender)) {
-		_, _ = conn.Write([]byte{refuseKey})
+		_, _ = conn.Write([]byte{rejectKey})
 		return "", errKey
 	}
 	return sender, conn.SetReadDeadline(time.Time{})
@@ -208,7 +208,7 @@ func (l *listener) close() error {
 
 // processRequest is a connection request of a peer process.
 type processRequest struct {
-	responder
+	respondsOnce
 	to      *process
 	hello   []byte
 	sender  string
@@ -219,7 +219,7 @@ func (r *processRequest) Hello() []byte { return r.hello }
 
 func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, error) {
 	return r.accept(func() (verbs.QueuePair, error) {
-		from, out, err := r.access()
+		from, out, err := r.peerAndRing()
 		if err != nil {
 			return nil, err
 		}
@@ -227,18 +227,19 @@ func (r *processRequest) Accept(config verbs.QueuePairConfig) (verbs.QueuePair, 
 	})
 }
 
-// Reject sends the reason to the peer. If this device is closed and not connected to the peer, it does nothing: the peer
-// sees that the device is closed.
+// Reject sends the reason to the peer. If this device is closed and not connected to the peer, it does nothing: the
+// peer sees that the device is closed.
 func (r *processRequest) Reject(reason string) {
 	if r.given.Swap(true) || r.to.closed.Load() && !r.to.knows(r.sender) {
 		return
 	}
-	if from, out, err := r.access(); err == nil {
+	if from, out, err := r.peerAndRing(); err == nil {
 		r.to.reject(from, out, reason)
 	}
 }
 
-func (r *processRequest) access() (peer, ring, error) {
+// peerAndRing returns the peer that has sent the request, and the peer's ring.
+func (r *processRequest) peerAndRing() (peer, ring, error) {
 	from, err := r.to.neighbor(r.sender)
 	if err != nil {
 		return nil, ring{}, err

@@ -57,8 +57,8 @@ func unmap(memory []byte) error {
 	return nil
 }
 
-// retire frees the memory of a mapping but keeps its addresses. It maps them to fd, a file of memory as large as a
-// segment, so that a late goroutine touches no other memory. That takes no more than the mapping did: shared pages,
+// retire frees the memory of a mapping but keeps its addresses. It maps them to retiredFD, a file of memory as large as
+// a segment, so that a late goroutine touches no other memory. That takes no more than the mapping did: shared pages,
 // which neither RLIMIT_DATA nor vm.overcommit_memory counts, and no descriptor. The addresses are unmapped when owner
 // is unreachable. It is sound because the mapping is a whole one of mapShared, and everything that knows its addresses
 // reaches owner, except slices that the program has.
@@ -69,7 +69,7 @@ func retire[T any](owner *T, memory []byte, retiredFD, size int) error {
 		length := min(size, len(rest))
 		base := unsafe.Pointer(unsafe.SliceData(rest))
 		if _, err := unix.MmapPtr(retiredFD, 0, base, uintptr(length), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE|unix.MAP_FIXED); err != nil {
-			return fmt.Errorf("shm: retiring a mapping of %d bytes: %s: %w", len(memory), limitBehind(err), err)
+			return fmt.Errorf("shm: retiring a mapping of %d bytes: %s: %w", len(memory), limitReason(err), err)
 		}
 	}
 	runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, memory)

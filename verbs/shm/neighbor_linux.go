@@ -22,8 +22,8 @@ type neighbor struct {
 	pid     int
 	conn    *net.UnixConn
 	ended   atomic.Bool
-	// refused: the neighbor holds another key.
-	refused atomic.Bool
+	// keyRejected: the neighbor holds another key.
+	keyRejected atomic.Bool
 
 	mu       sync.Mutex
 	watchers map[*watch]struct{}
@@ -89,11 +89,11 @@ func (p *process) connect(address string) (*neighbor, error) {
 	return p.connectBy(address, func() (*net.UnixConn, error) { return net.DialUnix("unixpacket", nil, name) })
 }
 
-// connectBy is connect by a way to dial. If this process is stopped between its connect and its proof, the listener may
-// have given its seat to another connection: that is not the end of the peer, so connectBy connects again. A peer that has
-// ended accepts no connection.
+// connectBy is connect with a given dial. If this process is stopped between its connect and its proof, the listener
+// may have given its seat to another connection: that is not the end of the peer, so connectBy connects again. A peer
+// that has ended accepts no connection.
 func (p *process) connectBy(address string, dial func() (*net.UnixConn, error)) (*neighbor, error) {
-	for meeting := 1; ; meeting++ {
+	for try := 1; ; try++ {
 		conn, err := dial()
 		if err != nil {
 			return nil, p.unreached(address, err)
@@ -103,7 +103,7 @@ func (p *process) connectBy(address string, dial func() (*net.UnixConn, error)) 
 			return n, nil
 		}
 		err = errors.Join(err, conn.Close())
-		if meeting == maxConnects || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
+		if try == maxConnects || !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
 			return nil, err
 		}
 	}
@@ -147,7 +147,7 @@ func (p *process) watchProcess(n *neighbor) {
 	}
 }
 
-// listen waits for the end of the connection. The neighbor sends nothing on it, except that it refuses the key. A
+// listen waits for the end of the connection. The neighbor sends nothing on it, except the rejection of the key. A
 // neighbor that sends anything else breaks the protocol and counts as gone.
 func (n *neighbor) listen() {
 	defer n.end()
@@ -159,11 +159,11 @@ func (n *neighbor) listen() {
 		var one [1]byte
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
 		if err == unix.ECONNRESET {
-			// The refusal can be read after the reset.
+			// The rejection can be read after the reset.
 			_, _, err = unix.Recvfrom(int(fd), one[:], unix.MSG_DONTWAIT)
 		}
-		if err == nil && one[0] == refuseKey {
-			n.refused.Store(true)
+		if err == nil && one[0] == rejectKey {
+			n.keyRejected.Store(true)
 		}
 		return err != unix.EAGAIN && err != unix.EINTR
 	})
@@ -188,11 +188,11 @@ func (n *neighbor) end() {
 	for w := range watchers {
 		w.report(n.gone())
 	}
-	n.process.bell.Ring()
+	n.process.channel.Ring()
 }
 
 func (n *neighbor) gone() error {
-	if n.refused.Load() {
+	if n.keyRejected.Load() {
 		return fmt.Errorf("shm: process %d: %w: %w", n.pid, verbs.ErrPeerGone, errKey)
 	}
 	if n.ended.Load() || n.mapped.Load() && n.head.closed.Load() != 0 {
@@ -291,7 +291,7 @@ func (n *neighbor) release() error {
 }
 
 // Ring wakes the neighbor if it sleeps.
-func (n *neighbor) Ring() { n.head.bell.WakeIfSleeping() }
+func (n *neighbor) Ring() { n.head.channel.WakeIfSleeping() }
 
 func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	if locator%64 != 0 || !bounds.Contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {
@@ -300,7 +300,7 @@ func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	return ringOver(n.memory[locator : locator+ringMemory]), nil
 }
 
-// entry reads the table entry of a key: see segmentHead. It refuses an offset that is not as far into its page as the
+// entry reads the table entry of a key: see segmentHead. It rejects an offset that is not as far into its page as the
 // owner's address: aligned words of the owner would not be aligned here.
 func (n *neighbor) entry(rkey uint32) (address, length, offset uint64, access verbs.Access, ok bool) {
 	e := &n.head.regions[rkey%maxRegions]

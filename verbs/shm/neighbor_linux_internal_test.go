@@ -56,8 +56,8 @@ func TestCloseWhileConnecting(t *testing.T) {
 	settled(t, openDescriptors, before)
 }
 
-// TestPeersComeAndGo meets many peers, one after the other, and looks that no socket and
-// no descriptor of a process is kept for those that have gone.
+// TestPeersComeAndGo connects to many peers, one after the other, and looks that no socket and no descriptor of a
+// process is kept for those that have gone.
 func TestPeersComeAndGo(t *testing.T) {
 	near := newSide(t, openProcesses(t)())
 	once := func() {
@@ -99,7 +99,7 @@ func TestLinkAfterClose(t *testing.T) {
 }
 
 // TestCloseOpensNothing closes a device with the request of a peer that it never opened,
-// and looks that it does not go there to refuse.
+// and looks that it does not go there to reject it.
 func TestCloseOpensNothing(t *testing.T) {
 	peer, address := pretend(t)
 	device, err := Open(Options{})
@@ -171,7 +171,8 @@ func TestLateRetract(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestMisplacedOffset has a peer tell an offset at which words that it has aligned would not be: nothing is reached there.
+// TestMisplacedOffset has a peer store an offset at which words that it has aligned would not be: nothing is reached
+// there.
 func TestMisplacedOffset(t *testing.T) {
 	near, far := connected(t, openProcesses(t), verbs.QueuePairConfig{})
 	remote := far.region.Remote()
@@ -191,8 +192,9 @@ func TestMisplacedOffset(t *testing.T) {
 	require.Equal(t, make([]byte, 16), far.memory[:16])
 }
 
-// A process that is connected and does not respond costs Options.HandshakeLimit. Here that is over before the request is sent.
-func TestNoAnswer(t *testing.T) {
+// A process that is connected and does not respond costs Options.HandshakeLimit. Here that is over before the request
+// is sent.
+func TestNoResponse(t *testing.T) {
 	_, address := pretend(t)
 	device, err := Open(Options{HandshakeLimit: time.Hour})
 	require.NoError(t, err)
@@ -223,7 +225,7 @@ func TestBadResponses(t *testing.T) {
 		message string
 	}{
 		{"too short", segment[:5], unix.UnixRights(fd), "response of 5 bytes"},
-		{"another letter", make([]byte, responseBytes), unix.UnixRights(fd), "response of 41 bytes"},
+		{"another kind", make([]byte, responseBytes), unix.UnixRights(fd), "response of 41 bytes"},
 		{"two descriptors", segment, unix.UnixRights(fd, fd), "with 2 descriptors"},
 		{"more than there is room for", segment, unix.UnixRights(fd, fd, fd, fd, fd), "with 2 descriptors"},
 		{"no descriptor", segment, nil, "with 0 descriptors"},

@@ -114,7 +114,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	}
 	length := binary.LittleEndian.Uint64(response[1:])
 	switch {
-	case got == 1 && response[0] == refuseKey:
+	case got == 1 && response[0] == rejectKey:
 		err = errKey
 	case err != nil || got != responseBytes || response[0] != askSegment || len(fds) != 1:
 		err = fmt.Errorf("shm: process %d: response of %d bytes with %d descriptors: %w", n.pid, got, len(fds), errors.Join(err, verbs.StatusRemoteInvalid))
@@ -129,7 +129,7 @@ func (n *neighbor) requestSegment() (fd int, size int64, err error) {
 	return -1, 0, err
 }
 
-// noResponse returns the error of a request that failed with err. The neighbor may have refused the proof and closed
+// noResponse returns the error of a request that failed with err. The neighbor may have rejected the proof and closed
 // the connection before the request arrived. The system reports the end first, and then returns what was sent before
 // it.
 func (n *neighbor) noResponse(conn *net.UnixConn, err error) error {
@@ -139,7 +139,7 @@ func (n *neighbor) noResponse(conn *net.UnixConn, err error) error {
 		if errors.Is(again, unix.ECONNRESET) {
 			got, again = conn.Read(response)
 		}
-		if again == nil && got == 1 && response[0] == refuseKey {
+		if again == nil && got == 1 && response[0] == rejectKey {
 			return errKey
 		}
 	}

@@ -49,7 +49,7 @@ func (p *private) reserve(n int) ([]byte, error) {
 	defer p.mu.Unlock()
 	a, offset, err := p.place(length, align)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", verbs.ErrMemory, limitBehind(err), err)
+		return nil, fmt.Errorf("%w: %s: %w", verbs.ErrMemory, limitReason(err), err)
 	}
 	p.live += length
 	p.most = max(p.most, p.live)
@@ -96,7 +96,7 @@ func (p *private) place(length, align int) (*arena, int, error) {
 }
 
 // find takes a piece that the given find returns in one of the arenas.
-func (p *private) find(find func(p *allocations, length, align int) (int, bool), length, align int) (*arena, int, bool) {
+func (p *private) find(find func(a *allocations, length, align int) (int, bool), length, align int) (*arena, int, bool) {
 	for _, a := range p.arenas {
 		if offset, ok := find(&a.allocations, length, align); ok && a.take(offset, length) == nil {
 			return a, offset, true
@@ -126,7 +126,7 @@ func (a *arena) take(offset, length int) error {
 	if end := offset + length; end > a.ready {
 		fresh := a.memory[a.ready:end]
 		if err := unix.Mprotect(fresh, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-			a.allocations.keep(span{offset, length})
+			a.allocations.keep(piece{offset, length})
 			return fmt.Errorf("mprotect of %d bytes: %w", len(fresh), &memoryError{&privateMemory, uint64(len(fresh)), err})
 		}
 		_ = unix.Madvise(fresh, unix.MADV_HUGEPAGE)
@@ -146,7 +146,7 @@ func (p *private) free(memory []byte) bool {
 	a.giveBack(offset, length)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a.allocations.keep(span{offset, length})
+	a.allocations.keep(piece{offset, length})
 	return true
 }
 
@@ -180,7 +180,7 @@ func (p *private) retire(owner *Fabric) {
 		for offset := range a.allocations.live {
 			length, _ := a.allocations.drop(offset)
 			a.giveBack(offset, length)
-			a.allocations.keep(span{offset, length})
+			a.allocations.keep(piece{offset, length})
 		}
 		a.unmap = runtime.AddCleanup(owner, func(memory []byte) { _ = unmap(memory) }, a.memory)
 	}

@@ -80,9 +80,9 @@ func TestArenaUsedUp(t *testing.T) {
 	require.False(t, p.free(make([]byte, 8)))
 }
 
-// TestReservedInProportion allocates, and frees what it has, at random. An arena that exceeds what is in proportion
-// to what was allocated at once is reserved only where no freed piece has room. Any other at least doubles what is reserved, or
-// takes it to what is in proportion, so that there are few.
+// TestReservedInProportion allocates, and frees what it has, at random. An arena that exceeds what is in proportion to
+// what was allocated at once is reserved only where no freed piece has room. Any other at least doubles what is
+// reserved, or takes it to what is in proportion, so that there are few.
 func TestReservedInProportion(t *testing.T) {
 	random := testsize.Random(t, 7)
 	for _, largest := range []int{pageBytes, 1 << 20, 40 << 20, 1 << 30} {
@@ -160,8 +160,8 @@ func TestLockedMemoryIsCleared(t *testing.T) {
 	require.NoError(t, unix.Munlock(memory))
 }
 
-// TestNoRoomForArena has the system refuse more address space than is needed, where what is needed is taken, and so much
-// as is asked for, which is told.
+// TestNoRoomForArena has the system refuse more address space than is needed, where what is needed is taken, and so
+// much as is asked for, which is told.
 func TestNoRoomForArena(t *testing.T) {
 	const all = math.MaxInt &^ (hugePageBytes - 1)
 	p := newPrivate(t)

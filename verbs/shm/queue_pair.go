@@ -193,7 +193,7 @@ func (q *queuePair) progress() {
 func (q *queuePair) unlock() {
 	q.mu.Unlock()
 	if q.missed.Load() && q.missed.Swap(false) {
-		q.device.bell.WakeIfSleeping()
+		q.device.channel.WakeIfSleeping()
 	}
 }
 
@@ -203,7 +203,7 @@ func (q *queuePair) drive() {
 		return
 	}
 	if q.State() == verbs.StateConnecting {
-		q.awaitResponse()
+		q.checkResponse()
 	}
 	if q.State() == verbs.StateReady {
 		moved := q.takeFrames()
@@ -219,10 +219,10 @@ func (q *queuePair) drive() {
 	q.waiting.Store(q.sendCount > 0 || q.State() == verbs.StateError && q.receiveCount > 0)
 }
 
-// awaitResponse checks whether the peer has accepted.
-func (q *queuePair) awaitResponse() {
+// checkResponse checks whether the peer has accepted.
+func (q *queuePair) checkResponse() {
 	if q.peer == nil {
-		// This queue pair has requested nothing yet, so a response in the ring is for another.
+		// This queue pair has sent no request yet, so a response in the ring is not for it.
 		return
 	}
 	switch q.in.response.Load() {
@@ -289,7 +289,7 @@ func (q *queuePair) fail(err error) {
 	q.err = err
 	q.state.Store(uint32(verbs.StateError))
 	q.leaveRings()
-	q.device.bell.Ring()
+	q.device.channel.Ring()
 }
 
 // leaveRings tells the peer that this side is done. If the peer has not accepted the connection yet, it will not.

@@ -36,8 +36,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// TestPidfdRefused reaches and watches a device where the system gives no pidfd: its connection tells of its end, and its
-// program's own memory is not reached, for a reason that the error says.
+// TestPidfdRefused reaches and watches a device where the system gives no pidfd: its connection tells of its end, and
+// its program's own memory is not reached, for a reason that the error says.
 func TestPidfdRefused(t *testing.T) {
 	if !alone(t) {
 		return

@@ -38,8 +38,8 @@ func TestRegions(t *testing.T) {
 	require.Nil(t, table.find(old.key))
 }
 
-// TestNextKey has each random number choose the key that follows the first one of a slot, one in the midst and the last, and the
-// key of a slot that had none.
+// TestNextKey has each random number choose the key that follows the first one of a slot, one in the midst and the
+// last, and the key of a slot that had none.
 func TestNextKey(t *testing.T) {
 	const slot, first = 77, 1 << slotBits
 	for _, last := range []uint32{slot, first | slot, 12345<<slotBits | slot, ^uint32(first-1) | slot} {

@@ -25,13 +25,13 @@ func openTest(t testing.TB) *process {
 	return device.form.(*process)
 }
 
-// TestPlaces allocates and frees at random and looks at each step that nothing
-// overlaps, that all is aligned, and that nothing is lost.
-func TestPlaces(t *testing.T) {
+// TestAllocations allocates and frees at random and looks at each step that nothing overlaps, that all is aligned, and
+// that nothing is lost.
+func TestAllocations(t *testing.T) {
 	const pages = 4096
 	random := testsize.Random(t, 2)
 	for range testsize.N(5) {
-		p := newAllocations(segmentStart, pages*pageBytes)
+		a := newAllocations(segmentStart, pages*pageBytes)
 		var refused int
 		for range 2000 {
 			if random.IntN(5) < 3 {
@@ -39,54 +39,54 @@ func TestPlaces(t *testing.T) {
 				if random.IntN(10) == 0 {
 					length, align = wholePages(hugePageBytes)
 				}
-				offset, ok := p.place(length, align)
+				offset, ok := a.place(length, align)
 				if !ok {
 					refused++
 					continue
 				}
 				require.Zero(t, offset%align)
-				p.live[offset] = length
+				a.live[offset] = length
 			} else {
-				for offset := range p.live {
-					length, live := p.drop(offset)
+				for offset := range a.live {
+					length, live := a.drop(offset)
 					require.True(t, live)
-					p.keep(span{offset, length})
+					a.keep(piece{offset, length})
 					break
 				}
 			}
-			require.NoError(t, whole(&p))
+			require.NoError(t, whole(&a))
 		}
 		require.Positive(t, refused)
-		for offset, length := range p.live {
-			p.keep(span{offset, length})
+		for offset, length := range a.live {
+			a.keep(piece{offset, length})
 		}
-		require.Equal(t, []span{{segmentStart, p.next - segmentStart}}, p.spare)
-		_, live := p.drop(1)
+		require.Equal(t, []piece{{segmentStart, a.next - segmentStart}}, a.spare)
+		_, live := a.drop(1)
 		require.False(t, live)
 	}
 }
 
 // whole says what is wrong unless all that was ever used is live or spare, once, and
 // spare pieces are in order and do not touch.
-func whole(p *allocations) error {
-	all := slices.Clone(p.spare)
-	for offset, length := range p.live {
-		all = append(all, span{offset, length})
+func whole(a *allocations) error {
+	all := slices.Clone(a.spare)
+	for offset, length := range a.live {
+		all = append(all, piece{offset, length})
 	}
-	slices.SortFunc(all, func(a, b span) int { return a.offset - b.offset })
+	slices.SortFunc(all, func(x, y piece) int { return x.offset - y.offset })
 	end := segmentStart
 	for _, e := range all {
 		if e.offset != end || e.length <= 0 {
-			return fmt.Errorf("%v is behind a piece that ends at %d", e, end)
+			return fmt.Errorf("%v is after a piece that ends at %d", e, end)
 		}
 		end += e.length
 	}
-	if end != p.next {
-		return fmt.Errorf("the last piece ends at %d, what was used at %d", end, p.next)
+	if end != a.next {
+		return fmt.Errorf("the last piece ends at %d, what was used at %d", end, a.next)
 	}
-	for i := 1; i < len(p.spare); i++ {
-		if p.spare[i-1].offset+p.spare[i-1].length >= p.spare[i].offset {
-			return fmt.Errorf("spare pieces %v and %v", p.spare[i-1], p.spare[i])
+	for i := 1; i < len(a.spare); i++ {
+		if a.spare[i-1].offset+a.spare[i-1].length >= a.spare[i].offset {
+			return fmt.Errorf("spare pieces %v and %v", a.spare[i-1], a.spare[i])
 		}
 	}
 	return nil

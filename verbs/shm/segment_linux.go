@@ -122,7 +122,7 @@ func (p *process) open(ranks int) error {
 	}
 	p.head = headOf(p.memory)
 	p.head.introduce(uint64(size))
-	p.bell = &futexChannel{&p.head.bell}
+	p.channel = &futexChannel{&p.head.channel}
 	if p.watcher, err = newWatcher(); err != nil {
 		return unable("watch its peers", err)
 	}
@@ -259,7 +259,7 @@ func (p *process) release(offset int) bool {
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.allocations.keep(span{offset, length})
+	p.allocations.keep(piece{offset, length})
 	return true
 }
 
@@ -310,7 +310,7 @@ func (p *process) close() error {
 	var err error
 	if p.head != nil {
 		p.head.closed.Store(1)
-		p.bell.Ring()
+		p.channel.Ring()
 	}
 	p.shutOff()
 	if p.listener != nil {

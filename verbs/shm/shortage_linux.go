@@ -42,7 +42,7 @@ func (p *process) unreached(address string, err error) error {
 		doing, err = doing+": "+called.Op, called.Err
 	}
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ETOOMANYREFS) {
-		err = fmt.Errorf("%w: %s", err, limitBehind(err))
+		err = fmt.Errorf("%w: %s", err, limitReason(err))
 	}
 	if isShortage(err) {
 		return fmt.Errorf("shm: %w: %w", verbs.ErrShortage, err)

@@ -24,9 +24,9 @@ func TestShortOfDescriptors(t *testing.T) {
 		met  bool
 		left int
 	}{
-		{"to meet the peer", false, 0},
+		{"to connect to the peer", false, 0},
 		{"to ask for the segment", true, 0},
-		// The question takes one here, and its other end, in this process too, another.
+		// The request takes one here, and its other end, in this process too, another.
 		{"for the segment", true, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -55,7 +55,8 @@ func TestShortOfDescriptors(t *testing.T) {
 	}
 }
 
-// A process that may send no more descriptors is short of them. One whose neighbor may not, and so does not respond, says that too.
+// A process that may send no more descriptors is short of them. One whose neighbor may not, and so does not respond,
+// says that too.
 func TestTooManyDescriptorsOnTheirWay(t *testing.T) {
 	p := &process{handshakeLimit: time.Second}
 	err := p.unreached("shm:x", &net.OpError{Op: "write", Err: os.NewSyscallError("sendmsg", unix.ETOOMANYREFS)})
@@ -87,7 +88,7 @@ func TestConnectShortOfDescriptors(t *testing.T) {
 	near.await(func() bool { return near.pair.State() == verbs.StateReady }, "connection")
 }
 
-// A peer whose socket ends when it is asked for its segment is gone, however that is heard.
+// A peer whose socket ends when it is asked for its segment is gone, however that end shows.
 func TestSocketEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -83,8 +83,8 @@ func TestStrangersThatHoldOn(t *testing.T) {
 	settled(t, func(*testing.T) int { return runtime.NumGoroutine() }, goroutines)
 }
 
-// A silent connection keeps its seat until its share of time is over and another connection needs a seat. The oldest silent
-// connection goes first. A connection with an unread packet keeps its seat.
+// A silent connection keeps its seat until its share of time is over and another connection needs a seat. The oldest
+// silent connection goes first. A connection with an unread packet keeps its seat.
 func TestSeats(t *testing.T) {
 	// Nobody reads from the connections that are added here.
 	l := &listener{seats: 3, freed: make(chan struct{}, 1), open: make(map[*net.UnixConn]struct{})}

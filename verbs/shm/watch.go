@@ -9,8 +9,8 @@ type watch struct {
 	over   atomic.Bool
 }
 
-// tell calls lost once, unless the watch or its device has ended. It uses a goroutine of its own: lost may do anything,
-// such as close the device, which waits for the goroutines that detect ends.
+// report calls lost once, unless the watch or its device has ended. It uses a goroutine of its own: lost may do
+// anything, such as close the device, which waits for the goroutines that detect ends.
 func (w *watch) report(cause error) {
 	go func() {
 		if !w.device.closed.Load() && !w.over.Swap(true) {

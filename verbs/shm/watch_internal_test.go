@@ -8,8 +8,8 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// TestCloseInLost closes the watching device when it is told that another has gone,
-// by each of the goroutines that may notice it.
+// TestCloseInLost closes the watching device when the end of another is reported to it, by each of the goroutines that
+// may detect that end.
 func TestCloseInLost(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
@@ -27,22 +27,22 @@ func TestCloseInLost(t *testing.T) {
 	}
 }
 
-// TestSlowLost has one that is told of a death wait until another has been told too.
+// TestSlowLost has the report of an end wait until the end was also reported to another watch.
 func TestSlowLost(t *testing.T) {
 	for _, form := range both {
 		t.Run(form.name, func(t *testing.T) {
 			open := form.open(t)
 			near, far := open(), open()
-			told := make(chan struct{})
-			meet := func(error) {
+			reported := make(chan struct{})
+			awaitBoth := func(error) {
 				select {
-				case told <- struct{}{}:
-				case <-told:
+				case reported <- struct{}{}:
+				case <-reported:
 				}
 			}
 			done := make(chan struct{}, 2)
 			for range 2 {
-				_, err := near.Watch(far.Address(), func(cause error) { meet(cause); done <- struct{}{} })
+				_, err := near.Watch(far.Address(), func(cause error) { awaitBoth(cause); done <- struct{}{} })
 				require.NoError(t, err)
 			}
 			require.NoError(t, far.Close())
@@ -52,7 +52,7 @@ func TestSlowLost(t *testing.T) {
 	}
 }
 
-// TestStop stops a watch that has been taken out to be told, but is not told yet.
+// TestStop stops a watch whose end was found and is not reported yet.
 func TestStop(t *testing.T) {
 	device := openFabric(t)()
 	called := make(chan error, 2)

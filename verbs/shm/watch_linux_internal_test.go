@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCloseInLostOfProcess closes the device when it is told by the goroutine that
-// watches processes, which is seldom the first to notice: a neighbor is said to be a
-// process of the test, which ends.
+// TestCloseInLostOfProcess closes the device when the goroutine that watches processes reports an end, which it is
+// seldom the first to detect: the neighbor's process is one of the test, which ends.
 func TestCloseInLostOfProcess(t *testing.T) {
 	open := openProcesses(t)
 	near, far := open(), open()

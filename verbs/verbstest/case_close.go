@@ -190,8 +190,12 @@ var closeCases = []testCase{
 		mine := near.allocate(64, all)
 		_, config, err := near.station.queues(sizes{})
 		b.check(err, "creating completion queues")
+		open := d.Now()
 		b.check(near.station.close(), "Close")
 		b.check(d.Close(), "a second Close")
+		if closed := d.Now(); closed < open {
+			b.Errorf("Now of a closed device is %v; it was %v", closed, open)
+		}
 		_, allocate := d.AllocateMemory(64)
 		_, register := d.RegisterMemory(make([]byte, 64), 0)
 		_, create := d.CreateCompletionQueue(1)

@@ -77,7 +77,7 @@ func (c *Case) FewestRanks() int {
 
 // Reasons why cases are not measured in virtual time.
 const (
-	noProcessor = "simulated ranks have no processor time of their own"
+	noProcessor = "a simulated rank that waits uses no processor"
 	noSockets   = "a simulation has no sockets"
 )
 
@@ -146,7 +146,7 @@ func All() []*Case {
 			Kind: Passive, Sizes: []int{65536, 1048576}, Limit: windowBytes, Each: 1, reach: front, origin: putCompute, Iterations: iterations, Value: latency(1), Ours: true},
 		{Name: "changing_lat", Unit: stats.Microseconds, About: "100 epochs of row_rate:1000, then one of overlap_put_lat: a pattern that changes",
 			Kind: Passive, Sizes: []int{1048576}, Limit: windowBytes, Each: 1, reach: changingReach, origin: changing, Iterations: rates, Value: latency(1), Ours: true},
-		{Name: "put_target_cpu", Unit: stats.Nanoseconds, About: "processor time of the target's process, which waits in a barrier, for one put of scatter_rate",
+		{Name: "put_target_cpu", Unit: stats.Nanoseconds, About: "processor time of the target's process, which waits in a barrier, or in virtual time computes, for one put of scatter_rate",
 			Kind: Passive, Sizes: []int{1000}, reach: scattered, origin: scatterMany, Iterations: rates, Value: each, OfTarget: true, Ours: true},
 		{Name: "acc_target_cpu", Unit: stats.Nanoseconds, About: "the same for one accumulate of update_rate",
 			Kind: Passive, Sizes: []int{1000}, reach: anywhere, origin: updateMany, Iterations: rates, Value: each, OfTarget: true, Ours: true},

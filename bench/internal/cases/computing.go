@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -89,16 +90,44 @@ func (r *Rank) putTimes(ctx context.Context, b *Buffers, n int, within time.Dura
 	}
 }
 
-// computedPiece is how long a simulated target computes before it looks whether the origin has finished.
+// computedPiece is how long a simulated target computes between two checks whether the origin has finished.
 const computedPiece = 50 * time.Microsecond
 
-// TargetDelay runs a loop of rank 0, while simulated rank 1 computes. It returns on rank 1 by how much the loop has
-// delayed the computation: the time of rank 1's processor that the operations have taken.
+// TargetDelay runs a loop on rank 0 while simulated rank 1 computes. It returns on rank 1 how much longer the computation
+// takes beside the loop than beside a rank 0 that computes for as long.
 func (r *Rank) TargetDelay(ctx context.Context, b *Buffers, f Step, n, iterations int) (time.Duration, error) {
+	var took time.Duration
+	var delays [3]time.Duration
+	for i, origin := range [...]func() error{
+		// Rank 1 handles what is left of earlier calls.
+		func() error { return nil },
+		func() error {
+			start := r.World.Now()
+			err := Loop(ctx, b, f, n, iterations)
+			took = r.World.Now() - start
+			return err
+		},
+		func() error {
+			r.World.Compute(took)
+			return nil
+		},
+	} {
+		var err error
+		if delays[i], err = r.delay(ctx, b, origin); err != nil {
+			return 0, err
+		}
+	}
+	// Without work for rank 1 the two differ by a poll, either way.
+	return max(delays[1]-delays[2], 0), nil
+}
+
+// delay calls origin on rank 0 while rank 1 computes. It returns on rank 1 how much longer that took than the
+// computation alone.
+func (r *Rank) delay(ctx context.Context, b *Buffers, origin func() error) (time.Duration, error) {
 	const slot = 0
 	switch r.World.Rank() {
 	case 0:
-		if err := Loop(ctx, b, f, n, iterations); err != nil {
+		if err := origin(); err != nil {
 			return 0, err
 		}
 		if err := b.bytes.PutNotify(nil, 1, 0, slot); err != nil {
@@ -109,7 +138,7 @@ func (r *Rank) TargetDelay(ctx context.Context, b *Buffers, f Step, n, iteration
 		start, computed := r.World.Now(), time.Duration(0)
 		for {
 			finished, err := b.bytes.TestNotify(slot, 1)
-			if err != nil || finished {
+			if err = cmp.Or(err, ctx.Err()); err != nil || finished {
 				return r.World.Now() - start - computed, err
 			}
 			r.World.Compute(computedPiece)

@@ -202,10 +202,14 @@ func (s *Rank) Timed(ctx context.Context, b *cases.Buffers, one cases.Cell, iter
 		return 0, 0, err
 	}
 	if one.Case.OfTarget && s.Virtual {
-		if took, err = s.TargetDelay(ctx, b, f, one.Size, iterations); err == nil {
+		start := s.World.Now()
+		took, err = s.TargetDelay(ctx, b, f, one.Size, iterations)
+		allocs = s.heapObjects() - allocs
+		s.World.Span(one.String(), start, s.World.Now())
+		if err == nil {
 			took, err = s.ofTarget(ctx, took)
 		}
-		return took, 0, err
+		return took, allocs, err
 	}
 	used := machine.ProcessorTime()
 	start := s.World.Now()

@@ -48,7 +48,7 @@ func switchCases() []switchCase {
 		of("interleave=off", device.TCP, "pattern16_bw:65536"),
 		of("pack=off", device.TCP, "scatter_rate"),
 		of("merge=off", device.TCP, "row_rate", "count_rate"),
-		of("early=off", device.SimulatedCard, "overlap_put_lat:1048576"),
+		of("early=off", "sim:connectx-ddr-2009", "overlap_put_lat:1048576"),
 		of("adapt=off", device.SimulatedCard, "pattern16_bw:1024"),
 		of("collect=off", device.SimulatedCard, "fence_put_lat:8"),
 		of("inline=off", device.SimulatedCard, "put_flush_lat:8"),

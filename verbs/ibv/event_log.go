@@ -29,19 +29,19 @@ type failures struct {
 }
 
 // warn logs a rejected connection. There are few classes.
-func (t *eventLog) warn(class string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one, known := t.failures[class]
+func (l *eventLog) warn(class string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one, known := l.failures[class]
 	if known && time.Since(one.last) < logPause {
 		one.more++
 		return
 	}
 	if !known {
 		one = new(failures)
-		t.failures[class] = one
+		l.failures[class] = one
 	}
-	logger := t.queue.Logger().With("address", t.address)
+	logger := l.queue.Logger().With("address", l.address)
 	if one.more > 0 {
 		logger = logger.With("more like it", one.more)
 	}
@@ -50,22 +50,22 @@ func (t *eventLog) warn(class string, err error) {
 }
 
 // port logs that the port has come up or gone down.
-func (t *eventLog) port(up bool) {
+func (l *eventLog) port(up bool) {
 	if up {
-		t.queue.Logger().Info("ibv: the port is active", "address", t.address)
+		l.queue.Logger().Info("ibv: the port is active", "address", l.address)
 		return
 	}
-	t.queue.Logger().Warn("ibv: the port is down", "address", t.address)
+	l.queue.Logger().Warn("ibv: the port is down", "address", l.address)
 }
 
 // calibrated logs the costs of the card, and the error if they were not measured.
-func (t *eventLog) calibrated(c *verbs.Costs, err error) {
+func (l *eventLog) calibrated(c *verbs.Costs, err error) {
 	if err != nil {
-		t.queue.Logger().Info("ibv: the card's costs were not measured and are taken to be as usual", "address", t.address, "error", err)
+		l.queue.Logger().Info("ibv: the card's costs were not measured and are taken to be as usual", "address", l.address, "error", err)
 		return
 	}
-	t.queue.Logger().Debug("ibv: the card's costs were measured", "address", t.address, "gap", c.Gap, "latency", c.Latency, "read", c.ReadLatency,
+	l.queue.Logger().Debug("ibv: the card's costs were measured", "address", l.address, "gap", c.Gap, "latency", c.Latency, "read", c.ReadLatency,
 		"message", c.Serve, "bandwidth", c.Bandwidth)
 }
 
-func (t *eventLog) close() { t.queue.Close() }
+func (l *eventLog) close() { l.queue.Close() }
