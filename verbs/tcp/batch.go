@@ -14,30 +14,30 @@ type batch struct {
 	next *batch
 }
 
-// batches are the batches of a device that no connection has. They are enough for as many connections as have had output
-// at once; those that were not needed for a while are freed.
+// batches are the batches of a device that no connection has. There are as many as connections had output at once. trim
+// frees those that were not needed since its last call.
 type batches struct {
-	// one is a batch that is taken and put back without the mutex, nil while it is taken. Most output leaves at once, and
-	// needs no other.
-	one atomic.Pointer[batch]
+	// quick is a batch that is taken and put back without the mutex, nil while it is taken. Most output leaves at once,
+	// and needs no other.
+	quick atomic.Pointer[batch]
 
 	mu sync.Mutex
-	// first is the first of a list of free batches, spare the least number of them since the last trim.
-	first       *batch
-	free, spare int
+	// first is the first of a list of free batches, unused the least number of them since the last trim.
+	first        *batch
+	free, unused int
 }
 
 // take takes a free batch or makes one. Its vectors are nil.
 func (b *batches) take() *batch {
-	if one := b.one.Swap(nil); one != nil {
-		return one
+	if quick := b.quick.Swap(nil); quick != nil {
+		return quick
 	}
 	b.mu.Lock()
 	taken := b.first
 	if taken != nil {
 		b.first, taken.next = taken.next, nil
 		b.free--
-		b.spare = min(b.spare, b.free)
+		b.unused = min(b.unused, b.free)
 	}
 	b.mu.Unlock()
 	if taken == nil {
@@ -48,7 +48,7 @@ func (b *batches) take() *batch {
 
 // put takes back a batch, whose vectors are nil.
 func (b *batches) put(back *batch) {
-	if b.one.CompareAndSwap(nil, back) {
+	if b.quick.CompareAndSwap(nil, back) {
 		return
 	}
 	b.mu.Lock()
@@ -61,10 +61,10 @@ func (b *batches) put(back *batch) {
 // trim frees the batches of the list that were not needed since the last trim.
 func (b *batches) trim() {
 	b.mu.Lock()
-	for ; b.spare > 0; b.spare-- {
+	for ; b.unused > 0; b.unused-- {
 		b.first = b.first.next
 		b.free--
 	}
-	b.spare = b.free
+	b.unused = b.free
 	b.mu.Unlock()
 }

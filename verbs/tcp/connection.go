@@ -94,7 +94,7 @@ func (c *connection) start(s stream, next phase) {
 // the time: the less it takes, the sooner input is found. The device's driving is held.
 func (c *connection) look() (some bool) {
 	c.mu.Lock()
-	if c.stream != nil && c.receive(&c.device.reader) {
+	if c.stream != nil && c.receive(&c.device.input) {
 		some = true
 		c.device.activity.Add(1)
 		c.transmit()
@@ -110,7 +110,7 @@ func (c *connection) visit() {
 	if c.stream == nil {
 		return
 	}
-	if c.receive(&c.device.reader) {
+	if c.receive(&c.device.input) {
 		c.device.activity.Add(1)
 	}
 	c.sent = false
@@ -218,7 +218,7 @@ func (c *connection) abandon() {
 	}
 	// Closing a socket with unread bytes discards what it sent.
 	if c.phase == phaseShutdown && c.out.ended && !c.out.requestRejected {
-		c.receive(new(reader))
+		c.receive(new(inputBuffer))
 		c.shut()
 	}
 }

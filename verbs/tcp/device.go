@@ -48,9 +48,9 @@ type device struct {
 
 	// driving is held by the goroutine that drives. It guards slots; lastActive, the slot that received last;
 	// aloneUntil, until when only that slot is polled; alone, the length of that time; pressAt, when blocked output is
-	// tried again; and reader, for the connection that receives.
+	// tried again; and input, for the connection that receives.
 	driving           sync.Mutex
-	reader            reader
+	input             inputBuffer
 	slots             []int32
 	lastActive        int
 	aloneUntil, alone time.Duration

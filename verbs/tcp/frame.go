@@ -16,7 +16,7 @@ var ErrProtocol = errors.New("tcp: protocol violation")
 //	 8 acked u32     all requests of the peer up to this one were executed here
 //	12 granted u32   how many receives were ever posted here
 //
-// Those of the following fields that rules give its kind come next, in this order and without gaps:
+// The fields of the kind follow, in this order and without gaps. rules lists them:
 //
 //	request u32     the requester's number of the request, consecutive from 1
 //	total u32       the length of the whole send, write or read
@@ -121,8 +121,8 @@ const (
 	fieldRequest fields = 1 << iota
 	fieldTotal
 	fieldImmediate
-	// fieldPlace is rkey and address.
-	fieldPlace
+	// fieldRemote is rkey and address.
+	fieldRemote
 	fieldOperand
 	fieldCompare
 )
@@ -139,11 +139,11 @@ var rules = [kinds]struct {
 	kindAccept:           {"accept", commonSize, 0, 0, 0},
 	kindReject:           {"reject", paddedSize, 0, 0, maxReason},
 	kindSend:             {"send", 24, fieldRequest | fieldTotal, flagSignalled | flagImmediate, maxPayload},
-	kindWrite:            {"write", 36, fieldRequest | fieldTotal | fieldPlace, flagSignalled, maxPayload},
-	kindWriteImmediate:   {"write with immediate", 40, fieldRequest | fieldTotal | fieldImmediate | fieldPlace, flagSignalled, maxPayload},
-	kindRead:             {"read", 36, fieldRequest | fieldTotal | fieldPlace, 0, 0},
-	kindFetchAdd:         {"fetch and add", 40, fieldRequest | fieldPlace | fieldOperand, 0, 0},
-	kindCompareSwap:      {"compare and swap", 48, fieldRequest | fieldPlace | fieldOperand | fieldCompare, 0, 0},
+	kindWrite:            {"write", 36, fieldRequest | fieldTotal | fieldRemote, flagSignalled, maxPayload},
+	kindWriteImmediate:   {"write with immediate", 40, fieldRequest | fieldTotal | fieldImmediate | fieldRemote, flagSignalled, maxPayload},
+	kindRead:             {"read", 36, fieldRequest | fieldTotal | fieldRemote, 0, 0},
+	kindFetchAdd:         {"fetch and add", 40, fieldRequest | fieldRemote | fieldOperand, 0, 0},
+	kindCompareSwap:      {"compare and swap", 48, fieldRequest | fieldRemote | fieldOperand | fieldCompare, 0, 0},
 	kindReadResponse:     {"read response", 20, fieldRequest, 0, maxPayload},
 	kindAtomicResponse:   {"atomic response", 28, fieldRequest | fieldOperand, 0, 0},
 	kindAcknowledge:      {"acknowledgement", commonSize, 0, 0, 0},
@@ -160,8 +160,8 @@ func (k kind) String() string {
 	return rules[k].name
 }
 
-// shape returns the size of the header and the fields that it has.
-func (f *frame) shape() (size int, has fields) {
+// layout returns the size of the header and the fields that it has.
+func (f *frame) layout() (size int, has fields) {
 	rule := &rules[f.kind]
 	if f.flags&flagImmediate != 0 {
 		return rule.size + immediateSize, rule.fields | fieldImmediate
@@ -171,7 +171,7 @@ func (f *frame) shape() (size int, has fields) {
 
 // size returns the size of the header.
 func (f *frame) size() int {
-	size, _ := f.shape()
+	size, _ := f.layout()
 	return size
 }
 
@@ -182,7 +182,7 @@ func (f *frame) encode(into []byte) {
 	binary.LittleEndian.PutUint32(into[4:], f.length)
 	binary.LittleEndian.PutUint32(into[8:], f.acked)
 	binary.LittleEndian.PutUint32(into[12:], f.granted)
-	size, has := f.shape()
+	size, has := f.layout()
 	into = into[commonSize:size]
 	if has&fieldRequest != 0 {
 		into = put32(into, f.request)
@@ -193,7 +193,7 @@ func (f *frame) encode(into []byte) {
 	if has&fieldImmediate != 0 {
 		into = put32(into, f.immediate)
 	}
-	if has&fieldPlace != 0 {
+	if has&fieldRemote != 0 {
 		into = put64(put32(into, f.rkey), f.address)
 	}
 	if has&fieldOperand != 0 {
@@ -216,8 +216,8 @@ func put64(into []byte, word uint64) (rest []byte) {
 }
 
 // decode reads the header at the start of from and returns its size. It makes the checks that do not depend on the
-// connection. If from ends before the header, size is 0. Then f has only what every header has, and nothing if from
-// ends before that.
+// connection. If from holds only part of the header, size is 0. f then has the common fields if from has commonSize
+// bytes, and is unchanged otherwise.
 func (f *frame) decode(from []byte) (size int, err error) {
 	if len(from) < commonSize {
 		return 0, nil
@@ -237,7 +237,7 @@ func (f *frame) decode(from []byte) (size int, err error) {
 	if f.length > rule.maxLength {
 		return 0, fmt.Errorf("%w: %v frame with a payload of %d bytes, at most %d are allowed", ErrProtocol, f.kind, f.length, rule.maxLength)
 	}
-	size, has := f.shape()
+	size, has := f.layout()
 	if len(from) < size {
 		return 0, nil
 	}
@@ -251,7 +251,7 @@ func (f *frame) decode(from []byte) (size int, err error) {
 	if has&fieldImmediate != 0 {
 		f.immediate, rest = binary.LittleEndian.Uint32(rest), rest[4:]
 	}
-	if has&fieldPlace != 0 {
+	if has&fieldRemote != 0 {
 		f.rkey, f.address, rest = binary.LittleEndian.Uint32(rest), binary.LittleEndian.Uint64(rest[4:]), rest[12:]
 	}
 	if has&fieldOperand != 0 {

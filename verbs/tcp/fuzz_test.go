@@ -21,7 +21,7 @@ func aim(said []byte, base uint64) []byte {
 		if err != nil || size == 0 {
 			break
 		}
-		if _, has := f.shape(); has&fieldPlace != 0 {
+		if _, has := f.layout(); has&fieldRemote != 0 {
 			f.address += base
 			f.encode(rest)
 		}

@@ -14,8 +14,8 @@ const (
 	maxReadRounds = 16
 )
 
-// A reader is memory for a connection that receives, and holds nothing between two calls of receive.
-type reader struct {
+// An inputBuffer is the look-ahead of the connection that receives. It holds nothing between two calls of receive.
+type inputBuffer struct {
 	ahead   [lookAhead]byte
 	vectors [maxSegments + 1][]byte
 }
@@ -24,15 +24,17 @@ type reader struct {
 // rest of a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either
 // payload is missing and the look-ahead is empty, or it holds part of a header or of a word.
 type input struct {
-	// start and end are those of what is in the look-ahead. Between two calls of receive, kept has it, and start is 0.
+	// The bytes of the look-ahead from start to end are not processed yet. Between two calls of receive they are in
+	// partial, and start is 0.
 	start, end int
-	kept       [maxHeader]byte
+	// partial is part of a header or of a word.
+	partial [maxHeader]byte
 
-	// headers are the sizes of the last header and of the one before. missing is how much of the last frame's payload has
-	// not arrived, place where it goes.
-	headers [2]int
-	missing int
-	place   place
+	// headerSizes are the sizes of the last header and of the one before. missing is how much of the last frame's payload
+	// has not arrived, place where it goes.
+	headerSizes [2]int
+	missing     int
+	place       place
 	// region is the destination if place is placeRegion. offset is how much of the message is already placed.
 	region *region
 	offset int
@@ -62,27 +64,27 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive processes input, for a bounded time, and reports whether there was any. r is in no other use.
-func (c *connection) receive(r *reader) (some bool) {
+// receive processes input, for a bounded time, and reports whether there was any. buffer is in no other use.
+func (c *connection) receive(buffer *inputBuffer) (some bool) {
 	in := &c.in
 	if in.end > 0 {
-		copy(r.ahead[:], in.kept[:in.end])
+		copy(buffer.ahead[:], in.partial[:in.end])
 	}
-	some = c.readAll(r)
+	some = c.readRounds(buffer)
 	if in.end > 0 {
-		copy(in.kept[:], r.ahead[:in.end])
+		copy(in.partial[:], buffer.ahead[:in.end])
 	}
 	return some
 }
 
-// readAll processes the input that follows what is in the look-ahead.
-func (c *connection) readAll(r *reader) (some bool) {
+// readRounds processes the input that follows what is in the look-ahead.
+func (c *connection) readRounds(buffer *inputBuffer) (some bool) {
 	for range maxReadRounds {
-		n, room, err := c.read(r)
+		n, room, err := c.read(buffer)
 		if n > 0 {
 			some = true
 			c.health.received = true
-			c.process(r)
+			c.process(buffer)
 		}
 		if c.stream == nil {
 			return some
@@ -102,18 +104,18 @@ func (c *connection) readAll(r *reader) (some bool) {
 }
 
 // read reads once. It returns how many bytes it got and how many it had room for.
-func (c *connection) read(r *reader) (n, room int, err error) {
+func (c *connection) read(buffer *inputBuffer) (n, room int, err error) {
 	in := &c.in
 	if c.phase == phaseShutdown {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
-	rest := r.ahead[in.end:]
+	rest := buffer.ahead[in.end:]
 	if in.missing == 0 || in.word() {
 		n, err = c.stream.read(rest)
 		in.end += n
 		return n, len(rest), err
 	}
-	vectors, ok := c.borrow(r.vectors[:0], in.missing)
+	vectors, ok := c.borrow(buffer.vectors[:0], in.missing)
 	if !ok {
 		return 0, 1, nil
 	}
@@ -121,7 +123,7 @@ func (c *connection) read(r *reader) (n, room int, err error) {
 	if missing >= lookAhead && c.device.options.has(HeaderReads) {
 		// A long payload is likely followed by another, which is to be read directly to its destination. Its frame has the
 		// kind of this frame or, if both directions are busy, that of the frame before.
-		rest = rest[:max(in.headers[0], in.headers[1])]
+		rest = rest[:max(in.headerSizes[0], in.headerSizes[1])]
 	}
 	vectors = append(vectors, rest)
 	n, err = c.stream.readv(vectors)
@@ -181,9 +183,9 @@ func (c *connection) placed(n int) {
 	}
 }
 
-// process takes apart what is in the buffer.
-func (c *connection) process(r *reader) {
-	in, ahead := &c.in, &r.ahead
+// process takes apart what is in the look-ahead.
+func (c *connection) process(buffer *inputBuffer) {
+	in, ahead := &c.in, &buffer.ahead
 	for c.phase < phaseShutdown {
 		if in.missing > 0 {
 			n := min(in.missing, in.end-in.start)
@@ -191,7 +193,7 @@ func (c *connection) process(r *reader) {
 			if n == 0 || word && n < wordBytes {
 				break
 			}
-			vectors, ok := c.borrow(r.vectors[:0], n)
+			vectors, ok := c.borrow(buffer.vectors[:0], n)
 			if !ok {
 				break
 			}
@@ -219,7 +221,7 @@ func (c *connection) process(r *reader) {
 			break
 		}
 		in.start += size
-		in.headers = [2]int{size, in.headers[0]}
+		in.headerSizes = [2]int{size, in.headerSizes[0]}
 		c.take(&f)
 	}
 	if c.phase >= phaseShutdown {

@@ -25,9 +25,9 @@ const (
 
 // output makes batches of frames. A batch is made when the previous one has left. It leaves as it was made.
 type output struct {
-	// lent is the memory of the batch, nil while there is no batch. scratch and vectors are the parts of it in use. The
-	// vectors from first on have not left.
-	lent    *batch
+	// batch is the memory of the batch. It is nil while there is no batch. scratch and vectors are the parts of it in
+	// use. The vectors from first on have not left.
+	batch   *batch
 	scratch []byte
 	vectors [][]byte
 	first   int
@@ -56,7 +56,7 @@ type output struct {
 
 // resetOutput drops all output.
 func (c *connection) resetOutput() {
-	c.drop()
+	c.endBatch()
 	o := &c.out
 	*o = output{through: o.through, left: o.left, requestRejected: o.requestRejected}
 }
@@ -145,7 +145,7 @@ func (c *connection) write() bool {
 	case err == nil:
 	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ETIMEDOUT):
 		// The peer's last frames may still be unread. The end is found by reading.
-		c.drop()
+		c.endBatch()
 		o.broken, o.cause = true, err
 		return true
 	default:
@@ -168,7 +168,7 @@ func (c *connection) write() bool {
 	if o.first < len(o.vectors) || c.stream.pending() {
 		return false
 	}
-	c.drop()
+	c.endBatch()
 	if o.left != o.through {
 		o.left = o.through
 		if c.pair != nil && c.phase == phaseReady {
@@ -178,22 +178,22 @@ func (c *connection) write() bool {
 	return true
 }
 
-// lend gives the connection memory for a batch if it has none.
-func (c *connection) lend() {
-	if o := &c.out; o.lent == nil {
-		o.lent = c.device.batches.take()
-		o.scratch, o.vectors = o.lent.scratch[:0], o.lent.vectors[:0]
+// beginBatch takes memory for a batch if the connection has none.
+func (c *connection) beginBatch() {
+	if o := &c.out; o.batch == nil {
+		o.batch = c.device.batches.take()
+		o.scratch, o.vectors = o.batch.scratch[:0], o.batch.vectors[:0]
 	}
 }
 
-// drop ends the batch.
-func (c *connection) drop() {
+// endBatch drops the batch and puts its memory back.
+func (c *connection) endBatch() {
 	o := &c.out
-	if o.lent != nil {
+	if o.batch != nil {
 		clear(o.vectors)
-		c.device.batches.put(o.lent)
+		c.device.batches.put(o.batch)
 	}
-	o.lent, o.scratch, o.vectors = nil, nil, nil
+	o.batch, o.scratch, o.vectors = nil, nil, nil
 	o.first, o.bytes, o.joined, o.loan = 0, 0, false, nil
 }
 
@@ -217,7 +217,7 @@ func (c *connection) detach() bool {
 	if o.loan != nil {
 		o.loan.release()
 	}
-	c.drop()
+	c.endBatch()
 	if len(rest) > 0 {
 		o.vectors = [][]byte{rest}
 	}
@@ -311,7 +311,7 @@ func (c *connection) put(f *frame) {
 	c.requests.announced = f.granted
 	c.out.acknowledge, c.out.written = false, false
 	c.endDelay()
-	c.lend()
+	c.beginBatch()
 	f.encode(c.out.grow(f.size()))
 	if f.kind != kindAcknowledge {
 		c.device.frames.Add(1)
@@ -349,7 +349,7 @@ func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
 // the region has ended.
 func (c *connection) putRegion(f *frame, r *region, address uint64, old []byte) bool {
 	o, n := &c.out, int(f.length)
-	c.lend() // before the region's lock is held
+	c.beginBatch() // before the region's lock is held
 	memory, ok := r.hold(address, n)
 	if !ok {
 		return false

@@ -15,8 +15,8 @@ func (q *queuePair) Sever() {
 	c := q.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := new(reader) // the device's may be in use
-	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(r); round++ {
+	buffer := new(inputBuffer) // the device's may be in use
+	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(buffer); round++ {
 	}
 	if c.phase >= phaseShutdown {
 		return

@@ -26,7 +26,7 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, 72, sizeOf[posted]()+segment, "bytes for each receive")
 	require.Equal(t, 48, sizeOf[pendingResponse](), "bytes for each pending response")
 	require.Equal(t, 10, (sizeOf[batch]()+1<<10-1)>>10, "KiB of memory for output")
-	require.Equal(t, 9, (sizeOf[reader]()+1<<10-1)>>10, "KiB of memory for input")
+	require.Equal(t, 9, (sizeOf[inputBuffer]()+1<<10-1)>>10, "KiB of memory for input")
 }
 
 // A traffic is two connected queue pairs, with requests of all kinds from one to the other.
@@ -82,26 +82,26 @@ func (c *traffic) round(t testing.TB) {
 	}
 }
 
-// kept returns how many batches are free.
-func (b *batches) kept() int {
-	kept := 0
+// freeCount returns how many batches are free.
+func (b *batches) freeCount() int {
+	count := 0
 	for one := b.first; one != nil; one = one.next {
-		kept++
+		count++
 	}
-	if b.one.Load() != nil {
-		kept++
+	if b.quick.Load() != nil {
+		count++
 	}
-	return kept
+	return count
 }
 
-// lends returns how much memory for output the connections of a device have.
-func (d *device) lends() (lent int) {
+// batchesInUse returns how many connections of a device have a batch.
+func (d *device) batchesInUse() (count int) {
 	for _, c := range *d.table.Load() {
-		if c != nil && c.out.lent != nil {
-			lent++
+		if c != nil && c.out.batch != nil {
+			count++
 		}
 	}
-	return lent
+	return count
 }
 
 // A connection that is idle takes a few KiB on the heap of either side, also one over which all kinds of requests and
@@ -150,7 +150,7 @@ func TestIdleConnections(t *testing.T) {
 		}
 	}
 	pollUntil(t, "the last acknowledgements", func() bool { return near.delayed.Load()+far.delayed.Load() == 0 }, near, far)
-	require.Zero(t, near.lends()+far.lends())
+	require.Zero(t, near.batchesInUse()+far.batchesInUse())
 	used := heap()
 	const sides = 2 * connections
 	t.Logf("%d bytes a side when made, %d when used", (made-before)/sides, (used-before)/sides)
@@ -185,20 +185,20 @@ func TestMemoryIsLent(t *testing.T) {
 	near := newBare(t)
 	d := near.device
 	other := newBareOn(t, d, verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
-	require.Zero(t, d.lends())
+	require.Zero(t, d.batchesInUse())
 	for _, s := range []*bare{near, other} {
 		s.full = true
 		_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
 		require.NoError(t, err)
 	}
-	require.Equal(t, 2, d.lends())
-	require.Zero(t, d.batches.kept())
+	require.Equal(t, 2, d.batchesInUse())
+	require.Zero(t, d.batches.freeCount())
 	for i, s := range []*bare{near, other} {
 		s.full = false
 		s.visit()
-		require.Equal(t, 1-i, d.lends())
+		require.Equal(t, 1-i, d.batchesInUse())
 	}
-	require.Equal(t, 2, d.batches.kept())
+	require.Equal(t, 2, d.batches.freeCount())
 
 	// The headers of two connections come in pieces, in turn.
 	memory := make([]byte, 16)
@@ -219,16 +219,16 @@ func TestMemoryIsLent(t *testing.T) {
 	near.full = true
 	_, err := near.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
 	require.NoError(t, err)
-	require.Equal(t, 1, d.batches.kept())
+	require.Equal(t, 1, d.batches.freeCount())
 	near.connection.mu.Lock()
 	near.fail(errWithdrawn, shutdownNow)
 	near.connection.mu.Unlock()
-	require.Equal(t, 2, d.batches.kept())
+	require.Equal(t, 2, d.batches.freeCount())
 	// Of what is not needed from one tick to the next, one is kept.
 	for range 2 {
 		d.tick(d.Now())
 	}
-	require.Equal(t, 1, d.batches.kept())
+	require.Equal(t, 1, d.batches.freeCount())
 }
 
 // A device keeps as much memory for output as connections have needed at once since it last looked, and one at least.
@@ -247,7 +247,7 @@ func TestBatchesAreTrimmed(t *testing.T) {
 	for i, c := range []struct{ used, left int }{{5, 5}, {3, 3}, {3, 3}, {0, 1}, {0, 1}, {2, 2}} {
 		use(c.used)
 		b.trim()
-		require.Equal(t, c.left, b.kept(), "step %d", i)
+		require.Equal(t, c.left, b.freeCount(), "step %d", i)
 	}
 }
 
