@@ -449,6 +449,55 @@ func TestDeregisterBeforeARead(t *testing.T) {
 	require.EqualValues(t, verbs.StatusRemoteAccess, said[2].operand)
 }
 
+// Responses that are in a batch leave before the rejection of a later request.
+func TestResponsesBeforeARejection(t *testing.T) {
+	s := newStage(t)
+	gone := s.region(make([]byte, 8), 0x2001, rights)
+	s.full = true
+	_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
+	require.NoError(t, err)
+	s.hear(s.script, message(frame{kind: kindFetchAdd, request: 1, rkey: openKey, address: s.base, operand: 1}, ""),
+		message(frame{kind: kindRead, request: 2, rkey: gone.key, address: gone.Remote().Address, total: 8}, ""))
+	require.NoError(t, gone.Deregister())
+	s.full = false
+	s.visit()
+	said := s.said(t)
+	require.Len(t, said, 3)
+	require.Equal(t, []kind{kindWrite, kindAtomicResponse, kindRequestRejection}, []kind{said[0].kind, said[1].kind, said[2].kind})
+}
+
+// A pong and a response that are in a batch leave before the bye of a queue pair that fails while the batch is made.
+func TestResponsesBeforeABye(t *testing.T) {
+	for name, overflow := range map[string]bool{"a request of memory without a key": false, "a completion queue that is full": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newBare(t)
+			r := s.region(make([]byte, 8), openKey, rights)
+			s.said(t)
+			s.full = true
+			for _, segments := range [][]verbs.Segment{nil, {{Memory: make([]byte, 8), LKey: 77}}} {
+				_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite, Segments: segments}})
+				require.NoError(t, err)
+			}
+			s.hear(s.script, message(frame{kind: kindPing, acked: 1}, ""),
+				message(frame{kind: kindFetchAdd, request: 1, acked: 1, rkey: openKey, address: r.Remote().Address, operand: 1}, ""))
+			want := error(verbs.StatusLocalProtection)
+			if overflow {
+				want = errOverflow
+				for s.queue.held.Push(&verbs.Completion{}) {
+				}
+			}
+			s.full = false
+			s.visit()
+			require.ErrorIs(t, s.pair.Err(), want)
+			var kinds []kind
+			for _, f := range s.said(t) {
+				kinds = append(kinds, f.kind)
+			}
+			require.Equal(t, []kind{kindWrite, kindPong, kindAtomicResponse, kindBye}, kinds)
+		})
+	}
+}
+
 // A request that fails on this side does so behind those before it, of which the peer
 // is asked.
 func TestLocalFailureBehindOthers(t *testing.T) {

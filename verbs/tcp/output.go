@@ -25,8 +25,8 @@ const (
 
 // output makes batches of frames. A batch is made when the previous one has left. It leaves as it was made.
 type output struct {
-	// batch is the memory of the batch. It is nil while there is no batch. scratch and vectors are the parts of it in
-	// use. The vectors from first on have not left.
+	// batch is the memory of the batch. It is nil if there is no batch, or only a copy that detach made. scratch and
+	// vectors are the parts of it in use. The vectors from first on have not left.
 	batch   *batch
 	scratch []byte
 	vectors [][]byte
@@ -178,11 +178,11 @@ func (c *connection) write() bool {
 	return true
 }
 
-// beginBatch takes memory for a batch if the connection has none.
+// beginBatch takes memory for a batch if the connection has none. A copy that detach has made comes first in the batch.
 func (c *connection) beginBatch() {
 	if o := &c.out; o.batch == nil {
 		o.batch = c.device.batches.take()
-		o.scratch, o.vectors = o.batch.scratch[:0], o.batch.vectors[:0]
+		o.scratch, o.vectors = o.batch.scratch[:0], append(o.batch.vectors[:0], o.vectors...)
 	}
 }
 
