@@ -15,6 +15,9 @@ func (q *queuePair) Sever() {
 	c := q.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.phase >= phaseShutdown {
+		return
+	}
 	buffer := new(inputBuffer) // the device's may be in use
 	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(buffer); round++ {
 	}
