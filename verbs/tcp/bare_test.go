@@ -142,6 +142,15 @@ func newBareOf(t testing.TB, capacity int) *bare {
 // newBareOn is one of a device, by a configuration with one queue for both.
 func newBareOn(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
 	t.Helper()
+	b := newAwaiting(t, d, config)
+	b.hear(b.script, message(frame{kind: kindAccept}, ""))
+	require.Equal(t, verbs.StateReady, b.pair.State())
+	return b
+}
+
+// newAwaiting is one whose peer has not responded to the hello.
+func newAwaiting(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
+	t.Helper()
 	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: config.SendQueue.(*completionQueue)}
 	var err error
 	b.pair, err = d.newPair(config, b.connection)
@@ -149,8 +158,6 @@ func newBareOn(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
 	b.connection.mu.Lock()
 	b.start(b.script, phaseAwaiting)
 	b.connection.mu.Unlock()
-	b.hear(b.script, message(frame{kind: kindAccept}, ""))
-	require.Equal(t, verbs.StateReady, b.pair.State())
 	return b
 }
 
