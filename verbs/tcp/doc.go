@@ -45,7 +45,7 @@
 //
 // # Memory
 //
-// A connection takes 3 KiB with its queue pair. It adds 152 bytes for each request, 72 for each receive, 48 for each
+// A connection takes 3.5 KiB with its queue pair. It adds 152 bytes for each request, 72 for each receive, 48 for each
 // pending response to the peer's reads and atomics, 256 for each slot that was ever posted inline, and 32 for each
 // segment after the first. Memory for these is for 8 at first and doubles when they are more, up to MaxSends,
 // MaxReceives and 64; it is kept. So a connection that has had at most 8 of each at once is idle with 8 KiB. TLS adds

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,8 @@ func TestSizes(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("skipped: the sizes that the documentation has are those of Linux, whose system calls take vectors of other types")
 	}
-	// A size class of the allocator may be an eighth larger.
+	// A size class of the allocator may be an eighth larger. The rest of 3.5 KiB is what the device and the stream keep of
+	// a connection, which TestIdleConnections measures.
 	require.LessOrEqual(t, (sizeOf[connection]()+sizeOf[queuePair]()+sizeOf[socket]())*9/8, 3<<10, "bytes of a connection")
 	segment := sizeOf[verbs.Segment]()
 	require.Equal(t, 32, segment)
@@ -50,13 +52,14 @@ func newTraffic(p, q *queuePair, remote verbs.RemoteRegion, memory []byte) *traf
 		{Opcode: verbs.OpCompareSwap, Segments: segment(8)},
 		{Opcode: verbs.OpRDMARead, Segments: segment(trafficBytes)},
 		{Opcode: verbs.OpRDMAWrite, Segments: segment(trafficBytes)},
+		{Opcode: verbs.OpRDMAWriteImmediate, Segments: segment(8)},
 		{Opcode: verbs.OpSendImmediate, Segments: segment(1000)},
 	} {
 		r.Flags |= verbs.Signalled
 		r.RKey, r.RemoteAddress = remote.RKey, remote.Address
 		c.requests = append(c.requests, r)
 	}
-	c.receives = []verbs.ReceiveRequest{{Segments: segment(1000)}, {Segments: segment(1000)}}
+	c.receives = []verbs.ReceiveRequest{{Segments: segment(8)}, {}, {Segments: segment(1000)}}
 	return c
 }
 
@@ -69,7 +72,11 @@ func (c *traffic) round(t testing.TB) {
 	if n, err = c.p.PostSend(c.requests); n != len(c.requests) || err != nil {
 		t.Fatal(n, err)
 	}
+	end := time.Now().Add(patience)
 	for left := len(c.requests) + len(c.receives); left > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("%d completions did not come", left)
+		}
 		for _, queue := range [2]*completionQueue{c.p.sendCQ, c.q.recvCQ} {
 			n := queue.Poll(c.into[:])
 			left -= n
@@ -97,11 +104,32 @@ func (b *batches) freeCount() int {
 // batchesInUse returns how many connections of a device have a batch.
 func (d *device) batchesInUse() (count int) {
 	for _, c := range *d.table.Load() {
-		if c != nil && c.out.batch != nil {
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		if c.out.batch != nil {
 			count++
 		}
+		c.mu.Unlock()
 	}
 	return count
+}
+
+// owes reports whether a connection of a device has an acknowledgement to send, or wants a visit.
+func (d *device) owes() bool {
+	for _, c := range *d.table.Load() {
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		owes := c.out.acknowledge || c.delayed.Load() || c.wantsVisit.Load()
+		c.mu.Unlock()
+		if owes {
+			return true
+		}
+	}
+	return false
 }
 
 // A connection that is idle takes a few KiB on the heap of either side, also one over which all kinds of requests and
@@ -149,17 +177,19 @@ func TestIdleConnections(t *testing.T) {
 			back.round(t)
 		}
 	}
-	pollUntil(t, "the last acknowledgements", func() bool { return near.delayed.Load()+far.delayed.Load() == 0 }, near, far)
+	pollUntil(t, "the last acknowledgements", func() bool { return !near.owes() && !far.owes() }, near, far)
 	require.Zero(t, near.batchesInUse()+far.batchesInUse())
 	used := heap()
 	const sides = 2 * connections
 	t.Logf("%d bytes a side when made, %d when used", (made-before)/sides, (used-before)/sides)
-	require.LessOrEqual(t, (made-before)/sides, 4<<10, "bytes of a connection that was made")
+	require.LessOrEqual(t, (made-before)/sides, 3<<10+512, "bytes of a connection that was made")
 	require.LessOrEqual(t, (used-before)/sides, 8<<10, "bytes of a connection that was used")
 	runtime.KeepAlive([]any{all, nearMemory, farMemory})
 }
 
-// Nothing is allocated for requests over connections that have had as many before, also when output waits for room.
+// Nothing is allocated for requests over connections that have had as many before, also when output waits for room. The
+// rounds are one run, because AllocsPerRun rounds an average down. In it the devices do not trim their batches, after
+// which they would make some again: they do that every six minutes.
 func TestNothingIsAllocatedForRequests(t *testing.T) {
 	near, far := openWith(t, Options{}), openWith(t, Options{})
 	r, err := far.RegisterMemory(make([]byte, trafficBytes), rights)
@@ -177,11 +207,16 @@ func TestNothingIsAllocatedForRequests(t *testing.T) {
 	for range 10 {
 		round()
 	}
-	require.Zero(t, testing.AllocsPerRun(20, round))
+	require.Zero(t, testing.AllocsPerRun(1, func() {
+		for range 20 {
+			round()
+		}
+	}))
 }
 
-// A device lends memory to a connection for output while that waits, and to no connection for input between two reads.
-func TestMemoryIsLent(t *testing.T) {
+// A connection has a batch only while its output waits. Connections take turns with the look-ahead, also if headers
+// arrive in pieces.
+func TestMemoryOfTheDevice(t *testing.T) {
 	near := newBare(t)
 	d := near.device
 	other := newBareOn(t, d, verbs.QueuePairConfig{SendQueue: near.queue, ReceiveQueue: near.queue})
@@ -215,7 +250,7 @@ func TestMemoryIsLent(t *testing.T) {
 		}
 	}
 	require.Equal(t, text(16), string(memory))
-	// Memory that was lent to a connection when it ended comes back.
+	// The batch of a connection that ends comes back.
 	near.full = true
 	_, err := near.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
 	require.NoError(t, err)
@@ -224,14 +259,14 @@ func TestMemoryIsLent(t *testing.T) {
 	near.fail(errWithdrawn, shutdownNow)
 	near.connection.mu.Unlock()
 	require.Equal(t, 2, d.batches.freeCount())
-	// Of what is not needed from one tick to the next, one is kept.
+	// Of the batches that are not used from one tick to the next, one is kept.
 	for range 2 {
 		d.tick(d.Now())
 	}
 	require.Equal(t, 1, d.batches.freeCount())
 }
 
-// A device keeps as much memory for output as connections have needed at once since it last looked, and one at least.
+// A device keeps as many free batches as were used at once since the last trim, and at least one.
 func TestBatchesAreTrimmed(t *testing.T) {
 	var b batches
 	use := func(n int) {
@@ -251,12 +286,12 @@ func TestBatchesAreTrimmed(t *testing.T) {
 	}
 }
 
-// What TLS adds is the look-ahead, and nothing of the size of what was sent.
+// What TLS adds is the look-ahead, and nothing of the size of what was sent. Batches come back after TLS held bytes.
 func TestSizeOfTLS(t *testing.T) {
 	config := tlstest.Config(t, "127.0.0.1")
 	near, far := openWith(t, Options{TLS: config}), openWith(t, Options{TLS: config})
 	p, q := join(t, near, far)
-	memory := make([]byte, 4<<20)
+	memory := make([]byte, trafficBytes)
 	region, err := far.RegisterMemory(memory, rights)
 	require.NoError(t, err)
 	_, err = p.PostSend([]verbs.SendRequest{{
@@ -265,9 +300,16 @@ func TestSizeOfTLS(t *testing.T) {
 		RemoteAddress: region.Remote().Address, RKey: region.Remote().RKey,
 	}})
 	require.NoError(t, err)
+	pollUntil(t, "a full socket", func() bool {
+		p.conn.mu.Lock()
+		defer p.conn.mu.Unlock()
+		return p.conn.stream.pending()
+	}, near)
+	require.Equal(t, 1, near.batchesInUse())
 	var done [1]verbs.Completion
 	pollUntil(t, "the completion", func() bool { return p.sendCQ.Poll(done[:]) == 1 }, near, far)
 	require.Equal(t, verbs.StatusSuccess, done[0].Status)
+	require.Zero(t, near.batchesInUse()+far.batchesInUse())
 	for _, pair := range []*queuePair{p, q} {
 		c := pair.conn.stream.(*secured).carrier
 		require.Equal(t, 16<<10, cap(c.buffer)+cap(c.out), "bytes of an idle connection")
