@@ -55,7 +55,7 @@ func TestRequestsInAGrowingRing(t *testing.T) {
 	s.said(t)
 	s.hear(s.script, message(frame{kind: kindAcknowledge, acked: 3}, ""))
 	require.Equal(t, numbers(1, 3), s.ids(t))
-	// The fourth is the first in the ring now. One request fills a batch, behind which the others wait.
+	// The fourth is the first in the ring now. The first request fills a batch. The others wait until it has left.
 	s.full = true
 	for i := 6; i <= 3+depth; i++ {
 		require.NoError(t, post(i))
