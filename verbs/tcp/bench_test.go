@@ -2,9 +2,11 @@ package tcp_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -179,6 +181,51 @@ func BenchmarkCrowd(b *testing.B) {
 				}
 				l.await(b, 1)
 			}
+		})
+	}
+}
+
+// BenchmarkPosters writes 8 bytes from goroutines of which each has a connection of the same device. A goroutine whose
+// queue is full polls both devices.
+func BenchmarkPosters(b *testing.B) {
+	for _, posters := range []int{1, 2} {
+		b.Run(fmt.Sprint(posters), func(b *testing.B) {
+			l := link(b, false, tcp.Options{})
+			silent, signalled := l.request(verbs.OpRDMAWrite, 8), l.request(verbs.OpRDMAWrite, 8)
+			silent[0].Flags = 0
+			queues, pairs := make([]verbs.CompletionQueue, posters), make([]verbs.QueuePair, posters)
+			for i := range posters {
+				var err error
+				l.nearCQ, err = l.near.CreateCompletionQueue(1024)
+				require.NoError(b, err)
+				queues[i], pairs[i] = l.nearCQ, l.connect(b)
+			}
+			var running sync.WaitGroup
+			b.ResetTimer()
+			for i := range posters {
+				running.Go(func() {
+					var into [16]verbs.Completion
+					for n := i; n < b.N; n += posters {
+						requests := silent
+						if n/posters%64 == 63 {
+							requests = signalled
+						}
+						for {
+							_, err := pairs[i].PostSend(requests)
+							if err == nil {
+								break
+							}
+							if !errors.Is(err, verbs.ErrQueueFull) {
+								b.Error(err)
+								return
+							}
+							queues[i].Poll(into[:])
+							l.farCQ.Poll(nil)
+						}
+					}
+				})
+			}
+			running.Wait()
 		})
 	}
 }
