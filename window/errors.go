@@ -128,11 +128,11 @@ func (e *MismatchError) Error() string {
 		verb, made = "passed", "passed "+e.What
 	}
 	return fmt.Sprintf("window: %s: %v: %srank %d %s %v%s, rank %d %s %v%s", e.Call, ErrMismatch, where,
-		e.Rank, made, e.Value, at(e.Place), e.WantRank, verb, e.Want, at(e.WantPlace))
+		e.Rank, made, e.Value, placed(e.Place), e.WantRank, verb, e.Want, placed(e.WantPlace))
 }
 
-// at returns a place as it continues a sentence.
-func at(place string) string {
+// placed returns a place as it continues a sentence.
+func placed(place string) string {
 	if place == "" {
 		return ""
 	}

@@ -65,7 +65,8 @@ func (c *core) notePlace(number uint32) {
 	}
 	c.watch.debug.placed = number
 	site := here()
-	copy(c.own.control.place(), sourcePlaceOf(&site)[:])
+	place := sourcePlaceOf(&site)
+	copy(c.own.control.place(), place[:])
 }
 
 // A sourcePlace is the text of a place, and then zeros.
