@@ -90,6 +90,7 @@ func writeUsage(usage io.Writer, flags *flag.FlagSet, comparing bool) {
 	fmt.Fprintln(usage, "       go run ./bench scale [flags] [workload …]")
 	fmt.Fprintln(usage, "       go run ./bench report -o DIR [flags] [case[:size,…] …]")
 	fmt.Fprintln(usage, "       go run ./bench gate -against COMMIT [flags]")
+	fmt.Fprintln(usage, "Try: go run ./bench put_flush_lat:8")
 	fmt.Fprintln(usage, "Measures one-sided operations; no case: all of them. -list lists the cases, and the")
 	fmt.Fprintln(usage, "default sizes of each.")
 	fmt.Fprintln(usage, "schemes compares the schemes of arranging the operations of an epoch, over TCP unless -device says otherwise, and the")

@@ -31,18 +31,18 @@
 //	after                       holds
 //	Fence, Unlock, UnlockAll,   operations are complete at the target, visible to every rank
 //	Flush, FlushAll
-//	Wait of RFlush's request    operations before the RFlush are complete at the target
-//	Wait of another request     the buffers of its operation belong to the program again, its result is valid
+//	Wait of RFlush's Request    operations before the RFlush are complete at the target
+//	Wait of another Request     the buffers of its operation belong to the program again, its result is valid
 //	Complete, FlushLocal        origin buffers belong to the program again, results are valid
-//	Wait                        all operations of the exposure are in window memory
+//	Wait of the Window          all operations of the exposure are in window memory
 //
 // WaitAll, WaitAny and Completed wait for several requests.
 //
-// A buffer passed to an operation belongs to the library until then. A call that returns the error of its context has
+// A buffer passed to an operation belongs to the library until such a call has returned. A call that returns the error of its context has
 // not completed its operations: the buffers belong to the program once the call, made again, succeeds. After a
 // *world.RejectionError all other operations are complete. After any other error the program must not use the buffers
-// again. An error of WaitAll or Completed concerns only the buffers of the requests that failed. The target may be the
-// own rank everywhere. Zero-length operations are legal and free.
+// again. An error of WaitAll or Completed concerns only the buffers of the requests that failed. A rank may be
+// its own target. Zero-length operations are legal and free.
 //
 // # Blocking and failure
 //
@@ -60,7 +60,7 @@
 // Operations take no context. An operation waits for room if its target over a network accepts no more messages, at
 // most for the time of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that
 // they did not get. A long accumulate, a PutNotify, and an operation behind many queued ones may wait for the lock or
-// the post of the target, because Lock and Start do not wait for it over a network.
+// the post of the target, for which Lock and Start have not waited over a network.
 //
 // Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be
 // made again as if their context had ended. An operation that has partly left waits for a descriptor. If the
@@ -68,9 +68,9 @@
 // refuses, the call returns an error, the epoch stays open, and the call may be made again.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it.
-// The survivors can then close the window. A Fence in which a rank dies may end well on some ranks and fail on others.
-// Locks of the dead are broken. When a survivor closes the window, ranks that wait for it get ErrDeparted. So close a
-// window that is given up before any other call that waits, such as Shrink.
+// The survivors can then close the window. A Fence in which a rank dies may succeed on some ranks and fail on others.
+// Locks of the dead are broken. When a survivor closes the window, ranks that wait for it get ErrDeparted. To give a
+// window up, close it before any other call that waits, such as Shrink.
 //
 // Misuse that a rank can see for itself is an error at the call, which changes nothing. A window is closed with its
 // World at the latest. Calls then return ErrClosed.

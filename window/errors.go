@@ -56,8 +56,8 @@ var (
 	ErrBusy = epoch.ErrBusy
 	// ErrNotStarted means that Complete has no Start.
 	ErrNotStarted = epoch.ErrNotStarted
-	// ErrNotPosted means that Wait or Test has no Post. Close returns it if a target of the last Start closed the window
-	// without its Post.
+	// ErrNotPosted means that Wait or Test has no Post. Close also returns it if a target of this rank's last
+	// Start has closed the window and never called Post.
 	ErrNotPosted = epoch.ErrNotPosted
 	// ErrNotLocked means that Unlock or a flush has no Lock, or UnlockAll no LockAll.
 	ErrNotLocked = epoch.ErrNotLocked
@@ -122,7 +122,7 @@ type MismatchError struct {
 func (e *MismatchError) Error() string {
 	where, verb, made := "", "called", "called"
 	if e.Number != 0 {
-		where = fmt.Sprintf("as Fence or Close %d of the window, which all have to call alike, ", e.Number)
+		where = fmt.Sprintf("number %d of the Fences and the Close of the window, which all ranks must call in the same order: ", e.Number)
 	}
 	if e.What != "" {
 		verb, made = "passed", "passed "+e.What

@@ -29,8 +29,8 @@ const (
 // If target shares no memory with this rank, Lock may return before this rank holds the lock, as in MPI. The lock
 // request travels with the first operations of the epoch, which are always done under the lock. The lock is held when
 // the first Flush of the epoch has returned, or Wait of a request of an operation with elements. The next Lock, LockNow or
-// LockAll of this rank on a window of the same World acquires it first: locks of the windows of one World are acquired in
-// the order of the calls.
+// LockAll of this rank on a window of the same World first acquires the lock that is still pending: locks of the windows
+// of one World are acquired in the order of the calls.
 //
 // An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
 // the epoch, use [Window.LockNow].
@@ -296,8 +296,8 @@ func (c *core) unlock(kind LockKind, target int) {
 // LockAll opens an access epoch to every rank and acquires a shared lock of each. While it waits for a rank that is
 // locked exclusively, it holds no other lock. If LockAll returns an error, no epoch is open.
 //
-// With [NoCheck] LockAll acquires no lock, and connects to no rank before the first operation on it. Each rank may
-// assert NoCheck or not. Without NoCheck, LockAll connects to all ranks and requests a lock from each.
+// With [NoCheck] LockAll acquires no lock, and connects to no rank before the first operation on it. Ranks
+// need not agree on NoCheck. Without NoCheck, LockAll connects to all ranks and requests a lock from each.
 func (w *Window[T]) LockAll(ctx context.Context, asserts ...Assert) error {
 	return w.calls().LockAll(ctx, asserts...)
 }

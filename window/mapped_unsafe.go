@@ -17,7 +17,7 @@ import "unsafe"
 // If network cards execute the accumulate family, and their atomics are not coherent with those of processors (see
 // [CardAtomics]), Mapped returns false for every rank.
 //
-// After a plain store this rank may store another value atomically. A rank that reads that value, atomically or by an
+// To publish a plain store, store another value atomically afterwards. A rank that reads that value, atomically or by an
 // operation, also sees the plain store. Plain loads after an atomic load see what was written before the loaded value,
 // if that value was stored atomically or has been flushed.
 func (w *Window[T]) Mapped(rank int) ([]T, bool) {

@@ -139,11 +139,12 @@ var unlikeAt = jobtest.RegisterWith("places of calls that differ", func() ([]wor
 	// A call that is cut short names its first place.
 	ended, end := context.WithCancel(s.Ctx)
 	end()
+	memory := make([]int64, 1)
 	makeUnlike := func(ctx context.Context) error {
 		if s.World.Rank() == 0 {
 			return made(window.Allocate[int64](ctx, s.World, 1))
 		}
-		return made(window.Create(ctx, s.World, make([]int64, 1)))
+		return made(window.Create(ctx, s.World, memory))
 	}
 	if err = makeUnlike(ended); errors.Is(err, context.Canceled) {
 		err = makeUnlike(s.Ctx)

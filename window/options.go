@@ -41,8 +41,8 @@ func Unordered() Option {
 //
 // Without Immediate, a few accumulates of one element to parts of 1 MiB and more are deferred. The processor then
 // fetches their elements at the same time, which is faster at scattered places. They are applied by the next call on
-// the window that completes them, has to follow them, or blocks. A rank that waits elsewhere, such as in World.Barrier,
-// while another rank polls for its accumulates first completes them, for instance by Flush.
+// the window that completes them, has to follow them, or blocks. If another rank polls for accumulates of this one,
+// complete them, for instance by Flush, before waiting elsewhere, such as in World.Barrier.
 func Immediate() Option {
 	return func(s *settings) error { s.Immediate = true; return nil }
 }

@@ -138,11 +138,11 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 // Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
 // group has failed, Post returns a *world.PeerError, and the other ranks have the exposure all the same.
 //
-// Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. If ctx
-// ends while Post maps memory, there is no exposure, and likewise if this rank cannot connect to a rank. If ctx ends
-// later, the process is out of file descriptors, or a message cannot be sent, Post returns that error, and the same Post
-// made again continues. Until then no other Post, no Wait and no Test is legal: Wait and Test return [ErrBusy], and Post of
-// another group returns [ErrEpochOpen].
+// Post may wait until it has mapped memory of a rank on this host for the first time, and over a network for room. There
+// is no exposure if ctx ends while Post maps memory, or if this rank cannot connect to a rank. If ctx ends later, the
+// process is out of file descriptors, or a message cannot be sent, Post returns that error, and the same Post made again
+// continues. Until then no other Post, no Wait and no Test is legal: Wait and Test return [ErrBusy], and Post of another
+// group returns [ErrEpochOpen].
 func (w *Window[T]) Post(ctx context.Context, group Group) error { return w.calls().Post(ctx, group) }
 
 func (w *untyped) Post(ctx context.Context, group Group) error {

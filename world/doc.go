@@ -38,7 +38,7 @@
 //
 // [World.Split] makes teams. A team is a World for every use: collectives, windows, another Split. Its ranks are
 // numbered from 0. Devices, progress and failures are shared with the World that was split. A team takes about 7 KiB and 32 bytes for
-// each rank. A team of at most 64 ranks takes 320 more for each rank, and one of at most 256 takes 64 more. Connections and memory for
+// each rank. A team of at most 64 ranks takes 320 more bytes for each rank, and a team of 65 to 256 ranks 64 more. Connections and memory for
 // long messages are added when they are first used. A rank that fails has failed in all its teams. A rank that closes a team has left
 // that team and nothing else.
 //
@@ -65,8 +65,8 @@
 // A call that needs one rank names that rank, whenever it failed. A collective needs every rank. It names the rank that failed
 // first, as far as this rank knows; the cause of a later failure mentions the first one. Before a call reports a failure, this rank
 // notifies the ranks that it is connected with. Over a network, a rank that is only beginning to wait for another one may
-// not be connected with it yet. It then names that rank instead. So does a rank of one host that finds the end of a process whose
-// memory it had not mapped.
+// not be connected with it yet. It then names that rank instead. A rank that finds the end of a process of its host, whose memory it
+// had not mapped, names that one, too.
 //
 // A silent rank may only be stopped, or cut off. A rank that takes it for dead closes all connections with it before any call says
 // so, and accepts no new ones. When the silent rank comes back, it finds that the others failed, and nothing that it does over the

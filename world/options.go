@@ -35,7 +35,7 @@ func WithAddress(text string) Option { return job.WithAddress(text) }
 
 // WithKey sets the job's key, 16 to 512 random bytes, by which ranks recognize each other over a network. Without this option the
 // environment variable RMA_KEY_FILE names a file with the key. Without either rank 0 makes a key, which the
-// exchange of the launcher, or that of [New], distributes. The key is copied. A nil key is as none; one of another length is an [ErrArgument].
+// exchange of the launcher, or that of [New], distributes. The key is copied. A nil key counts as no key; one of another length is an [ErrArgument].
 //
 // All ranks of a job need the same key. If one has another key, or only some have one, Init under a launcher and New return an
 // ErrMismatch. At RMA_ROOT, where each rank needs a key, a rank with another one cannot join.
@@ -60,8 +60,8 @@ func WithTLS(config *tls.Config) Option { return job.WithTLS(config) }
 func WithStartTimeout(d time.Duration) Option { return job.WithStartTimeout(d) }
 
 // WithPeerTimeout sets how long a rank on another host may be silent before it counts as failed. It applies also to the rank that serves
-// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. Each time in which this rank makes no progress,
-// as while it is stopped, counts for at most a fifth of d. A process of this host does not fail by silence. But it has only this time, or
+// the exchange at RMA_ROOT. The default is 10 s. The end of a process is noticed at once. A pause of this rank itself,
+// such as while it is stopped, counts as at most a fifth of d. A process of this host does not fail by silence. But it has only this time, or
 // 10 s if that is longer, to let this rank map its memory.
 func WithPeerTimeout(d time.Duration) Option { return job.WithPeerTimeout(d) }
 
@@ -100,7 +100,8 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 // WithDebug has windows look for misuse that would otherwise go unnoticed or corrupt contents:
 //
 //   - conflicting operations of one epoch on the same elements
-//   - memory that is used before the operation on it is complete
+//   - origin memory that is changed, and results that are written, before the operation is complete. A result that is
+//     only read is no error, because loads are not seen.
 //   - epochs that are open when the World is closed
 //
 // The call that reveals the misuse returns a *window.MisuseError with both places in the program. A *window.MismatchError

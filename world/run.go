@@ -11,10 +11,10 @@ import (
 // World of a rank is closed when its body returns. The context of bodies ends when ctx does.
 //
 // A rank has failed when its body returns an error or panics. Run returns a *[RankError] for each rank that failed by itself,
-// joined. Failures that only followed from those, which are *[PeerError]s, are left out unless there is no other.
+// joined. Failures that only followed from those, which are PeerErrors, are left out unless there is no other.
 //
 // A launcher does not change what Run does: each process makes n ranks of its own, and Run logs a warning. See [Main]. [Init]
-// is an error in a body, and with the context of a body that has not returned, because its rank has a World already.
+// returns an error in a body, or if it gets the context of a body that is still running: the rank has a World already.
 func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) error, options ...Option) error {
 	return job.Run(ctx, n, inJob(body), ofJob(options)...)
 }

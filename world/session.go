@@ -68,7 +68,7 @@ func (l *Listener) Close() error {
 // device is chosen as for ranks on different hosts: RDMA cards if both have one, else TCP.
 //
 // Dial does not wait for a server that is not listening. It returns an error at once, or after a few seconds if the network
-// does not answer. It calls again a server that has no time for it, until ctx ends or the time of [WithStartTimeout] is over. A server
+// does not answer. If the server is busy, Dial tries again until ctx ends or the time of [WithStartTimeout] is over. A server
 // that evicts the client says why: Dial, or the calls that need rank 0, then return an [ErrEvicted]. When it stops serving, calls return
 // an [ErrLeft].
 func Dial(ctx context.Context, address string, options ...Option) (*World, error) {

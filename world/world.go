@@ -149,7 +149,8 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 // job nor teams that were split from it.
 //
 // The error of Close says what could not be completed: operations of open epochs, the table of RMA_STATS, the trace, or the exchange
-// with the process manager. The World is closed all the same: a second Close returns nil.
+// with the process manager. Where memory is mapped the operations are complete: an open epoch is then an error only with
+// [WithDebug]. A window that is still open is no error. The World is closed all the same: a second Close returns nil.
 func (w *World) Close() error { return w.inner().Close() }
 
 // CloseContext is Close that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and names a rank, or the

@@ -56,7 +56,7 @@ func copyPiece(to, from []byte) {
 	switch m := Method(method.Load()); {
 	case m == Plain:
 		copy(to, from)
-	case hasString && (m == String || m == Auto && n > cached && (ahead%page == 0 || ahead%page >= line)):
+	case m == String, m == Auto && hasVector && hasString && n > cached && (ahead%page == 0 || ahead%page >= line):
 		copyString(t, f, n)
 	case hasVector && m != String:
 		copyVector(t, f, n)

@@ -1,8 +1,9 @@
 // Package cpucopy copies memory with the CPU for devices whose peers share memory with this process, and which hand
 // large pieces to another core.
 //
-// The runtime's copy is best for short pieces. For longer ones, two other methods are better if the processor has them,
-// each in a range of sizes:
+// The runtime's copy is best for short pieces. On processors without 64-byte vectors it makes all copies. Measured on one
+// of them, an EPYC of family 25, it takes 1.42 us for 64 KiB, and the string instruction 1.44 to 1.63 us. On other
+// processors two methods are better for longer pieces, each in a range of sizes:
 //
 //   - While source and destination fit the first-level cache, a loop of 64-byte vectors whose stores are aligned to
 //     cache lines.

@@ -64,14 +64,17 @@ func (w *World) blameIn(small *World, survivors []survivor) {
 	})
 }
 
-// blameNoMore ends what blameBy has begun, in w and in the Worlds that Shrink has made of it.
-func (w *World) blameNoMore() {
-	w.roster.setBlamer(nil)
+// blameNoMore ends what blameBy has begun, in w and in the Worlds that Shrink has made of it. If this rank has failed by
+// itself, the launcher forgets the rank that this one blames: what the rank has seen of others is not why it fails.
+func (w *World) blameNoMore(byItself bool) {
+	if b := w.roster.setBlamer(nil); byItself && b != nil && b.said != blamesNone {
+		b.tell(pmi.NoRank, false)
+	}
 	w.post.mu.Lock()
 	small := w.small
 	w.post.mu.Unlock()
 	if small != nil {
-		small.blameNoMore()
+		small.blameNoMore(byItself)
 	}
 }
 

@@ -166,16 +166,25 @@ func TestInitAfterFailure(t *testing.T) {
 }
 
 // A rank tells its manager which rank was the first to fail, or to leave while it was needed, before its own calls fail for that
-// reason. A rank that closes its World tells its manager of no rank.
+// reason. A rank whose body then fails for another reason takes that back. A rank that closes its World tells its manager
+// of no rank.
 func TestBlame(t *testing.T) {
 	const variable = "WORLD_TEST_BLAMED"
 	if os.Getenv(managedVariable) != "" {
-		if os.Getenv(variable) == "fails" {
+		switch os.Getenv(variable) {
+		case "fails":
 			world.Main(func(ctx context.Context, w *world.World) error {
 				if w.Rank() == 0 {
 					return errors.New("nothing to read")
 				}
 				return w.Barrier(ctx)
+			})
+		case "both fail":
+			world.Main(func(ctx context.Context, w *world.World) error {
+				if w.Rank() == 1 && w.Barrier(ctx) == nil {
+					return nil
+				}
+				return errors.New("nothing to read")
 			})
 		}
 		w, err := world.Init(t.Context())
@@ -194,7 +203,7 @@ func TestBlame(t *testing.T) {
 		os.Exit(1)
 	}
 	for _, device := range []string{"shm", "tcp"} {
-		for _, how := range []string{"ends", "leaves", "fails"} {
+		for _, how := range []string{"ends", "leaves", "fails", "both fail"} {
 			t.Run(device+"/"+how, func(t *testing.T) {
 				t.Setenv("RMA_DEVICE", device)
 				t.Setenv(variable, how)
@@ -224,7 +233,11 @@ func TestBlame(t *testing.T) {
 				for b := range blames {
 					all = append(all, b)
 				}
-				require.Equal(t, []blame{{1, 0, how == "leaves"}}, all)
+				want := []blame{{1, 0, how == "leaves"}}
+				if how == "both fail" {
+					want = append(want, blame{1, pmi.NoRank, false})
+				}
+				require.Equal(t, want, all)
 				close(gone)
 				for rank := range gone {
 					require.True(t, rank == 1 || how == "ends", "rank %d has not left its manager in order", rank)

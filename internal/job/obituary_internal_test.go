@@ -100,6 +100,8 @@ func TestFailedRankSetsNoFlags(t *testing.T) {
 	}
 	worlds := meetApart(t, "here", "here", "here", "there")
 	worlds[0].roster.fail(1, errBoom)
+	// Rank 2, which rank 1 tells, would tell rank 0 in its turn.
+	worlds[0].roster.fail(2, errBoom)
 	require.Equal(t, []int{0, 2}, worlds[1].tellable(3))
 	worlds[1].roster.fail(3, verbs.ErrPeerGone)
 	// Rank 1 handles rank 0 before rank 2.

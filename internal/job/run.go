@@ -130,7 +130,7 @@ func (w *World) closeAll() error {
 // departFailed ends the membership of a rank whose body has failed. It waits for other ranks at most reasonTime, and until
 // goroutines of this one that are in a call of a window have noticed the failure.
 func (w *World) departFailed(why error) error {
-	w.blameNoMore()
+	w.blameNoMore(Failed(why) == nil)
 	sent := w.sendReason(why, reasonTime)
 	// A goroutine that still sends waits for a peer until the device is closed.
 	defer sent.running.Wait()
