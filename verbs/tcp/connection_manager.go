@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// purpose is the purpose of the proof of the key.
+	// purpose is the purpose of the proof of the key. It stays when the version of the frames changes: peers of two
+	// versions get as far as the hello, which tells them so.
 	purpose = "rma verbs/tcp 1"
 	// maxUnproven bounds the connections that are being accepted and have not proved the key.
 	maxUnproven = 128

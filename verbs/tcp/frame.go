@@ -215,27 +215,22 @@ func put64(into []byte, word uint64) (rest []byte) {
 	return into[8:]
 }
 
-// decode reads the header at the start of from and returns its size. It makes the checks that do not depend on the
-// connection. If from holds only part of the header, size is 0. f then has the common fields if from has commonSize
-// bytes, and is unchanged otherwise.
+// decode reads the header at the start of from into f, which is zero, and returns its size. It makes the checks that do
+// not depend on the connection. If from holds only part of the header, size is 0. f then has the common fields if from
+// has commonSize bytes, and is unchanged otherwise.
 func (f *frame) decode(from []byte) (size int, err error) {
 	if len(from) < commonSize {
 		return 0, nil
 	}
-	if from[0] != version {
-		return 0, fmt.Errorf("%w: a frame of version %d, this side speaks %d", ErrProtocol, from[0], version)
+	f.kind, f.flags = kind(from[1]), from[2]
+	f.length = binary.LittleEndian.Uint32(from[4:])
+	f.acked = binary.LittleEndian.Uint32(from[8:])
+	f.granted = binary.LittleEndian.Uint32(from[12:])
+	if from[0] != version || f.kind >= kinds {
+		return 0, f.malformed(from)
 	}
-	*f = frame{kind: kind(from[1]), flags: from[2], length: binary.LittleEndian.Uint32(from[4:]),
-		acked: binary.LittleEndian.Uint32(from[8:]), granted: binary.LittleEndian.Uint32(from[12:])}
-	if f.kind == 0 || f.kind >= kinds {
-		return 0, fmt.Errorf("%w: a frame of kind %d, known are 1 to %d", ErrProtocol, from[1], kinds-1)
-	}
-	rule := &rules[f.kind]
-	if f.flags&^rule.flags != 0 || from[3] != 0 {
-		return 0, fmt.Errorf("%w: %v frame with flags %#x and %#x, allowed are %#x and 0", ErrProtocol, f.kind, f.flags, from[3], rule.flags)
-	}
-	if f.length > rule.maxLength {
-		return 0, fmt.Errorf("%w: %v frame with a payload of %d bytes, at most %d are allowed", ErrProtocol, f.kind, f.length, rule.maxLength)
+	if rule := &rules[f.kind]; f.flags&^rule.flags != 0 || from[3] != 0 || f.length > rule.maxLength || rule.size == 0 {
+		return 0, f.malformed(from)
 	}
 	size, has := f.layout()
 	if len(from) < size {
@@ -262,8 +257,25 @@ func (f *frame) decode(from []byte) (size int, err error) {
 	}
 	for _, b := range rest {
 		if b != 0 {
-			return 0, fmt.Errorf("%w: %v frame whose padding is not zero", ErrProtocol, f.kind)
+			return 0, f.malformed(from)
 		}
 	}
 	return size, nil
+}
+
+// malformed returns what is wrong with the header at the start of from. It is apart from decode, which is faster without
+// the variables of errors.
+func (f *frame) malformed(from []byte) error {
+	rule := &rules[min(f.kind, kinds-1)]
+	switch {
+	case from[0] != version:
+		return fmt.Errorf("%w: a frame of version %d, this side speaks %d", ErrProtocol, from[0], version)
+	case f.kind == 0 || f.kind >= kinds:
+		return fmt.Errorf("%w: a frame of kind %d, known are 1 to %d", ErrProtocol, from[1], kinds-1)
+	case f.flags&^rule.flags != 0 || from[3] != 0:
+		return fmt.Errorf("%w: %v frame with flags %#x and %#x, allowed are %#x and 0", ErrProtocol, f.kind, f.flags, from[3], rule.flags)
+	case f.length > rule.maxLength:
+		return fmt.Errorf("%w: %v frame with a payload of %d bytes, at most %d are allowed", ErrProtocol, f.kind, f.length, rule.maxLength)
+	}
+	return fmt.Errorf("%w: %v frame whose padding is not zero", ErrProtocol, f.kind)
 }
