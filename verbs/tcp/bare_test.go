@@ -81,12 +81,21 @@ func (s *script) said(t testing.TB) []frame {
 	t.Helper()
 	var all []frame
 	for len(s.spoken) > 0 {
-		var f frame
-		require.NoError(t, f.decode(s.spoken))
+		f, _ := s.next(t)
 		all = append(all, f)
-		s.spoken = s.spoken[headerSize+int(f.length):]
 	}
 	return all
+}
+
+// next takes the first frame of what this side has said.
+func (s *script) next(t testing.TB) (f frame, payload []byte) {
+	t.Helper()
+	size, err := f.decode(s.spoken)
+	require.NoError(t, err)
+	require.NotZero(t, size, "%d bytes of a header", len(s.spoken))
+	end := size + int(f.length)
+	payload, s.spoken = s.spoken[size:end], s.spoken[end:]
+	return f, payload
 }
 
 // hear makes the connection take what the peer says, until there is no more.
@@ -103,7 +112,7 @@ func (c *connection) hear(s *script, said ...[]byte) {
 // message is a frame with its payload.
 func message(f frame, payload string) []byte {
 	f.length = uint32(len(payload))
-	header := make([]byte, headerSize)
+	header := make([]byte, f.size())
 	f.encode(header)
 	return append(header, payload...)
 }
@@ -127,15 +136,28 @@ func newBareOf(t testing.TB, capacity int) *bare {
 	d := bareDevice()
 	queue, err := d.CreateCompletionQueue(capacity)
 	require.NoError(t, err)
-	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: queue.(*completionQueue)}
-	config := verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue}
+	return newBareOn(t, d, verbs.QueuePairConfig{SendQueue: queue, ReceiveQueue: queue})
+}
+
+// newBareOn is one of a device, by a configuration with one queue for both.
+func newBareOn(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
+	t.Helper()
+	b := newAwaiting(t, d, config)
+	b.hear(b.script, message(frame{kind: kindAccept}, ""))
+	require.Equal(t, verbs.StateReady, b.pair.State())
+	return b
+}
+
+// newAwaiting is one whose peer has not responded to the hello.
+func newAwaiting(t testing.TB, d *device, config verbs.QueuePairConfig) *bare {
+	t.Helper()
+	b := &bare{script: new(script), connection: newConnection(d, "peer", phaseDialing), device: d, queue: config.SendQueue.(*completionQueue)}
+	var err error
 	b.pair, err = d.newPair(config, b.connection)
 	require.NoError(t, err)
 	b.connection.mu.Lock()
 	b.start(b.script, phaseAwaiting)
 	b.connection.mu.Unlock()
-	b.hear(b.script, message(frame{kind: kindAccept}, ""))
-	require.Equal(t, verbs.StateReady, b.pair.State())
 	return b
 }
 

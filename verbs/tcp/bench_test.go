@@ -2,9 +2,11 @@ package tcp_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -183,6 +185,51 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 }
 
+// BenchmarkPosters writes 8 bytes from goroutines of which each has a connection of the same device. A goroutine whose
+// queue is full polls both devices.
+func BenchmarkPosters(b *testing.B) {
+	for _, posters := range []int{1, 2} {
+		b.Run(fmt.Sprint(posters), func(b *testing.B) {
+			l := link(b, false, tcp.Options{})
+			silent, signalled := l.request(verbs.OpRDMAWrite, 8), l.request(verbs.OpRDMAWrite, 8)
+			silent[0].Flags = 0
+			queues, pairs := make([]verbs.CompletionQueue, posters), make([]verbs.QueuePair, posters)
+			for i := range posters {
+				var err error
+				l.nearCQ, err = l.near.CreateCompletionQueue(1024)
+				require.NoError(b, err)
+				queues[i], pairs[i] = l.nearCQ, l.connect(b)
+			}
+			var running sync.WaitGroup
+			b.ResetTimer()
+			for i := range posters {
+				running.Go(func() {
+					var into [16]verbs.Completion
+					for n := i; n < b.N; n += posters {
+						requests := silent
+						if n/posters%64 == 63 {
+							requests = signalled
+						}
+						for {
+							_, err := pairs[i].PostSend(requests)
+							if err == nil {
+								break
+							}
+							if !errors.Is(err, verbs.ErrQueueFull) {
+								b.Error(err)
+								return
+							}
+							queues[i].Poll(into[:])
+							l.farCQ.Poll(nil)
+						}
+					}
+				})
+			}
+			running.Wait()
+		})
+	}
+}
+
 // BenchmarkSendReceive sends a message there and back.
 func BenchmarkSendReceive(b *testing.B) {
 	l := link(b, false, tcp.Options{})
@@ -286,15 +333,15 @@ func BenchmarkStream(b *testing.B) {
 // BenchmarkSocket is what there is to reach: one socket whose ends are read by
 // non-blocking calls again and again, and written whole.
 func BenchmarkSocket(b *testing.B) {
-	b.Run("ping-pong 56", func(b *testing.B) {
+	b.Run("ping-pong 44", func(b *testing.B) {
 		near, far := rawSockets(b, 1)
 		go func() {
 			runtime.LockOSThread()
-			buffer := make([]byte, 56)
+			buffer := make([]byte, 44)
 			for rawRead(far[0], buffer) == nil && rawWrite(far[0], buffer) == nil {
 			}
 		}()
-		buffer := make([]byte, 56)
+		buffer := make([]byte, 44)
 		for b.Loop() {
 			if rawWrite(near[0], buffer) != nil || rawRead(near[0], buffer) != nil {
 				b.Fatal("the socket broke")

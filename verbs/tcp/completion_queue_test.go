@@ -19,10 +19,7 @@ func TestOverflowIsHeard(t *testing.T) {
 	_, err := s.pair.PostSend(requests)
 	require.NoError(t, err)
 	s.visit()
-	f := frame{kind: kindAcknowledge, acked: 4}
-	header := make([]byte, headerSize)
-	f.encode(header)
-	s.hear(s.script, header)
+	s.hear(s.script, message(frame{kind: kindAcknowledge, acked: 4}, ""))
 	require.ErrorIs(t, s.pair.Err(), errOverflow)
 	var statuses []verbs.Status
 	for _, c := range s.completions() {

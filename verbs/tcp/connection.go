@@ -72,12 +72,7 @@ type counters struct {
 }
 
 func newConnection(d *device, peer string, p phase) *connection {
-	c := &connection{device: d, peer: peer, slot: -1, phase: p, cancel: func() {}}
-	c.in.buffer = make([]byte, lookAhead)
-	c.in.vectors = make([][]byte, 0, maxSegments+1)
-	c.out.scratch = make([]byte, 0, scratchBytes)
-	c.out.vectors = make([][]byte, 0, maxVectors)
-	return c
+	return &connection{device: d, peer: peer, slot: -1, phase: p, cancel: func() {}}
 }
 
 // start gives a connection its stream.
@@ -96,10 +91,10 @@ func (c *connection) start(s stream, next phase) {
 }
 
 // look processes input and sends what that requires. It reports whether there was input. A waiting rank calls it all
-// the time: the less it takes, the sooner input is found.
+// the time: the less it takes, the sooner input is found. The device's driving is held.
 func (c *connection) look() (some bool) {
 	c.mu.Lock()
-	if c.stream != nil && c.receive() {
+	if c.stream != nil && c.receive(&c.device.input) {
 		some = true
 		c.device.activity.Add(1)
 		c.transmit()
@@ -108,14 +103,14 @@ func (c *connection) look() (some bool) {
 	return some
 }
 
-// visit does all that there is to do.
+// visit does all that there is to do. The device's driving is held.
 func (c *connection) visit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stream == nil {
 		return
 	}
-	if c.receive() {
+	if c.receive(&c.device.input) {
 		c.device.activity.Add(1)
 	}
 	c.sent = false
@@ -211,7 +206,7 @@ func (c *connection) shut() {
 		c.stream = nil
 	}
 	c.in.reset()
-	c.out.reset()
+	c.resetOutput()
 }
 
 // abandon destroys the queue pair's end of the connection.
@@ -223,7 +218,7 @@ func (c *connection) abandon() {
 	}
 	// Closing a socket with unread bytes discards what it sent.
 	if c.phase == phaseShutdown && c.out.ended && !c.out.requestRejected {
-		c.receive()
+		c.receive(new(inputBuffer))
 		c.shut()
 	}
 }

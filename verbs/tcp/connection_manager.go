@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// purpose is the purpose of the proof of the key.
+	// purpose is the purpose of the proof of the key. It stays when the version of the frames changes: peers of two
+	// versions get as far as the hello, which tells them so.
 	purpose = "rma verbs/tcp 1"
 	// maxUnproven bounds the connections that are being accepted and have not proved the key.
 	maxUnproven = 128
@@ -206,14 +207,20 @@ func (m *connectionManager) takeAccepted(conn net.Conn, until time.Time) (*socke
 
 // readHello reads the hello of a peer that has proved the key.
 func readHello(conn net.Conn, w io.ReadWriter) ([]byte, error) {
-	var header [headerSize]byte
-	if _, err := io.ReadFull(w, header[:]); err != nil {
+	var header [paddedSize]byte
+	if _, err := io.ReadFull(w, header[:commonSize]); err != nil {
 		return nil, fmt.Errorf("tcp: awaiting the hello: %w", err)
 	}
 	var f frame
-	err := f.decode(header[:])
+	_, err := f.decode(header[:commonSize])
 	if err == nil && (f.kind != kindHello || int(f.length) < identitySize) {
 		err = fmt.Errorf("%w: %v frame of %d bytes in place of a hello", ErrProtocol, f.kind, f.length)
+	}
+	if err == nil {
+		if _, err := io.ReadFull(w, header[commonSize:]); err != nil {
+			return nil, fmt.Errorf("tcp: awaiting the hello: %w", err)
+		}
+		_, err = f.decode(header[:])
 	}
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), ErrProtocol.Error()+": ")
@@ -234,7 +241,7 @@ func readHello(conn net.Conn, w io.ReadWriter) ([]byte, error) {
 // its own version and that of the frame, which is the first byte in every version.
 func decline(conn net.Conn, w io.Writer, reason string) {
 	f := frame{kind: kindReject, length: uint32(len(reason))}
-	answer := make([]byte, headerSize, headerSize+len(reason))
+	answer := make([]byte, paddedSize, paddedSize+len(reason))
 	f.encode(answer)
 	if _, err := w.Write(append(answer, reason...)); err != nil {
 		return

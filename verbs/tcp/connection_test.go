@@ -85,15 +85,15 @@ func text(n int) string { return strings.Repeat("x", n) }
 
 // A violation ends the connection, with an error that says so, and touches nothing.
 func TestViolations(t *testing.T) {
-	write := func(s *stage, request uint32, total int) frame {
-		return frame{kind: kindWrite, request: request, rkey: openKey, address: s.base, operand: messageOperand(total, 0)}
+	write := func(s *stage, request, total uint32) frame {
+		return frame{kind: kindWrite, request: request, rkey: openKey, address: s.base, total: total}
 	}
 	for _, c := range []struct {
 		name string
 		say  func(s *stage) [][]byte
 		text string
 	}{
-		{"another version", func(*stage) [][]byte { return [][]byte{bytes.Repeat([]byte{9}, headerSize)} }, "version 9"},
+		{"another version", func(*stage) [][]byte { return [][]byte{bytes.Repeat([]byte{9}, commonSize)} }, "version 9"},
 		{"a hello in the middle", func(*stage) [][]byte { return [][]byte{message(frame{kind: kindHello}, text(8))} }, "hello frame on a connection that is made"},
 		{"a second accept", func(*stage) [][]byte { return [][]byte{message(frame{kind: kindAccept}, "")} }, "accept frame on a connection"},
 		{"request 0", func(s *stage) [][]byte { return [][]byte{message(write(s, 0, 1), "x")} }, "write 0 after request 0"},
@@ -105,7 +105,7 @@ func TestViolations(t *testing.T) {
 			return [][]byte{message(write(s, 1, 9), "x"), message(write(s, 2, 9), "x")}
 		}, "write 2 in the middle of write 1"},
 		{"a read in the middle of a write", func(s *stage) [][]byte {
-			return [][]byte{message(write(s, 1, 9), "x"), message(frame{kind: kindRead, request: 2, rkey: openKey, address: s.base, operand: 8}, "")}
+			return [][]byte{message(write(s, 1, 9), "x"), message(frame{kind: kindRead, request: 2, rkey: openKey, address: s.base, total: 8}, "")}
 		}, "read 2 after request 1, complete: false"},
 		{"an address that moves in the middle", func(s *stage) [][]byte {
 			moved := write(s, 1, 9)
@@ -116,12 +116,12 @@ func TestViolations(t *testing.T) {
 		{"no bytes of some", func(s *stage) [][]byte { return [][]byte{message(write(s, 1, 3), "")} }, "0 bytes of write 1"},
 		{"a message that is too long", func(s *stage) [][]byte { return [][]byte{message(write(s, 1, maxMessage+1), "x")} }, "at most 1073741824"},
 		{"a read that is too long", func(s *stage) [][]byte {
-			return [][]byte{message(frame{kind: kindRead, request: 1, rkey: openKey, address: s.base, operand: 1 << 40}, "")}
+			return [][]byte{message(frame{kind: kindRead, request: 1, rkey: openKey, address: s.base, total: maxMessage + 1}, "")}
 		}, "at most 1073741824"},
 		{"more sends than receives", func(*stage) [][]byte {
 			var all [][]byte
 			for i := range uint32(5) {
-				all = append(all, message(frame{kind: kindSend, request: 1 + i, operand: 1}, "x"))
+				all = append(all, message(frame{kind: kindSend, request: 1 + i, total: 1}, "x"))
 			}
 			return all
 		}, "send 5 for which no receive was granted"},
@@ -188,7 +188,7 @@ func TestTooManyRequests(t *testing.T) {
 	s := newStage(t)
 	s.full = true
 	for i := range uint32(maxReads + 20) {
-		s.feed = append(s.feed, message(frame{kind: kindRead, request: 1 + i, rkey: openKey, address: s.base, operand: 1000}, "")...)
+		s.feed = append(s.feed, message(frame{kind: kindRead, request: 1 + i, rkey: openKey, address: s.base, total: 1000}, "")...)
 	}
 	s.hear(s.script)
 	require.ErrorIs(t, s.pair.Err(), ErrProtocol)
@@ -203,18 +203,18 @@ func TestRequestRejections(t *testing.T) {
 		offset uint64
 		status verbs.Status
 	}{
-		{"write: another key", frame{kind: kindWrite, rkey: 77, operand: 1}, 0, verbs.StatusRemoteAccess},
-		{"write: no right", frame{kind: kindWrite, rkey: shutKey, operand: 1}, 0, verbs.StatusRemoteAccess},
-		{"write: the reserved local key", frame{kind: kindWrite, rkey: reservedLKey, operand: 1}, 0, verbs.StatusRemoteAccess},
-		{"write: one byte too far", frame{kind: kindWrite, rkey: openKey, operand: 1}, to - from, verbs.StatusRemoteAccess},
-		{"write: one byte before", frame{kind: kindWrite, rkey: openKey, operand: 1}, ^uint64(0), verbs.StatusRemoteAccess},
-		{"write: longer than the region", frame{kind: kindWrite, rkey: openKey, operand: to - from + 1}, 0, verbs.StatusRemoteAccess},
-		{"read: another key", frame{kind: kindRead, rkey: 77, operand: 1}, 0, verbs.StatusRemoteAccess},
-		{"read: too far", frame{kind: kindRead, rkey: openKey, operand: 8}, to - from - 7, verbs.StatusRemoteAccess},
+		{"write: another key", frame{kind: kindWrite, rkey: 77, total: 1}, 0, verbs.StatusRemoteAccess},
+		{"write: no right", frame{kind: kindWrite, rkey: shutKey, total: 1}, 0, verbs.StatusRemoteAccess},
+		{"write: the reserved local key", frame{kind: kindWrite, rkey: reservedLKey, total: 1}, 0, verbs.StatusRemoteAccess},
+		{"write: one byte too far", frame{kind: kindWrite, rkey: openKey, total: 1}, to - from, verbs.StatusRemoteAccess},
+		{"write: one byte before", frame{kind: kindWrite, rkey: openKey, total: 1}, ^uint64(0), verbs.StatusRemoteAccess},
+		{"write: longer than the region", frame{kind: kindWrite, rkey: openKey, total: to - from + 1}, 0, verbs.StatusRemoteAccess},
+		{"read: another key", frame{kind: kindRead, rkey: 77, total: 1}, 0, verbs.StatusRemoteAccess},
+		{"read: too far", frame{kind: kindRead, rkey: openKey, total: 8}, to - from - 7, verbs.StatusRemoteAccess},
 		{"atomic: no right", frame{kind: kindFetchAdd, rkey: shutKey}, 0, verbs.StatusRemoteAccess},
 		{"atomic: too far", frame{kind: kindCompareSwap, rkey: openKey}, to - from, verbs.StatusRemoteAccess},
 		{"atomic: between words", frame{kind: kindFetchAdd, rkey: openKey}, 4, verbs.StatusRemoteInvalid},
-		{"send: too long", frame{kind: kindSend, operand: 65}, 0, verbs.StatusRemoteInvalid},
+		{"send: too long", frame{kind: kindSend, total: 65}, 0, verbs.StatusRemoteInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
@@ -226,9 +226,9 @@ func TestRequestRejections(t *testing.T) {
 			if c.f.kind != kindSend {
 				c.f.address = s.base + c.offset
 			}
-			read := frame{kind: kindRead, request: 1, rkey: openKey, address: s.base, operand: 16}
-			write := frame{kind: kindWrite, request: 2, rkey: openKey, address: s.base + 64, operand: 1}
-			late := frame{kind: kindWrite, request: 4, rkey: openKey, address: s.base + 128, operand: 1}
+			read := frame{kind: kindRead, request: 1, rkey: openKey, address: s.base, total: 16}
+			write := frame{kind: kindWrite, request: 2, rkey: openKey, address: s.base + 64, total: 1}
+			late := frame{kind: kindWrite, request: 4, rkey: openKey, address: s.base + 128, total: 1}
 			s.hear(s.script, message(read, ""), message(write, "y"), message(c.f, payload), message(late, "z"))
 			said := s.said(t)
 			require.Len(t, said, 2)
@@ -255,12 +255,13 @@ func TestRequestRejections(t *testing.T) {
 func TestDeregisterInTheMiddleOfAWrite(t *testing.T) {
 	s := newStage(t)
 	r := s.device.regions.find(openKey)
-	write := message(frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, operand: 200}, text(200))
-	s.hear(s.script, write[:headerSize+50])
+	write := message(frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, total: 200}, text(200))
+	cut := len(write) - 150
+	s.hear(s.script, write[:cut])
 	require.Equal(t, byte('x'), s.area[from+49])
 	require.NoError(t, r.Deregister())
 	before := bytes.Clone(s.area)
-	s.hear(s.script, write[headerSize+50:])
+	s.hear(s.script, write[cut:])
 	require.Equal(t, before, s.area)
 	require.ErrorIs(t, s.pair.Err(), verbs.StatusRemoteAccess)
 	said := s.said(t)
@@ -270,7 +271,7 @@ func TestDeregisterInTheMiddleOfAWrite(t *testing.T) {
 // A response arrives between the frames of a write: the peer sends both in turn.
 func TestResponseInTheMiddleOfAWrite(t *testing.T) {
 	s := newStage(t)
-	f := frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, operand: messageOperand(to-from, 0)}
+	f := frame{kind: kindWrite, request: 1, rkey: openKey, address: s.base, total: to - from}
 	s.hear(s.script,
 		message(f, text(50)),
 		message(frame{kind: kindReadResponse, request: 2}, text(100)),
@@ -287,7 +288,7 @@ func TestDeregisterInTheMiddleOfARead(t *testing.T) {
 	large := bytes.Repeat([]byte("secret"), 1<<20)
 	r := s.region(large, 0x2001, rights)
 	s.full = true
-	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, operand: uint64(len(large))}, ""))
+	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, total: uint32(len(large))}, ""))
 	require.NoError(t, r.Deregister())
 	s.full = false
 	s.visit()
@@ -302,7 +303,7 @@ func TestReadsBeforeAtomics(t *testing.T) {
 	want := bytes.Clone(s.area[from : from+256])
 	s.full = true
 	ask := func(request uint32, k kind, at, operand uint64) []byte {
-		return message(frame{kind: k, request: request, rkey: openKey, address: s.base + at, operand: operand, compare: operand}, "")
+		return message(frame{kind: k, request: request, rkey: openKey, address: s.base + at, total: uint32(operand), operand: operand, compare: operand}, "")
 	}
 	// The first response is in a batch already, and holds the others up.
 	s.hear(s.script, ask(1, kindRead, 512, 1), ask(2, kindRead, 3, 100), ask(3, kindFetchAdd, 8, 1), ask(4, kindFetchAdd, 8, 1),
@@ -311,16 +312,13 @@ func TestReadsBeforeAtomics(t *testing.T) {
 	s.visit()
 	var first, second []byte
 	for len(s.spoken) > 0 {
-		var f frame
-		require.NoError(t, f.decode(s.spoken))
-		payload := s.spoken[headerSize : headerSize+int(f.length)]
+		f, payload := s.next(t)
 		switch f.request {
 		case 2:
 			first = append(first, payload...)
 		case 7:
 			second = append(second, payload...)
 		}
-		s.spoken = s.spoken[headerSize+int(f.length):]
 	}
 	require.Equal(t, want[3:103], first)
 	add := func(at int, n uint64) {
@@ -340,16 +338,15 @@ func TestReadInABatchBeforeAtomics(t *testing.T) {
 	long := make([]byte, 4*smallPayload)
 	r := s.region(long, 0x2001, rights)
 	s.full = true
-	read := frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, operand: uint64(len(long))}
+	read := frame{kind: kindRead, request: 1, rkey: r.key, address: r.Remote().Address, total: uint32(len(long))}
 	s.hear(s.script, message(read, ""))
 	s.hear(s.script, message(frame{kind: kindFetchAdd, request: 2, rkey: r.key, address: read.address + 8, operand: 7}, ""))
 	require.EqualValues(t, 7, long[8])
 	s.full = false
 	s.visit()
-	var f frame
-	require.NoError(t, f.decode(s.spoken))
+	f, payload := s.next(t)
 	require.EqualValues(t, kindReadResponse, f.kind)
-	require.Equal(t, make([]byte, len(long)), s.spoken[headerSize:][:len(long)])
+	require.Equal(t, make([]byte, len(long)), payload)
 }
 
 // What a header promises costs nothing until it comes.
@@ -359,8 +356,8 @@ func TestNothingIsAllocatedForAPromise(t *testing.T) {
 	r := s.region(large, 0x2001, rights)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	f := frame{kind: kindWrite, request: 1, rkey: r.key, address: r.Remote().Address, operand: uint64(len(large)), length: maxPayload}
-	header := make([]byte, headerSize)
+	f := frame{kind: kindWrite, request: 1, rkey: r.key, address: r.Remote().Address, total: uint32(len(large)), length: maxPayload}
+	header := make([]byte, f.size())
 	f.encode(header)
 	s.hear(s.script, header)
 	runtime.ReadMemStats(&after)
@@ -390,7 +387,7 @@ func TestCompletionsInOrder(t *testing.T) {
 func TestLastOutputIsACopy(t *testing.T) {
 	for name, end := range map[string]func(s *bare){
 		"a rejection": func(s *bare) {
-			s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
+			s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, total: 1}, "x"))
 		},
 		"a queue that overflows": func(s *bare) {
 			for s.queue.held.Push(&verbs.Completion{}) {
@@ -419,14 +416,16 @@ func TestLastOutputIsACopy(t *testing.T) {
 			clear(memory)
 			s.room = 0
 			s.visit()
-			require.Equal(t, text(3000), string(s.spoken[headerSize:headerSize+3000]))
+			f, payload := s.next(t)
+			require.Equal(t, kindWrite, f.kind)
+			require.Equal(t, text(3000), string(payload))
 			said := s.said(t)
-			require.Len(t, said, 3)
-			require.Equal(t, []kind{kindWrite, kindWrite}, []kind{said[0].kind, said[1].kind})
+			require.Len(t, said, 2)
+			require.Equal(t, kindWrite, said[0].kind)
 			if name == "a rejection" {
-				require.Equal(t, kindRequestRejection, said[2].kind)
+				require.Equal(t, kindRequestRejection, said[1].kind)
 			} else {
-				require.Equal(t, kindBye, said[2].kind)
+				require.Equal(t, kindBye, said[1].kind)
 			}
 		})
 	}
@@ -437,9 +436,9 @@ func TestDeregisterBeforeARead(t *testing.T) {
 	s := newStage(t)
 	large := s.region(make([]byte, 2*maxPayload), 0x2001, rights)
 	s.full = true
-	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: large.key, address: large.Remote().Address, operand: 2 * maxPayload}, ""),
-		message(frame{kind: kindRead, request: 2, rkey: openKey, address: s.base, operand: 8}, ""),
-		message(frame{kind: kindRead, request: 3, rkey: large.key, address: large.Remote().Address, operand: 8}, ""))
+	s.hear(s.script, message(frame{kind: kindRead, request: 1, rkey: large.key, address: large.Remote().Address, total: 2 * maxPayload}, ""),
+		message(frame{kind: kindRead, request: 2, rkey: openKey, address: s.base, total: 8}, ""),
+		message(frame{kind: kindRead, request: 3, rkey: large.key, address: large.Remote().Address, total: 8}, ""))
 	require.NoError(t, s.device.regions.find(openKey).Deregister())
 	s.full = false
 	s.visit()
@@ -448,6 +447,55 @@ func TestDeregisterBeforeARead(t *testing.T) {
 	require.Equal(t, []uint32{1, 1, 2}, []uint32{said[0].request, said[1].request, said[2].request})
 	require.Equal(t, kindRequestRejection, said[2].kind)
 	require.EqualValues(t, verbs.StatusRemoteAccess, said[2].operand)
+}
+
+// Responses that are in a batch leave before the rejection of a later request.
+func TestResponsesBeforeARejection(t *testing.T) {
+	s := newStage(t)
+	gone := s.region(make([]byte, 8), 0x2001, rights)
+	s.full = true
+	_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite}})
+	require.NoError(t, err)
+	s.hear(s.script, message(frame{kind: kindFetchAdd, request: 1, rkey: openKey, address: s.base, operand: 1}, ""),
+		message(frame{kind: kindRead, request: 2, rkey: gone.key, address: gone.Remote().Address, total: 8}, ""))
+	require.NoError(t, gone.Deregister())
+	s.full = false
+	s.visit()
+	said := s.said(t)
+	require.Len(t, said, 3)
+	require.Equal(t, []kind{kindWrite, kindAtomicResponse, kindRequestRejection}, []kind{said[0].kind, said[1].kind, said[2].kind})
+}
+
+// A pong and a response that are in a batch leave before the bye of a queue pair that fails while the batch is made.
+func TestResponsesBeforeABye(t *testing.T) {
+	for name, overflow := range map[string]bool{"a request of memory without a key": false, "a completion queue that is full": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newBare(t)
+			r := s.region(make([]byte, 8), openKey, rights)
+			s.said(t)
+			s.full = true
+			for _, segments := range [][]verbs.Segment{nil, {{Memory: make([]byte, 8), LKey: 77}}} {
+				_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMAWrite, Segments: segments}})
+				require.NoError(t, err)
+			}
+			s.hear(s.script, message(frame{kind: kindPing, acked: 1}, ""),
+				message(frame{kind: kindFetchAdd, request: 1, acked: 1, rkey: openKey, address: r.Remote().Address, operand: 1}, ""))
+			want := error(verbs.StatusLocalProtection)
+			if overflow {
+				want = errOverflow
+				for s.queue.held.Push(&verbs.Completion{}) {
+				}
+			}
+			s.full = false
+			s.visit()
+			require.ErrorIs(t, s.pair.Err(), want)
+			var kinds []kind
+			for _, f := range s.said(t) {
+				kinds = append(kinds, f.kind)
+			}
+			require.Equal(t, []kind{kindWrite, kindPong, kindAtomicResponse, kindBye}, kinds)
+		})
+	}
 }
 
 // A request that fails on this side does so behind those before it, of which the peer

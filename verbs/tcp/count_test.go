@@ -29,6 +29,34 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// What a request of 8 bytes takes on the wire beside its payload. In version 1 of the frames it was 48 bytes each.
+func TestBytesOfHeaders(t *testing.T) {
+	for opcode, want := range map[verbs.Opcode]int{
+		verbs.OpSend: 24, verbs.OpSendImmediate: 28, verbs.OpRDMAWrite: 36, verbs.OpRDMAWriteImmediate: 40,
+		verbs.OpRDMARead: 36, verbs.OpFetchAdd: 40, verbs.OpCompareSwap: 48,
+	} {
+		s := newBare(t)
+		s.hear(s.script, message(frame{kind: kindAcknowledge, granted: 1}, ""))
+		s.said(t)
+		payload := 0
+		if opcode < verbs.OpRDMARead {
+			payload = 8
+		}
+		_, err := s.pair.PostSend([]verbs.SendRequest{{Opcode: opcode, Segments: []verbs.Segment{{Memory: make([]byte, 8), LKey: reservedLKey}}}})
+		require.NoError(t, err)
+		require.Equal(t, want, len(s.spoken)-payload, "opcode %d", opcode)
+	}
+	for k, want := range map[kind]int{kindRead: 20, kindFetchAdd: 28, kindCompareSwap: 28} {
+		s := newStage(t)
+		s.hear(s.script, message(frame{kind: k, request: 1, rkey: openKey, address: s.base, total: 8}, ""))
+		payload := 0
+		if k == kindRead {
+			payload = 8
+		}
+		require.Equal(t, want, len(s.spoken)-payload, "response to a %v", k)
+	}
+}
+
 // One visit sends no more than visitBytes and a batch, though there is room for all, and
 // the next ones send the rest.
 func TestVisitsAreBounded(t *testing.T) {
@@ -44,7 +72,7 @@ func TestVisitsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	const most = visitBytes + batchBytes + 2*maxPayload
 	visits := 1
-	for sent := 0; sent < pieces*(headerSize+maxPayload); visits++ {
+	for sent := 0; sent < pieces*(rules[kindWrite].size+maxPayload); visits++ {
 		require.Less(t, len(s.spoken)-sent, most, "bytes of visit %d", visits)
 		require.Greater(t, len(s.spoken), sent, "visit %d sends nothing of what is left", visits)
 		sent = len(s.spoken)
@@ -60,7 +88,7 @@ func TestOneAcknowledgement(t *testing.T) {
 	s := newStage(t)
 	s.said(t)
 	write := func(request uint32, flags uint8) []byte {
-		return message(frame{kind: kindWrite, request: request, flags: flags, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}, text(8))
+		return message(frame{kind: kindWrite, request: request, flags: flags, rkey: openKey, address: s.base, total: 8}, text(8))
 	}
 	for request := range uint32(50) {
 		s.hear(s.script, write(request+1, 0))
@@ -108,7 +136,7 @@ func TestDelayedAcknowledgements(t *testing.T) {
 			s.device.drive() // makes the visits of a new connection
 			require.Zero(t, s.device.wantedVisits.Load()+s.device.delayed.Load())
 			for i, k := range c.kinds {
-				f := frame{kind: k, request: uint32(i + 1), rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+				f := frame{kind: k, request: uint32(i + 1), rkey: openKey, address: s.base, total: 8}
 				if i == len(c.kinds)-1 {
 					f.flags = flagSignalled
 				}
@@ -136,7 +164,7 @@ func TestDelayAfterAcknowledgedWrite(t *testing.T) {
 	s.device.drive()
 	s.said(t)
 	for i, k := range []kind{kindWrite, kindSend} {
-		f := frame{kind: k, request: uint32(i + 1), flags: flagSignalled, rkey: openKey, address: s.base, operand: messageOperand(8, 0)}
+		f := frame{kind: k, request: uint32(i + 1), flags: flagSignalled, rkey: openKey, address: s.base, total: 8}
 		s.feed = message(f, text(8))
 		s.device.drive()
 		require.Len(t, s.said(t), 1-i)
@@ -167,39 +195,99 @@ func TestDelayEnds(t *testing.T) {
 	require.Zero(t, near.delayed.Load())
 }
 
-// A payload that is longer than what is read ahead goes to its place from its first byte,
-// but for what came with its header.
+// A burst of small frames is read by one call, whatever the kinds and so the sizes of their headers.
+func TestOneReadForABurst(t *testing.T) {
+	s := newStage(t)
+	s.reads = 0
+	request := uint32(0)
+	for range 8 {
+		for _, k := range []kind{kindWrite, kindPing, kindRead, kindFetchAdd, kindWrite, kindCompareSwap} {
+			f := frame{kind: k, rkey: openKey, address: s.base, total: 8}
+			payload := ""
+			if k == kindWrite {
+				payload = text(8)
+			}
+			if k != kindPing {
+				request++
+				f.request = request
+			}
+			s.feed = append(s.feed, message(f, payload)...)
+		}
+	}
+	s.visit()
+	require.NoError(t, s.pair.Err())
+	require.Equal(t, request, s.in.carried)
+	require.Equal(t, 1, s.reads)
+}
+
+// A payload that is longer than what is read ahead goes to its place from its first byte, but for what came with its
+// header: the first payload of all, and a few bytes where frames with longer headers come, too.
 func TestPlacedDirectly(t *testing.T) {
-	for without, want := range map[Optimization]int{0: 0, HeaderReads: lookAhead - headerSize} {
-		s := newBare(t)
-		s.device.options.Without = without
-		memory := make([]byte, 4*lookAhead)
-		r := s.region(memory, openKey, rights)
-		f := frame{kind: kindWrite, request: 1, rkey: r.key, address: r.Remote().Address, operand: messageOperand(len(memory), 0)}
-		s.feed = append(s.feed, message(f, text(len(memory)))...)
-		f.request = 2
-		s.feed = append(s.feed, message(f, text(len(memory)))...)
-		staged := &stagedBytes{script: s.script, connection: s.connection}
-		s.stream = staged
-		s.visit()
-		require.NoError(t, s.pair.Err())
-		require.EqualValues(t, 2, s.in.carried)
-		require.Equal(t, want, staged.behind)
+	const first = lookAhead
+	for _, c := range []struct {
+		name    string
+		kinds   []kind
+		without Optimization
+		want    int
+	}{
+		{"writes", []kind{kindWrite, kindWrite, kindWrite}, 0, first - 36},
+		{"sends", []kind{kindSend, kindSend, kindSend}, 0, first - 24},
+		{"responses", []kind{kindReadResponse, kindReadResponse, kindReadResponse}, 0, first - 20},
+		{"writes and responses", []kind{kindWrite, kindReadResponse, kindWrite, kindReadResponse}, 0, first - 36 + 2*(36-20)},
+		{"writes without header reads", []kind{kindWrite, kindWrite, kindWrite}, HeaderReads, 3 * (first - 36)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newBare(t)
+			s.device.options.Without = c.without
+			memory := make([]byte, 4*lookAhead)
+			r := s.region(memory, openKey, rights)
+			landing := []verbs.Segment{{Memory: memory, LKey: reservedLKey}}
+			var requested, responded uint32
+			for range c.kinds {
+				_, err := s.pair.PostReceive([]verbs.ReceiveRequest{{Segments: landing}})
+				require.NoError(t, err)
+				_, err = s.pair.PostSend([]verbs.SendRequest{{Opcode: verbs.OpRDMARead, Segments: landing}})
+				require.NoError(t, err)
+			}
+			s.visit()
+			headers := 0
+			for _, k := range c.kinds {
+				f := frame{kind: k, rkey: r.key, address: r.Remote().Address, total: uint32(len(memory))}
+				number := &requested
+				if k == kindReadResponse {
+					number = &responded
+				}
+				*number++
+				f.request = *number
+				headers += f.size()
+				s.feed = append(s.feed, message(f, text(len(memory)))...)
+			}
+			staged := &stagedBytes{script: s.script, connection: s.connection}
+			s.stream = staged
+			s.visit()
+			require.NoError(t, s.pair.Err())
+			require.Empty(t, s.feed)
+			require.Zero(t, s.in.missing)
+			require.Equal(t, c.want, staged.buffered-headers)
+		})
 	}
 }
 
-// stagedBytes counts what of a second payload comes into the buffer behind a first.
+// stagedBytes counts what passes through the look-ahead.
 type stagedBytes struct {
 	*script
 	connection *connection
-	behind     int
+	buffered   int
+}
+
+func (s *stagedBytes) read(into []byte) (int, error) {
+	n, err := s.script.read(into)
+	s.buffered += n
+	return n, err
 }
 
 func (s *stagedBytes) readv(into [][]byte) (int, error) {
 	n, err := s.script.readv(into)
-	buffered := n - s.connection.in.missing
-	if s.connection.in.begun == 1 && buffered > headerSize {
-		s.behind += buffered - headerSize
-	}
+	s.buffered += max(n-s.connection.in.missing, 0)
 	return n, err
 }

@@ -47,9 +47,10 @@ type device struct {
 	lookSoon atomic.Bool
 
 	// driving is held by the goroutine that drives. It guards slots; lastActive, the slot that received last;
-	// aloneUntil, until when only that slot is polled; alone, the length of that time; and pressAt, when blocked output
-	// is tried again.
+	// aloneUntil, until when only that slot is polled; alone, the length of that time; pressAt, when blocked output is
+	// tried again; and input, for the connection that receives.
 	driving           sync.Mutex
+	input             inputBuffer
 	slots             []int32
 	lastActive        int
 	aloneUntil, alone time.Duration
@@ -58,6 +59,8 @@ type device struct {
 	activity atomic.Uint64
 	// served counts the peers' reads and atomics, and their signalled writes.
 	served atomic.Uint64
+	// batches is memory for output.
+	batches batches
 	// frames counts the frames made.
 	frames atomic.Uint64
 	// looks is how many times a drive polls the connection that received last.
@@ -281,6 +284,7 @@ func (d *device) run(c *connection) {
 // tick checks the peers.
 func (d *device) tick(now time.Duration) {
 	d.nextTick.Store(int64(now + d.silence/ticks))
+	d.batches.trim()
 	at := time.Now()
 	for _, c := range *d.table.Load() {
 		if c != nil {

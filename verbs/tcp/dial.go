@@ -196,7 +196,7 @@ func (m *connectionManager) greet(conn net.Conn, w io.ReadWriter, id identity, h
 	if err != nil {
 		return nil, err
 	}
-	message := make([]byte, headerSize, headerSize+maxHelloPayload)
+	message := make([]byte, paddedSize, paddedSize+maxHelloPayload)
 	f := frame{kind: kindHello, length: uint32(len(id) + len(hello))}
 	f.encode(message)
 	message = append(append(message, id[:]...), hello...)

@@ -12,10 +12,22 @@
 // Options.Silence, or its peers presume this rank dead. There is one goroutine that listens. Others exist only while a
 // connection is made or the Logger is called.
 //
-// A request is one frame or several, each a header of 48 bytes and at most 256 KiB of payload. Requests that are posted
-// together leave in one system call per 256 KiB, with payloads from the program's memory. At the peer, the payload of a
-// write is read directly into the window, and that of a read response into the origin's segments. Only the part that
-// arrives in the same 8 KiB as its header is copied.
+// A request is one frame or several, each a header and at most 256 KiB of payload. Requests that are posted together
+// leave in one system call per 256 KiB, with payloads from the program's memory. At the peer, the payload of a write is
+// read directly into the window, and that of a read response into the origin's segments. Only the part that arrives in
+// the same 8 KiB as its header is copied. The sizes of headers, in bytes:
+//
+//   - send: 24
+//   - write, read: 36
+//   - fetch and add: 40
+//   - compare and swap: 48
+//   - read response: 20
+//   - response to an atomic: 28
+//   - acknowledgement: 16
+//   - immediate data adds 4
+//
+// Both sides speak one version of the frames. A peer of another version is rejected. The caller's error and the called
+// side's log name both versions.
 //
 // # Guarantees
 //
@@ -27,7 +39,8 @@
 //   - The target checks key, range and right of each request before the first byte. It looks the region up again for
 //     each system call that accesses it. Deregister waits for such a call; after Deregister nothing touches the memory.
 //   - A peer that breaks the protocol ends only its own connection, with an error that wraps [ErrProtocol]. The memory
-//     allocated because of a header is at most 512 bytes, for a hello or the text of a rejection.
+//     kept because of a header is at most 512 bytes, for a hello or the text of a rejection. The pending responses of a
+//     connection take at most 3 KiB. See Memory for the copy before an atomic.
 //   - Both ends prove Options.Key within Options.HandshakeLimit, before either reads anything else. Only the preamble
 //     that names a device at a [Port] precedes the proof. With Options.TLS all of it is encrypted.
 //   - At most 128 connections that have not proved the key are served at once. One more replaces the oldest if that is
@@ -40,10 +53,17 @@
 //
 // # Memory
 //
-// A connection takes 23 KiB: 8 KiB of look-ahead, 8 KiB for headers and small payloads to send, and lists of fixed
-// length. Its queue pair adds 152 bytes for each of MaxSends and 72 for each of MaxReceives, 28 KiB with the default of
-// 128. It adds 256 bytes for each slot that was ever posted inline, and 32 for each segment after the first. TLS adds
-// 16 KiB and the memory of package crypto/tls. Connections with encrypted output borrow 72 KiB each from a shared pool.
+// A connection takes 3.5 KiB with its queue pair. It adds 152 bytes for each request, 72 for each receive, 48 for each
+// pending response to the peer's reads and atomics, 256 for each slot of a group of at most 8 in which one was posted
+// inline, and 32 for each segment after the first. Each list begins with 8 entries, doubles when it is full, and never
+// shrinks. MaxSends, MaxReceives and 64 responses are the limits. So a connection that has had at most 8 of each at once
+// is idle with 8 KiB. TLS adds 16 KiB and the memory of package crypto/tls. Connections with encrypted output borrow
+// 72 KiB each from a shared pool.
+//
+// The device has 9 KiB of look-ahead for the connection that it reads from. A connection has 10 KiB of the device for
+// headers and small payloads, called a batch, while it has output that has not left. The device keeps as many free
+// batches as its connections used at once in the last tenth of Options.Silence. It keeps at least one after the first use.
+//
 // A completion queue takes 32 bytes for each completion that it has held at once, at least 64 of them. While it grows
 // it takes at most twice that. None of this grows with the job or with the size of messages. The system's socket
 // buffers come on top; they follow its settings (tcp_rmem, tcp_wmem).

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,15 +15,17 @@ import (
 // rest stays as it is.
 func aim(said []byte, base uint64) []byte {
 	said = append([]byte(nil), said...)
-	for rest := said; len(rest) >= headerSize; {
+	for rest := said; ; {
 		var f frame
-		if f.decode(rest) != nil {
+		size, err := f.decode(rest)
+		if err != nil || size == 0 {
 			break
 		}
-		if f.kind >= kindWrite && f.kind <= kindCompareSwap {
-			binary.LittleEndian.PutUint64(rest[24:], f.address+base)
+		if _, has := f.layout(); has&fieldRemote != 0 {
+			f.address += base
+			f.encode(rest)
 		}
-		rest = rest[min(len(rest), headerSize+int(f.length)):]
+		rest = rest[min(len(rest), size+int(f.length)):]
 	}
 	return said
 }
@@ -43,10 +44,10 @@ func FuzzConnection(f *testing.F) {
 		}
 		return all
 	}
-	write := frame{kind: kindWrite, flags: flagSignalled, request: 1, rkey: openKey, operand: messageOperand(100, 0)}
-	immediate := frame{kind: kindWriteImmediate, request: 2, rkey: openKey, address: 8, operand: messageOperand(3, 7)}
-	send := frame{kind: kindSend, flags: flagImmediate | flagSignalled, request: 3, operand: messageOperand(64, 9)}
-	read := frame{kind: kindRead, request: 4, rkey: openKey, address: 1, operand: 1023}
+	write := frame{kind: kindWrite, flags: flagSignalled, request: 1, rkey: openKey, total: 100}
+	immediate := frame{kind: kindWriteImmediate, request: 2, rkey: openKey, address: 8, total: 3, immediate: 7}
+	send := frame{kind: kindSend, flags: flagImmediate | flagSignalled, request: 3, total: 64, immediate: 9}
+	read := frame{kind: kindRead, request: 4, rkey: openKey, address: 1, total: 1023}
 	add := frame{kind: kindFetchAdd, request: 5, rkey: openKey, address: 64, operand: 1}
 	swap := frame{kind: kindCompareSwap, request: 6, rkey: openKey, address: 1016, operand: 1, compare: 2}
 	for _, seed := range [][]byte{
@@ -54,9 +55,9 @@ func FuzzConnection(f *testing.F) {
 		join(message(frame{kind: kindReadResponse, request: 2, acked: 1}, text(99)), message(frame{kind: kindReadResponse, request: 2}, "x"), message(frame{kind: kindAtomicResponse, request: 3, operand: 4}, ""), message(frame{kind: kindAcknowledge, acked: 4, granted: 3}, "")),
 		join(message(frame{kind: kindPing}, ""), message(frame{kind: kindPong, acked: 4}, ""), message(frame{kind: kindRequestRejection, acked: 1, request: 2, operand: 4}, "")),
 		join(message(frame{kind: kindAcknowledge, acked: 1}, ""), message(frame{kind: kindBye, operand: byeClosed}, "")),
-		message(frame{kind: kindWrite, request: 1, rkey: openKey, address: 1000, operand: messageOperand(100, 0)}, text(100)),
-		message(frame{kind: kindWrite, request: 1, rkey: shutKey, operand: messageOperand(100, 0)}, text(100)),
-		message(frame{kind: kindSend, request: 1, operand: messageOperand(65, 0)}, text(65)),
+		message(frame{kind: kindWrite, request: 1, rkey: openKey, address: 1000, total: 100}, text(100)),
+		message(frame{kind: kindWrite, request: 1, rkey: shutKey, total: 100}, text(100)),
+		message(frame{kind: kindSend, request: 1, total: 65}, text(65)),
 		message(frame{kind: kindFetchAdd, request: 1, rkey: openKey, address: 3}, ""),
 	} {
 		f.Add(seed, uint8(0), false)
@@ -106,7 +107,7 @@ func FuzzHello(f *testing.F) {
 		allocs.AtMost(t, maxHelloPayload+4<<10, func() { _, _ = hear() })
 		payload, err := hear()
 		if err == nil {
-			require.Equal(t, said[headerSize:][:len(payload)], payload)
+			require.Equal(t, said[paddedSize:][:len(payload)], payload)
 			require.GreaterOrEqual(t, len(payload), identitySize)
 			require.LessOrEqual(t, len(payload), maxHelloPayload)
 		}

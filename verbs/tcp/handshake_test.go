@@ -316,15 +316,19 @@ func TestAnswers(t *testing.T) {
 
 // A hello that is none ends its connection, and the peer gets the reason.
 func TestHellos(t *testing.T) {
+	padded := ofVersion(version, kindHello, "12345678")
+	padded[paddedSize-1] = 1
 	for name, c := range map[string]struct {
 		says  []byte
 		text  string
 		reply string
 	}{
-		"another frame":   {message(frame{kind: kindPing}, ""), "ping frame of 0 bytes in place of a hello", "ping frame of 0 bytes in place of a hello"},
-		"no identity":     {message(frame{kind: kindHello}, "1234567"), "hello frame of 7 bytes", "hello frame of 7 bytes in place of a hello"},
-		"too long":        {message(frame{kind: kindHello}, strings.Repeat("x", maxHelloPayload+1)), "a payload of 205 bytes", "hello frame with a payload of 205 bytes, at most 204 are allowed"},
-		"another version": {append([]byte{2}, message(frame{kind: kindHello}, "12345678")[1:]...), "version 2, this side speaks 1", "it speaks version 1 of the frames, this side version 2"},
+		"another frame": {message(frame{kind: kindPing}, ""), "ping frame of 0 bytes in place of a hello", "ping frame of 0 bytes in place of a hello"},
+		"no identity":   {message(frame{kind: kindHello}, "1234567"), "hello frame of 7 bytes", "hello frame of 7 bytes in place of a hello"},
+		"too long":      {message(frame{kind: kindHello}, strings.Repeat("x", maxHelloPayload+1)), "a payload of 205 bytes", "hello frame with a payload of 205 bytes, at most 204 are allowed"},
+		"padding":       {padded, "hello frame whose padding is not zero", "hello frame whose padding is not zero"},
+		"version 1":     {ofVersion(1, kindHello, "12345678"), "version 1, this side speaks 2", "it speaks version 2 of the frames, this side version 1"},
+		"version 3":     {ofVersion(3, kindHello, "12345678"), "version 3, this side speaks 2", "it speaks version 2 of the frames, this side version 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said logs
@@ -338,12 +342,40 @@ func TestHellos(t *testing.T) {
 			require.NoError(t, err)
 			answer, err := io.ReadAll(conn)
 			require.NoError(t, err)
-			require.Equal(t, string(message(frame{kind: kindReject}, c.reply)), string(answer))
+			require.Equal(t, string(ofVersion(version, kindReject, c.reply)), string(answer))
 			require.NoError(t, conn.Close())
 			pollUntil(t, "the log", func() bool { return said.has(c.text) }, far)
 			require.Zero(t, far.PollConnections(make([]verbs.ConnectionRequest, 1)))
 		})
 	}
+}
+
+// ofVersion is a hello or a reject of any version.
+func ofVersion(version byte, k kind, payload string) []byte {
+	return append(append([]byte{version, byte(k), 0, 0, byte(len(payload))}, make([]byte, 43)...), payload...)
+}
+
+// A peer of version 1 reads 48 bytes of a hello, and sends as many and the reason why it rejects it.
+func TestPeerOfVersion1(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	near := openWith(t, Options{})
+	p, err := near.Connect(listener.Addr().String()+"/0123456789abcdef", nil, queues(t, near))
+	require.NoError(t, err)
+	conn, err := listener.Accept()
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, proof.Accept(conn, make([]byte, anonymousKeySize), purpose))
+	hello := make([]byte, 48)
+	_, err = io.ReadFull(conn, hello)
+	require.NoError(t, err)
+	require.Equal(t, []byte{version, byte(kindHello)}, hello[:2])
+	_, err = conn.Write(ofVersion(1, kindReject, "it speaks version 1 of the frames, this side version 2"))
+	require.NoError(t, err)
+	err = failure(t, p.(*queuePair))
+	require.ErrorIs(t, err, ErrProtocol)
+	require.ErrorContains(t, err, "a frame of version 1, this side speaks 2")
 }
 
 // A peer that holds the key, plays by the handshake, and then breaks the protocol or
@@ -358,7 +390,7 @@ func TestPeerThatBreaks(t *testing.T) {
 	}{
 		{"hangs up", nil, func(conn *net.TCPConn) { _ = conn.Close() }, verbs.ErrPeerGone, "the connection ended"},
 		{"resets", nil, func(conn *net.TCPConn) { _ = conn.SetLinger(0); _ = conn.Close() }, verbs.ErrPeerGone, "reset"},
-		{"hangs up in a frame", message(frame{kind: kindPing}, "")[:20], func(conn *net.TCPConn) { _ = conn.Close() }, verbs.ErrPeerGone, "the connection ended"},
+		{"hangs up in a frame", message(frame{kind: kindPing}, "")[:10], func(conn *net.TCPConn) { _ = conn.Close() }, verbs.ErrPeerGone, "the connection ended"},
 		{"says goodbye", message(frame{kind: kindBye}, ""), func(*net.TCPConn) {}, verbs.ErrPeerGone, "the peer's queue pair failed"},
 		{"talks nonsense", []byte(strings.Repeat("?", 100)), func(*net.TCPConn) {}, ErrProtocol, "version 63"},
 	} {
@@ -377,7 +409,7 @@ func TestPeerThatBreaks(t *testing.T) {
 			require.Equal(t, "hi", string(requests[0].Hello()))
 			accepted, err := requests[0].Accept(queues(t, far))
 			require.NoError(t, err)
-			_, err = io.ReadFull(conn, make([]byte, headerSize))
+			_, err = io.ReadFull(conn, make([]byte, commonSize))
 			require.NoError(t, err)
 			_, err = conn.Write(c.says)
 			require.NoError(t, err)

@@ -171,7 +171,7 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 // A connection whose request was rejected is closed if its peer does not close it.
 func TestShutdownEnds(t *testing.T) {
 	s := newStage(t)
-	s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, operand: 1}, "x"))
+	s.hear(s.script, message(frame{kind: kindWrite, request: 1, rkey: 77, total: 1}, "x"))
 	require.False(t, s.closed)
 	s.tick(time.Now().Add(59 * time.Minute))
 	require.False(t, s.closed)

@@ -14,17 +14,27 @@ const (
 	maxReadRounds = 16
 )
 
-// input takes a stream of frames apart. A header, and what one read returns with it, passes through buffer. The rest of
-// a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either payload
-// is missing and buffer is empty, or buffer holds part of a header or of a word.
-type input struct {
-	buffer     []byte
-	start, end int
-	vectors    [][]byte
+// An inputBuffer is the look-ahead of the connection that receives. It holds nothing between two calls of receive.
+type inputBuffer struct {
+	ahead   [lookAhead]byte
+	vectors [maxSegments + 1][]byte
+}
 
-	// missing is how much of the frame's payload has not arrived, place where it goes.
-	missing int
-	place   place
+// input takes a stream of frames apart. A header, and what one read returns with it, passes through the look-ahead. The
+// rest of a payload is read directly to its destination. A payload of one word is stored at once. Between reads, either
+// payload is missing and the look-ahead is empty, or it holds part of a header or of a word.
+type input struct {
+	// The bytes of the look-ahead from start to end are not processed yet. Between two calls of receive they are in
+	// partial, and start is 0.
+	start, end int
+	// partial is part of a header or of a word.
+	partial [maxHeader]byte
+
+	// headerSizes are the sizes of the last header and of the one before. missing is how much of the last frame's payload
+	// has not arrived, place where it goes.
+	headerSizes [2]int
+	missing     int
+	place       place
 	// region is the destination if place is placeRegion. offset is how much of the message is already placed.
 	region *region
 	offset int
@@ -54,14 +64,27 @@ func (in *input) reset() {
 	*in = input{begun: in.begun, carried: in.carried}
 }
 
-// receive processes input, for a bounded time, and reports whether there was any.
-func (c *connection) receive() (some bool) {
+// receive processes input, for a bounded time, and reports whether there was any. buffer is in no other use.
+func (c *connection) receive(buffer *inputBuffer) (some bool) {
+	in := &c.in
+	if in.end > 0 {
+		copy(buffer.ahead[:], in.partial[:in.end])
+	}
+	some = c.readRounds(buffer)
+	if in.end > 0 {
+		copy(in.partial[:], buffer.ahead[:in.end])
+	}
+	return some
+}
+
+// readRounds processes the input that follows what is in the look-ahead.
+func (c *connection) readRounds(buffer *inputBuffer) (some bool) {
 	for range maxReadRounds {
-		n, room, err := c.read()
+		n, room, err := c.read(buffer)
 		if n > 0 {
 			some = true
 			c.health.received = true
-			c.process()
+			c.process(buffer)
 		}
 		if c.stream == nil {
 			return some
@@ -81,31 +104,31 @@ func (c *connection) receive() (some bool) {
 }
 
 // read reads once. It returns how many bytes it got and how many it had room for.
-func (c *connection) read() (n, room int, err error) {
+func (c *connection) read(buffer *inputBuffer) (n, room int, err error) {
 	in := &c.in
 	if c.phase == phaseShutdown {
 		in.start, in.end, in.missing = 0, 0, 0
 	}
-	rest := in.buffer[in.end:]
+	rest := buffer.ahead[in.end:]
 	if in.missing == 0 || in.word() {
 		n, err = c.stream.read(rest)
 		in.end += n
 		return n, len(rest), err
 	}
-	vectors, ok := c.borrow(in.vectors[:0], in.missing)
+	vectors, ok := c.borrow(buffer.vectors[:0], in.missing)
 	if !ok {
 		return 0, 1, nil
 	}
 	missing := in.missing
 	if missing >= lookAhead && c.device.options.has(HeaderReads) {
-		// A long payload is likely followed by another, which is to be read directly to its destination.
-		rest = rest[:headerSize]
+		// A long payload is likely followed by another, which is to be read directly to its destination. Its frame has the
+		// kind of this frame or, if both directions are busy, that of the frame before.
+		rest = rest[:max(in.headerSizes[0], in.headerSizes[1])]
 	}
 	vectors = append(vectors, rest)
 	n, err = c.stream.readv(vectors)
 	c.giveBack()
 	clear(vectors)
-	in.vectors = vectors[:0]
 	direct := min(n, missing)
 	in.end += n - direct
 	if direct > 0 {
@@ -119,7 +142,7 @@ const wordBytes = 8
 
 // word reports whether the missing payload is the whole of a write of one word.
 func (in *input) word() bool {
-	return in.missing == wordBytes && in.place == placeRegion && in.message.total() == wordBytes
+	return in.missing == wordBytes && in.place == placeRegion && in.message.total == wordBytes
 }
 
 // borrow appends to vectors the destinations of the next n bytes of the payload. It holds the memory of a region until
@@ -160,9 +183,9 @@ func (c *connection) placed(n int) {
 	}
 }
 
-// process takes apart what is in the buffer.
-func (c *connection) process() {
-	in := &c.in
+// process takes apart what is in the look-ahead.
+func (c *connection) process(buffer *inputBuffer) {
+	in, ahead := &c.in, &buffer.ahead
 	for c.phase < phaseShutdown {
 		if in.missing > 0 {
 			n := min(in.missing, in.end-in.start)
@@ -170,11 +193,11 @@ func (c *connection) process() {
 			if n == 0 || word && n < wordBytes {
 				break
 			}
-			vectors, ok := c.borrow(in.vectors[:0], n)
+			vectors, ok := c.borrow(buffer.vectors[:0], n)
 			if !ok {
 				break
 			}
-			from := in.buffer[in.start : in.start+n]
+			from := ahead[in.start : in.start+n]
 			if word && bounds.Address(vectors[0])%wordBytes == 0 {
 				bounds.Word(vectors[0]).Store(binary.NativeEndian.Uint64(from))
 			} else {
@@ -188,22 +211,24 @@ func (c *connection) process() {
 			c.placed(n)
 			continue
 		}
-		if in.end-in.start < headerSize {
-			break
-		}
 		var f frame
-		if err := f.decode(in.buffer[in.start:in.end]); err != nil {
+		size, err := f.decode(ahead[in.start:in.end])
+		if err != nil {
 			c.fail(fmt.Errorf("tcp: %s: %w", c.peer, err), shutdownNow)
 			break
 		}
-		in.start += headerSize
+		if size == 0 {
+			break
+		}
+		in.start += size
+		in.headerSizes = [2]int{size, in.headerSizes[0]}
 		c.take(&f)
 	}
 	if c.phase >= phaseShutdown {
 		in.start, in.end = 0, 0
 		return
 	}
-	in.end = copy(in.buffer, in.buffer[in.start:in.end])
+	in.end = copy(ahead[:], ahead[in.start:in.end])
 	in.start = 0
 }
 

@@ -25,8 +25,9 @@ const (
 
 // output makes batches of frames. A batch is made when the previous one has left. It leaves as it was made.
 type output struct {
-	// scratch has the headers and small payloads, vectors all of the batch, in order. The vectors from first on have
-	// not left.
+	// batch is the memory of the batch. It is nil if there is no batch, or only a copy that detach made. scratch and
+	// vectors are the parts of it in use. The vectors from first on have not left.
+	batch   *batch
 	scratch []byte
 	vectors [][]byte
 	first   int
@@ -53,7 +54,10 @@ type output struct {
 	cause error
 }
 
-func (o *output) reset() {
+// resetOutput drops all output.
+func (c *connection) resetOutput() {
+	c.endBatch()
+	o := &c.out
 	*o = output{through: o.through, left: o.left, requestRejected: o.requestRejected}
 }
 
@@ -141,7 +145,7 @@ func (c *connection) write() bool {
 	case err == nil:
 	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ETIMEDOUT):
 		// The peer's last frames may still be unread. The end is found by reading.
-		o.drop()
+		c.endBatch()
 		o.broken, o.cause = true, err
 		return true
 	default:
@@ -164,7 +168,7 @@ func (c *connection) write() bool {
 	if o.first < len(o.vectors) || c.stream.pending() {
 		return false
 	}
-	o.drop()
+	c.endBatch()
 	if o.left != o.through {
 		o.left = o.through
 		if c.pair != nil && c.phase == phaseReady {
@@ -174,10 +178,22 @@ func (c *connection) write() bool {
 	return true
 }
 
-// drop empties the batch.
-func (o *output) drop() {
-	clear(o.vectors)
-	o.vectors, o.scratch = o.vectors[:0], o.scratch[:0]
+// beginBatch takes memory for a batch if the connection has none. A copy that detach has made comes first in the batch.
+func (c *connection) beginBatch() {
+	if o := &c.out; o.batch == nil {
+		o.batch = c.device.batches.take()
+		o.scratch, o.vectors = o.batch.scratch[:0], append(o.batch.vectors[:0], o.vectors...)
+	}
+}
+
+// endBatch drops the batch and puts its memory back.
+func (c *connection) endBatch() {
+	o := &c.out
+	if o.batch != nil {
+		clear(o.vectors)
+		c.device.batches.put(o.batch)
+	}
+	o.batch, o.scratch, o.vectors = nil, nil, nil
 	o.first, o.bytes, o.joined, o.loan = 0, 0, false, nil
 }
 
@@ -201,9 +217,9 @@ func (c *connection) detach() bool {
 	if o.loan != nil {
 		o.loan.release()
 	}
-	o.drop()
+	c.endBatch()
 	if len(rest) > 0 {
-		o.vectors = append(o.vectors, rest)
+		o.vectors = [][]byte{rest}
 	}
 	return true
 }
@@ -235,8 +251,8 @@ func (c *connection) fill() bool {
 }
 
 func (o *output) roomy() bool {
-	return o.bytes < batchBytes && len(o.scratch)+2*(headerSize+smallPayload) <= cap(o.scratch) &&
-		len(o.vectors)+2*(maxSegments+2) <= cap(o.vectors)
+	return o.bytes < batchBytes && len(o.scratch)+2*(maxHeader+smallPayload) <= scratchBytes &&
+		len(o.vectors)+2*(maxSegments+2) <= maxVectors
 }
 
 // fillControl adds the frames that belong to no request.
@@ -295,7 +311,8 @@ func (c *connection) put(f *frame) {
 	c.requests.announced = f.granted
 	c.out.acknowledge, c.out.written = false, false
 	c.endDelay()
-	f.encode(c.out.grow(headerSize))
+	c.beginBatch()
+	f.encode(c.out.grow(f.size()))
 	if f.kind != kindAcknowledge {
 		c.device.frames.Add(1)
 	}
@@ -332,6 +349,7 @@ func (c *connection) putSegments(f *frame, segments []verbs.Segment, skip int) {
 // the region has ended.
 func (c *connection) putRegion(f *frame, r *region, address uint64, old []byte) bool {
 	o, n := &c.out, int(f.length)
+	c.beginBatch() // before the region's lock is held
 	memory, ok := r.hold(address, n)
 	if !ok {
 		return false

@@ -29,8 +29,10 @@ type queuePair struct {
 	err    error
 	closed bool
 
-	// sends are the outstanding requests. The first built of them are wholly in batches. offset is how much of the next
-	// one is.
+	// maxSends and maxReceives bound the requests and the receives.
+	maxSends, maxReceives int
+	// sends is a ring of the outstanding requests. The first built of them are wholly in batches. offset is how much of
+	// the next one is.
 	sends     []request
 	sendFirst int
 	sendCount int
@@ -47,6 +49,7 @@ type queuePair struct {
 	// solicited: an acknowledgement of all that is built is on its way.
 	solicited bool
 
+	// receives is a ring.
 	receives     []posted
 	receiveFirst int
 	receiveCount int
@@ -69,6 +72,18 @@ type posted struct {
 	length   int
 }
 
+// firstEntries is the number of entries of a ring when it is first used.
+const firstEntries = 8
+
+// grown returns a ring of twice the length, but of at most most entries. The entries of the full ring, whose first is at
+// first, are at its start. The caller holds the connection's mutex, so the goroutine that drives the device may wait for
+// the copy. The last step to 1<<20 requests copies 60 MB.
+func grown[T any](full []T, first, most int) []T {
+	ring := make([]T, min(max(2*len(full), firstEntries), most))
+	copy(ring[copy(ring, full[first:]):], full[:first])
+	return ring
+}
+
 // newPair makes a queue pair for a connection.
 func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePair, error) {
 	sendCQ, ok1 := config.SendQueue.(*completionQueue)
@@ -85,7 +100,7 @@ func (d *device) newPair(config verbs.QueuePairConfig, c *connection) (*queuePai
 		}
 	}
 	q := &queuePair{device: d, conn: c, sendCQ: sendCQ, recvCQ: recvCQ, firstNumber: 1,
-		sends: make([]request, config.MaxSends), receives: make([]posted, config.MaxReceives)}
+		maxSends: config.MaxSends, maxReceives: config.MaxReceives}
 	// Once the queue pair has its number, Close of the device may close it.
 	if !completion.Attach(sendCQ.held, recvCQ.held) {
 		return nil, errClosedQueue
@@ -201,8 +216,11 @@ func (q *queuePair) postReceives(requests []verbs.ReceiveRequest) (int, error) {
 		if len(segments) > maxSegments {
 			return i, argumentError("PostReceive: %d segments, at most %d are allowed", len(segments), maxSegments)
 		}
-		if q.receiveCount == len(q.receives) {
+		if q.receiveCount == q.maxReceives {
 			return i, verbs.ErrQueueFull
+		}
+		if q.receiveCount == len(q.receives) {
+			q.receives, q.receiveFirst = grown(q.receives, q.receiveFirst, q.maxReceives), 0
 		}
 		at := q.receiveFirst + q.receiveCount
 		if at >= len(q.receives) {

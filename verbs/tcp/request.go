@@ -32,11 +32,14 @@ func (q *queuePair) postSends(requests []verbs.SendRequest) (int, error) {
 		if err != nil {
 			return i, err
 		}
-		if q.sendCount+q.uncovered >= len(q.sends) {
+		if q.sendCount+q.uncovered >= q.maxSends {
 			if q.err == nil {
 				return i, verbs.ErrQueueFull
 			}
 			q.flush()
+		}
+		if q.sendCount == len(q.sends) {
+			q.sends, q.sendFirst = grown(q.sends, q.sendFirst, q.maxSends), 0
 		}
 		r := q.at(q.sendCount)
 		if requests[i].Flags&verbs.Inline != 0 && r.inline == nil {
@@ -57,15 +60,17 @@ func (q *queuePair) at(i int) *request {
 }
 
 // inlineGroup is the number of requests that get memory for inline data at once.
-const inlineGroup = 64
+const inlineGroup = 8
 
-// growInline allocates memory for inline data for a request and its group.
+// growInline allocates memory for inline data for a request and those after it that have none.
 func (q *queuePair) growInline(at int) {
-	at %= len(q.sends)
-	group := q.sends[at-at%inlineGroup:]
-	group = group[:min(len(group), inlineGroup)]
-	memory := make([]byte, len(group)*maxInline)
-	for i := range group {
+	group := q.sends[at%len(q.sends):]
+	n := 1
+	for n < min(len(group), inlineGroup) && group[n].inline == nil {
+		n++
+	}
+	memory := make([]byte, n*maxInline)
+	for i := range n {
 		group[i].inline = memory[i*maxInline:][:0:maxInline]
 	}
 }
@@ -104,25 +109,15 @@ func (c *connection) fillRequest() bool {
 	}
 	f := frame{kind: kindOf[r.Opcode], request: q.firstNumber + uint32(q.built), rkey: r.RKey, address: r.RemoteAddress}
 	if r.Opcode >= verbs.OpRDMARead {
-		f.operand, f.compare = r.Operand, r.Compare
-		if r.Opcode == verbs.OpRDMARead {
-			f.operand, f.compare = uint64(r.length), 0
-		}
+		f.total, f.operand, f.compare = uint32(r.length), r.Operand, r.Compare
 		c.put(&f)
 		q.unread[(q.unreadFirst+q.unreadCount)%maxReads] = f.request
 		q.unreadCount++
 	} else {
 		n := min(r.length-q.offset, maxPayload)
-		f.length = uint32(n)
-		f.operand = messageOperand(r.length, 0)
-		if f.kind == kindSend {
-			f.rkey, f.address = 0, 0
-		}
+		f.length, f.total, f.immediate = uint32(n), uint32(r.length), r.Immediate
 		if r.Flags&verbs.Signalled != 0 {
 			f.flags |= flagSignalled
-		}
-		if r.Opcode == verbs.OpSendImmediate || r.Opcode == verbs.OpRDMAWriteImmediate {
-			f.operand = messageOperand(r.length, r.Immediate)
 		}
 		if r.Opcode == verbs.OpSendImmediate {
 			f.flags |= flagImmediate

@@ -11,7 +11,8 @@ import (
 // responses are the pending responses to the peer's reads and atomics, in order. Atomics have been executed; a read is
 // read when its response leaves.
 type responses struct {
-	queue [maxReads]pendingResponse
+	// queue is a ring of count entries from first on.
+	queue []pendingResponse
 	first int
 	count int
 	// atomics is the number of atomics among them.
@@ -31,12 +32,25 @@ type pendingResponse struct {
 }
 
 func (r *responses) push(next pendingResponse) {
-	r.queue[(r.first+r.count)%maxReads] = next
+	if r.count == len(r.queue) {
+		r.queue, r.first = grown(r.queue, r.first, maxReads), 0
+	}
 	r.count++
+	*r.at(r.count - 1) = next
+}
+
+// at returns the response i places after the first.
+func (r *responses) at(i int) *pendingResponse {
+	if i += r.first; i >= len(r.queue) {
+		i -= len(r.queue)
+	}
+	return &r.queue[i]
 }
 
 func (r *responses) pop() {
-	r.first = (r.first + 1) % maxReads
+	if r.first++; r.first == len(r.queue) {
+		r.first = 0
+	}
 	r.count--
 }
 
@@ -47,14 +61,14 @@ func (c *connection) takeMessage(f *frame) {
 	in := &c.in
 	if in.open {
 		m := &in.message
-		if f.kind != m.kind || f.request != m.request || f.flags != m.flags || f.operand != m.operand || f.rkey != m.rkey || f.address != m.address {
+		if f.kind != m.kind || f.request != m.request || f.flags != m.flags || f.total != m.total || f.immediate != m.immediate || f.rkey != m.rkey || f.address != m.address {
 			c.violation("%v %d in the middle of %v %d", f.kind, f.request, m.kind, m.request)
 			return
 		}
 	} else if !c.beginMessage(f) {
 		return
 	}
-	total := f.total()
+	total := int(f.total)
 	if int(f.length) > total-in.done || f.length == 0 && total > 0 {
 		c.violation("%d bytes of %v %d, of which %d of %d are missing", f.length, f.kind, f.request, total-in.done, total)
 		return
@@ -82,8 +96,8 @@ func (c *connection) beginMessage(f *frame) bool {
 	if !c.inTurn(f) {
 		return false
 	}
-	if f.total() > maxMessage {
-		c.violation("%v %d of %d bytes, at most %d are allowed", f.kind, f.request, f.total(), maxMessage)
+	if f.total > maxMessage {
+		c.violation("%v %d of %d bytes, at most %d are allowed", f.kind, f.request, f.total, maxMessage)
 		return false
 	}
 	if f.kind != kindWrite {
@@ -97,8 +111,8 @@ func (c *connection) beginMessage(f *frame) bool {
 		if !c.receivable(f) {
 			return false
 		}
-	} else if f.total() > 0 {
-		in.region = c.device.regions.reach(f.rkey, f.address, f.total(), verbs.RemoteWrite)
+	} else if f.total > 0 {
+		in.region = c.device.regions.reach(f.rkey, f.address, int(f.total), verbs.RemoteWrite)
 		if in.region == nil {
 			c.rejectRequest(f.request, verbs.StatusRemoteAccess)
 			return false
@@ -115,7 +129,7 @@ func (c *connection) receivable(f *frame) bool {
 	case !c.device.regions.covers(r.segments, verbs.LocalWrite):
 		c.pair.received(verbs.StatusLocalProtection, verbs.OpReceive, 0, 0)
 		c.rejectRequest(f.request, verbs.StatusRemoteOperation)
-	case f.total() > r.length:
+	case int(f.total) > r.length:
 		c.pair.received(verbs.StatusLocalLength, verbs.OpReceive, 0, 0)
 		c.rejectRequest(f.request, verbs.StatusRemoteInvalid)
 	default:
@@ -129,7 +143,7 @@ func (c *connection) messagePlaced() {
 	in := &c.in
 	m := &in.message
 	in.done = in.offset
-	if in.done < m.total() {
+	if in.done < int(m.total) {
 		return
 	}
 	in.open, in.region = false, nil
@@ -153,7 +167,7 @@ func (c *connection) messagePlaced() {
 		opcode = verbs.OpReceiveImmediate
 	}
 	if m.kind != kindWrite {
-		c.pair.received(verbs.StatusSuccess, opcode, uint32(m.total()), m.immediate())
+		c.pair.received(verbs.StatusSuccess, opcode, m.total, m.immediate)
 	}
 }
 
@@ -169,11 +183,11 @@ func (c *connection) takeReadOrAtomic(f *frame) {
 	}
 	total, right := 8, verbs.RemoteAtomic
 	if f.kind == kindRead {
-		if f.operand > maxMessage {
-			c.violation("read %d of %d bytes, at most %d are allowed", f.request, f.operand, maxMessage)
+		if f.total > maxMessage {
+			c.violation("read %d of %d bytes, at most %d are allowed", f.request, f.total, maxMessage)
 			return
 		}
-		total, right = int(f.operand), verbs.RemoteRead
+		total, right = int(f.total), verbs.RemoteRead
 	}
 	switch {
 	case total > 0 && c.device.regions.reach(f.rkey, f.address, total, right) == nil:
@@ -233,7 +247,7 @@ func (r *responses) unchanged(address uint64, n int) (int, []byte) {
 		return n, nil
 	}
 	for i := 1; i < r.count; i++ {
-		atomic := &r.queue[(r.first+i)%maxReads]
+		atomic := r.at(i)
 		if atomic.kind == kindRead {
 			continue
 		}
@@ -257,7 +271,7 @@ func (c *connection) fillResponse() bool {
 	if pending.count == 0 {
 		return false
 	}
-	next := &pending.queue[pending.first]
+	next := pending.at(0)
 	if next.kind != kindRead {
 		c.put(&frame{kind: kindAtomicResponse, request: next.request, operand: next.old})
 		pending.atomics--

@@ -15,7 +15,11 @@ func (q *queuePair) Sever() {
 	c := q.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(); round++ {
+	if c.phase >= phaseShutdown {
+		return
+	}
+	buffer := new(inputBuffer) // the device's may be in use
+	for round := 0; round < severRounds && c.phase < phaseShutdown && c.stream != nil && c.receive(buffer); round++ {
 	}
 	if c.phase >= phaseShutdown {
 		return
