@@ -155,11 +155,11 @@ func TestAJobThatTakesTooLongEnds(t *testing.T) {
 
 func TestWhoIsEndedSaysByWhat(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("interrupt signal received"))
+	cancel(errors.New("received SIGINT"))
 	for _, device := range []string{device.Local, device.Default()} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, 1, run(ctx, []string{"-device", device, "fence_put_lat:8"}, &stdout, &stderr))
-		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())
+		assert.Equal(t, "bench: ended early: received SIGINT\n", stderr.String())
 		assert.Empty(t, stdout.String())
 	}
 }

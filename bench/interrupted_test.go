@@ -52,14 +52,14 @@ func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
 			_, err := os.Stat(waiting)
 			return err == nil
 		})
-		cancel(errors.New("interrupt signal received"))
+		cancel(errors.New("received SIGINT"))
 		assert.Equal(t, 1, await.Receive(t, "the end", status))
-		assert.Equal(t, "bench: ended early: interrupt signal received\n", stderr.String())
+		assert.Equal(t, "bench: ended early: received SIGINT\n", stderr.String())
 		return stdout.String()
 	}
 	t.Run("text", func(t *testing.T) {
 		text := interrupted(t, "text")
-		assert.Contains(t, text, "Ended early: interrupt signal received. These runs are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
+		assert.Contains(t, text, "Ended early: received SIGINT. These runs are missing:\n  of round 1: cas_lat by openmpi\n  all of round 2\n\n")
 		assert.Regexp(t, `(?m)^fop_lat +8  us +[\d.]+ +2000\.0 +0\.\d\d `, text)
 		assert.Regexp(t, `(?m)^cas_lat +8  us +[\d.]+ +- +- `, text)
 		assert.Regexp(t, `(?s)MPICH is left out: .*no memory`, text)
@@ -67,7 +67,7 @@ func TestAComparisonThatIsInterruptedPrintsWhatItHas(t *testing.T) {
 	t.Run("json", func(t *testing.T) {
 		var c compare.Table
 		require.NoError(t, json.NewDecoder(strings.NewReader(interrupted(t, "json"))).Decode(&c))
-		assert.Equal(t, "interrupt signal received", c.Ended)
+		assert.Equal(t, "received SIGINT", c.Ended)
 		assert.Equal(t, []string{"of round 1: cas_lat by openmpi", "all of round 2"}, c.Lacks)
 	})
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/onesided/rma/internal/errtext"
 )
 
+// nothingOpen is what Describe returns if no epoch is open.
+const nothingOpen = "no epoch is open"
+
 // Describe returns a text that lists the open epochs and the calls in progress.
 func (s *State) Describe() string {
 	if s.closed {
@@ -33,7 +36,7 @@ func (s *State) Describe() string {
 		}[s.waiting], s.posted))
 	}
 	if len(open) == 0 {
-		return "no epoch is open"
+		return nothingOpen
 	}
 	return strings.Join(open, ", ")
 }

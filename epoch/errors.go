@@ -57,7 +57,13 @@ func (e *CallError) Error() string {
 }
 
 // Reason returns why the call is illegal and what is allowed instead, without the call.
-func (e *CallError) Reason() string { return fmt.Sprintf("%v: %s; %s", e.Class, e.Open, e.Remedy) }
+func (e *CallError) Reason() string {
+	if e.Class == ErrEpochOpen || e.Class == ErrNoEpoch && e.Open == nothingOpen {
+		// Open says what the class does.
+		return e.Open + "; " + e.Remedy
+	}
+	return fmt.Sprintf("%v: %s; %s", e.Class, e.Open, e.Remedy)
+}
 
 // Unwrap returns the class.
 func (e *CallError) Unwrap() error { return e.Class }

@@ -17,7 +17,7 @@ const (
 	NoSucceed
 	// NoPut asserts that no rank puts or accumulates to this rank in the next epoch.
 	NoPut
-	// NoStore asserts that this rank has not stored to its part since the last epoch.
+	// NoStore asserts that this rank has not stored to its part since its last Fence.
 	NoStore
 	// NoCheck asserts that no rank holds or requests an exclusive lock until the epoch that LockAll opens has ended.
 	NoCheck

@@ -38,7 +38,7 @@ func TestLostOperations(t *testing.T) {
 	}
 	err := run(false, nil)
 	require.ErrorIs(t, err, epoch.ErrEpochOpen)
-	require.ErrorContains(t, err, "rank 0: window: operations on rank 1 are lost: Close of the World: another epoch is open: rank 1 is locked (shared); close it by Unlock")
+	require.ErrorContains(t, err, "rank 0: window: operations on rank 1 are lost: Close of the World: rank 1 is locked (shared); close it by Unlock")
 	require.NoError(t, run(true, nil))
 	own := errors.New("own")
 	err = run(false, own)

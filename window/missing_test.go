@@ -35,7 +35,7 @@ var missing = registerShared("what is missing", []int{2}, func(s *script) {
 	if s.World.Mapped(1) {
 		// Else rank 1 has not asked for it yet.
 		says(win.Lock(ended, window.Exclusive, 0), "rank 1 has the lock of rank 0")
-		says(s.World.Barrier(ended), "rank 1 has not come")
+		says(s.World.Barrier(ended), "it waits for rank 1")
 	}
 	s.OK(win.Lock(s.Ctx, window.Shared, 1))
 	s.OK(win.PutNotify([]int64{1}, 1, 0, 1))

@@ -211,7 +211,7 @@ func TestOperationWithoutEpoch(t *testing.T) {
 		win := allocate[float64](s, 2)
 		err := win.Put(some[:1], 0, 1)
 		s.Fails(err, epoch.ErrNoEpoch)
-		s.Check(err.Error() == "window: Put of 1 element at displacement 1 of rank 0: no access epoch to the target: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll", "error is %v", err)
+		s.Check(err.Error() == "window: Put of 1 element at displacement 1 of rank 0: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll", "error is %v", err)
 		s.OK(win.Close())
 	}))
 	if err != nil {

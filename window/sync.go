@@ -20,7 +20,7 @@ const (
 	NoSucceed = epoch.NoSucceed
 	// NoPut promises Fence that no rank puts or accumulates to this rank in the next epoch.
 	NoPut = epoch.NoPut
-	// NoStore promises Fence that this rank has not stored to its part since the last epoch.
+	// NoStore promises Fence that this rank has not stored to its part since its last Fence.
 	NoStore = epoch.NoStore
 	// NoCheck promises LockAll that no rank holds or requests an exclusive lock of the window before the epoch ends.
 	// Only LockAll takes it. Only Fence takes the others.

@@ -16,9 +16,8 @@
 // [World.Barrier], [Broadcast], [Gather], [AllGather], [Reduce], [AllReduce], [Scatter], [AllToAll] and [World.Split] are collectives.
 // All ranks call them in the same order, with the same root, element layout and lengths. One goroutine of a rank calls them at a
 // time ([ErrBusy]).
-// Elements are numbers, booleans, and arrays and structs of them. Slices belong to the call until it returns. Among
-// algorithms with few messages and algorithms with few bytes, all ranks choose the one that the costs of their cards make the
-// cheapest. Only Barrier waits for all ranks: other calls return when this rank's part is done.
+// Elements are numbers, booleans, and arrays and structs of them. Slices belong to the call until it returns. All
+// ranks choose the same algorithm: the cheapest by the costs of their cards. Only Barrier waits for all ranks: other calls return when this rank's part is done.
 //
 // An argument that is wrong by itself is an error that wraps [ErrArgument], and the call counts as not made. When ranks disagree,
 // every rank gets an error that wraps [ErrMismatch], at the latest from the next Barrier. The error

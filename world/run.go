@@ -28,6 +28,7 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 //   - A launcher has started this process, or RMA_ROOT says where its job meets: the process is a rank of that job, as by
 //     [Init]. RMA_RANKS and RMA_SIMULATE are errors then.
 //   - RMA_SIMULATE names one of [sim.Profiles]: the ranks run in virtual time, as by [Simulate], with seed 1.
+//     RMA_DEVICE is an error then.
 //   - Otherwise ranks are goroutines of this process, as by [Run].
 //
 // RMA_RANKS says how many ranks the process makes. The default is the number of processors that it may use

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/onesided/rma/internal/launchtest"
 	"github.com/onesided/rma/internal/testsize"
@@ -216,7 +217,7 @@ func TestSignalWhileBuilding(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Process.Signal(s))
 		require.Equal(t, 128+int(s), status(t, c.Wait()))
-		require.Equal(t, fmt.Sprintf("rmarun: building .: %v signal received\n", s), stderr.String())
+		require.Equal(t, fmt.Sprintf("rmarun: building .: received %s\n", unix.SignalName(s)), stderr.String())
 		left, err := os.ReadDir(temporary)
 		require.NoError(t, err)
 		require.Empty(t, left)

@@ -26,7 +26,7 @@ func opened(ctx context.Context, j *job, w *world.World) (*rank, start, error) {
 
 // If the context ends during the count, all ranks end, and rank 0 prints the cause.
 func TestInterrupt(t *testing.T) {
-	why := errors.New("interrupt signal received")
+	why := errors.New("received SIGINT")
 	top := tree(t, randomFiles(200, testsize.Random(t, 16)))
 	for _, ranks := range []int32{1, 3} {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -13,10 +13,12 @@ package interrupt
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	_ "github.com/onesided/rma/internal/platform"
 )
@@ -55,7 +57,7 @@ func Context(parent context.Context, signals ...os.Signal) (ctx context.Context,
 // An Error is the cause of the end of a [Context] that a signal has ended.
 type Error struct{ Signal os.Signal }
 
-func (e Error) Error() string { return fmt.Sprintf("%v signal received", e.Signal) }
+func (e Error) Error() string { return "received " + unix.SignalName(e.Signal.(syscall.Signal)) }
 
 // Is reports whether target is [context.Canceled].
 func (e Error) Is(target error) bool { return target == context.Canceled }

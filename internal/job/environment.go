@@ -8,7 +8,7 @@ import (
 
 // variables are those of the environment that the library reads.
 var variables = []string{
-	"RMA_ADDRESS", "RMA_DEBUG", "RMA_DEVICE", "RMA_HOST", "RMA_STALL", "RMA_STATS", "RMA_TRACE",
+	"RMA_ADDRESS", "RMA_DEBUG", deviceVariable, "RMA_HOST", "RMA_STALL", "RMA_STATS", "RMA_TRACE",
 	"RMA_KEY_FILE", "RMA_RANK", "RMA_ROOT", "RMA_SERVE_KEY_FILE", "RMA_SIZE", ranksVariable, simulateVariable,
 	"RMA_IBV_DEVICE", "RMA_IBV_GID",
 }

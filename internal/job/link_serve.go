@@ -205,10 +205,15 @@ func (l *Link) completed(c *verbs.Completion) {
 // brokenBy is why a queue pair is no good any more, of which c is a completion: in one
 // line, as it goes into messages and to other ranks.
 func brokenBy(c *verbs.Completion, pair verbs.QueuePair) error {
-	if err := pair.Err(); err != nil {
+	switch err := pair.Err(); {
+	case err == nil:
+		return c.Status
+	case c.Status == verbs.StatusFlushed:
+		// It says no more than that the pair has an error.
+		return err
+	default:
 		return fmt.Errorf("%w: %w", err, c.Status)
 	}
-	return c.Status
 }
 
 // Urgent tells that somebody waits for what a message has this rank do, though it is no question. It is for a

@@ -18,6 +18,7 @@ import (
 const (
 	ranksVariable    = "RMA_RANKS"
 	simulateVariable = "RMA_SIMULATE"
+	deviceVariable   = "RMA_DEVICE"
 )
 
 // closeTime is how long a rank of Main waits for others when it is to end before its job does.
@@ -95,6 +96,9 @@ func choose() (ranks int, simulator *sim.Simulator, err error) {
 	}
 	if profile == "" {
 		return ranks, nil, nil
+	}
+	if device := os.Getenv(deviceVariable); device != "" {
+		return 0, nil, fmt.Errorf("%s=%q simulates the cards of the ranks, and %s=%q selects a device of this machine: unset one or the other", simulateVariable, profile, deviceVariable, device)
 	}
 	p, err := sim.ByName(profile)
 	if err == nil {

@@ -166,6 +166,7 @@ func TestMainChooses(t *testing.T) {
 		{[]string{"RMA_RANKS=0"}, 1, `RMA_RANKS="0" must be`},
 		{[]string{"RMA_SIMULATE=none"}, 1, `world: Main: invalid environment: RMA_SIMULATE="none": sim: no profile "none"; allowed are`},
 		{[]string{"RMA_RANKS=3", "RMA_ROOT=localhost:1"}, 1, `RMA_ROOT="localhost:1" makes this process a rank of a launcher's job, and RMA_RANKS="3" has it make ranks itself: unset one`},
+		{[]string{"RMA_SIMULATE=ndr-2024", "RMA_DEVICE=tcp"}, 1, `RMA_SIMULATE="ndr-2024" simulates the cards of the ranks, and RMA_DEVICE="tcp" selects a device of this machine: unset one`},
 		{[]string{"RMA_SIMULATE=ndr-2024", "PMI_RANK=0"}, 1, `PMI_RANK="0" makes this process a rank of a launcher's job, and RMA_SIMULATE="ndr-2024" has it make ranks itself: unset one`},
 		{[]string{"PMI_RANK=0"}, 1, `world: Init: invalid environment: PMI_RANK="0" without a manager`},
 	} {
@@ -287,7 +288,7 @@ func TestMainCloses(t *testing.T) {
 	require.NoError(t, programs[0].Process.Signal(syscall.SIGTERM))
 	status, _, stderr := programs[0].end()
 	require.Equal(t, 128+int(syscall.SIGTERM), status, stderr)
-	require.Contains(t, stderr, ": world: rank 0: Main: the other ranks have not closed their Worlds 1s after: terminated signal received\n")
+	require.Contains(t, stderr, ": world: rank 0: Main: the other ranks have not closed their Worlds 1s after: received SIGTERM\n")
 	require.NoError(t, programs[1].Process.Kill())
 	programs[1].end()
 }

@@ -366,17 +366,20 @@ func (m *Meeting) missing(number uint32, found straggler) string {
 	case len(late) == 0:
 		return ""
 	}
+	if len(late) == 1 {
+		if found.rank != late[0] {
+			found = straggler{rank: late[0]}
+		}
+		return found.waitsFor()
+	}
 	const most = 8
 	names := strings.Trim(fmt.Sprint(late[:min(len(late), most)]), "[]")
 	if len(late) > most {
 		names += fmt.Sprintf(" and %d more", len(late)-most)
 	}
-	text, who := fmt.Sprintf(": ranks %s have not come", names), fmt.Sprintf("rank %d", found.rank)
-	if len(late) == 1 {
-		text, who = fmt.Sprintf(": rank %s has not come", names), "it"
-	}
+	text := ": it waits for ranks " + names
 	if found.in != 0 && slices.Contains(late, found.rank) {
-		text += fmt.Sprintf(", %s is in %s", who, callName(found.in))
+		text += fmt.Sprintf("; rank %d is in %s", found.rank, callName(found.in))
 	}
 	return text
 }

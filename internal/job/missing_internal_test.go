@@ -37,7 +37,7 @@ func TestMissingAtRoot(t *testing.T) {
 					}); err != nil {
 						return err
 					}
-					if err := w.Barrier(ended); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": rank 2 has not come") {
+					if err := w.Barrier(ended); !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": it waits for rank 2") {
 						return fmt.Errorf("error is %v", err)
 					}
 				case absent:

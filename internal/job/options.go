@@ -180,7 +180,7 @@ func newSettings(options []Option) (Settings, error) {
 		logger: slog.New(warnings{slog.Default().Handler()}), cores: runtime.NumCPU(), patience: DefaultPatience, silence: DefaultSilence, longestSleep: defaultLongestSleep,
 		kept:    regcache.Limits{Bytes: keptBytes, Regions: keptRegions},
 		address: os.Getenv("RMA_ADDRESS"),
-		device:  os.Getenv("RMA_DEVICE"), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),
+		device:  os.Getenv(deviceVariable), host: os.Getenv("RMA_HOST"), trace: os.Getenv("RMA_TRACE"), statsTo: os.Getenv("RMA_STATS"), debug: !slices.Contains([]string{"", "0"}, os.Getenv("RMA_DEBUG")),
 	}
 	for _, option := range options {
 		if option != nil {

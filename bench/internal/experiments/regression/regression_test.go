@@ -296,7 +296,7 @@ func TestAnInterruptedGateLeavesNothing(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Join(tree.dir, hook), 0o755))
 	// The hook ends when the test's directory is removed, if the gate has not ended it.
 
-	why := errors.New("interrupt signal received")
+	why := errors.New("received SIGINT")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, tree.dir, []string{"-against", "HEAD"}, io.Discard, io.Discard) }()
