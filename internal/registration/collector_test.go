@@ -1,0 +1,279 @@
+package registration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/registration"
+	"github.com/onesided/rma/internal/testsize"
+	"github.com/onesided/rma/regcache"
+	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/verbs"
+)
+
+// A request has its memory as long as it holds the region, which does not.
+func TestHoldKeepsMemory(t *testing.T) {
+	device := newDevice(t)
+	c := cardOver(device, transfer.Of(transfer.Cache))
+	memory := make([]byte, 64<<10)
+	keep(t, c, memory)
+	hold := whole(t, c, memory)
+	object, extent := weak.Make(&memory[0]), bounds.Of(memory)
+	memory = nil
+	for range 3 {
+		runtime.GC()
+	}
+	require.NotNil(t, object.Value(), "the collector has taken what a request needs")
+	require.NoError(t, device.useOf(extent, hold.Key()))
+	hold.Release()
+	await.True(t, "the collector to take the memory", func() bool {
+		runtime.GC()
+		return object.Value() == nil
+	})
+	runtime.KeepAlive(&hold)
+}
+
+// When the collector has taken a buffer its region ends, without another look-up.
+func TestGoneIsDeregistered(t *testing.T) {
+	device := newDevice(t)
+	c := cardOver(device, transfer.Of(transfer.Cache))
+	memory := make([]byte, 64<<10)
+	keep(t, c, memory)
+	require.Equal(t, 1, device.weak())
+	c.Tidy()
+	require.Equal(t, 1, device.weak(), "the memory is still there")
+	runtime.KeepAlive(memory)
+	await.True(t, "the region to end", func() bool {
+		runtime.GC()
+		c.Tidy()
+		return device.weak() == 0
+	})
+	kept := c.Transfers().Kept
+	require.Zero(t, kept.Regions)
+	require.EqualValues(t, 1, kept.Invalidations)
+	require.Equal(t, 1, device.dead)
+}
+
+// A region that is in use ends after its last request, even if it is kept no more.
+func TestEndsAfterRequests(t *testing.T) {
+	device := newDevice(t)
+	r := registration.New(registration.Devices{registration.Network: device}, registration.Config{
+		Protocols: transfer.Of(transfer.Cache), Kept: regcache.Limits{}, EagerBytes: eagerBytes,
+	})
+	c := r.Card(registration.Network)
+	memory := make([]byte, 64<<10)
+	c.Use(memory)
+	plan := c.Plan(memory, true)
+	piece := plan.Next()
+	second := whole(t, c, memory)
+	for _, hold := range []registration.Hold{piece.Hold, second} {
+		c.Tidy()
+		require.NoError(t, device.use(memory, hold.Key()))
+		hold.Release()
+		require.False(t, hold.Holds())
+	}
+	c.Tidy()
+	require.Zero(t, device.weak())
+}
+
+// Few regions are deregistered at once, which progress waits for, and in the end all.
+func TestTidyIsShort(t *testing.T) {
+	const parts = 40
+	device := newDevice(t)
+	c := cardOver(device, transfer.Of(transfer.Cache))
+	memory := make([]byte, parts*1000)
+	for i := range parts {
+		keep(t, c, memory[i*1000:][:500])
+	}
+	require.Equal(t, parts, device.weak())
+	// One region replaces all.
+	keep(t, c, memory)
+	for before := device.weak(); before > 1; before = device.weak() {
+		c.Tidy()
+		require.LessOrEqual(t, before-device.weak(), 16)
+		require.Less(t, device.weak(), before)
+	}
+	require.Equal(t, 1, c.Transfers().Kept.Regions)
+	runtime.KeepAlive(memory)
+}
+
+// In virtual time the collector changes nothing.
+func TestCollectorInVirtualTime(t *testing.T) {
+	device := newDevice(t)
+	c := registration.New(registration.Devices{registration.Network: device}, registration.Config{
+		Protocols: transfer.Of(transfer.Cache), Kept: plenty, EagerBytes: eagerBytes, Virtual: true,
+	}).Card(registration.Network)
+	memory := make([]byte, 64<<10)
+	keep(t, c, memory)
+	object := weak.Make(&memory[0])
+	memory = nil
+	await.True(t, "the collector to take the memory", func() bool {
+		runtime.GC()
+		return object.Value() == nil
+	})
+	for range 3 {
+		runtime.GC()
+		c.Tidy()
+	}
+	require.Equal(t, 1, device.weak())
+	require.Equal(t, 1, c.Transfers().Kept.Regions)
+}
+
+// Where the card takes no more regions, those that nobody uses give way, and none that is in use.
+func TestGivesWay(t *testing.T) {
+	const most = 40
+	device := newDevice(t)
+	device.refuse = func(int, verbs.Access) error {
+		if device.registered-device.deregistered >= most {
+			return fmt.Errorf("no more regions: %w", verbs.ErrMemory)
+		}
+		return nil
+	}
+	c := cardOver(device, transfer.Of(transfer.Cache))
+	buffers := make([][]byte, 3*most)
+	used := make([]byte, 4096)
+	keep(t, c, used)
+	hold := whole(t, c, used)
+	for i := range buffers {
+		buffers[i] = make([]byte, 4096)
+		keep(t, c, buffers[i])
+		require.LessOrEqual(t, device.weak(), most)
+		require.NoError(t, device.use(used, hold.Key()))
+	}
+	require.Zero(t, c.Transfers().Operations[transfer.Copy])
+	hold.Release()
+}
+
+// A worker uses buffers that the collector frees, and gives back to the system, meanwhile.
+type worker struct {
+	card   *registration.Card
+	device *device
+	random *rand.Rand
+	array  *atomic.Pointer[[]byte]
+	old    [4][]byte
+	// held are of requests that are outstanding. Their holds alone have the memory.
+	held []outstanding
+}
+
+type outstanding struct {
+	hold   registration.Hold
+	memory bounds.Extent
+}
+
+// bytes is a length of which there are few, so that the memory of one buffer is soon another's.
+func (w *worker) bytes() int {
+	return []int{128, 1000, 4096, 5000, 32 << 10, 100_000, 256 << 10, 1 << 20}[w.random.IntN(8)]
+}
+
+// buffer is one that is used for long, or a part of an array that all use, or new.
+func (w *worker) buffer() []byte {
+	n := w.bytes()
+	switch w.random.IntN(8) {
+	case 0:
+		i := w.random.IntN(len(w.old))
+		if w.old[i] == nil || w.random.IntN(20) == 0 {
+			w.old[i] = make([]byte, n)
+		}
+		return w.old[i]
+	case 1, 2:
+		array := w.array.Load()
+		if array == nil || w.random.IntN(50) == 0 {
+			another := make([]byte, 4<<20)
+			array = &another
+			w.array.Store(array)
+		}
+		return (*array)[w.random.IntN(len(*array)-n):][:n]
+	}
+	return make([]byte, n)
+}
+
+func (w *worker) use(memory []byte) error {
+	w.card.Use(memory)
+	plan := w.card.Plan(memory, w.random.IntN(2) == 0)
+	if hold, ok := plan.Whole(); ok {
+		return w.post(memory, hold)
+	}
+	for plan.More() {
+		if piece := plan.Next(); !piece.Copied {
+			if err := w.post(piece.Memory, piece.Hold); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// post looks at a request when it is posted, and completes others.
+func (w *worker) post(memory []byte, hold registration.Hold) error {
+	w.held = append(w.held, outstanding{hold, bounds.Of(memory)})
+	if err := w.device.use(memory, hold.Key()); err != nil {
+		return err
+	}
+	for len(w.held) > w.random.IntN(20) {
+		one := &w.held[0]
+		if err := w.device.useOf(one.memory, one.hold.Key()); err != nil {
+			return fmt.Errorf("outstanding: %w", err)
+		}
+		one.hold.Release()
+		w.held = w.held[1:]
+	}
+	return nil
+}
+
+// Whatever the collector frees and the program gets again, no region is used for memory that it was not registered for.
+func TestCollector(t *testing.T) {
+	for name, set := range map[string]transfer.Set{"cache": transfer.Of(transfer.Cache), "caching pipeline": transfer.Of(transfer.CachingPipeline), "all": transfer.All} {
+		t.Run(name, func(t *testing.T) {
+			device := newDevice(t)
+			r := registration.New(registration.Devices{registration.Network: device}, registration.Config{
+				Protocols: set, Kept: regcache.Limits{Bytes: 32 << 20, Regions: 200}, EagerBytes: eagerBytes,
+			})
+			c := r.Card(registration.Network)
+			var array atomic.Pointer[[]byte]
+			var workers sync.WaitGroup
+			end := time.Now().Add(await.Limit)
+			met := func() bool {
+				device.mu.Lock()
+				defer device.mu.Unlock()
+				return device.dead > 0
+			}
+			var errs [4]error
+			for i := range errs {
+				w := &worker{card: c, device: device, array: &array, random: rand.New(rand.NewPCG(uint64(i), 0))}
+				workers.Go(func() {
+					for turn := 0; errs[i] == nil && (turn < testsize.N(300) || !met() && time.Now().Before(end)); turn++ {
+						errs[i] = w.use(w.buffer())
+						switch w.random.IntN(40) {
+						case 0:
+							debug.FreeOSMemory()
+						case 1, 2:
+							runtime.GC()
+						case 3, 4, 5:
+							c.Tidy()
+						}
+					}
+					for k := range w.held {
+						w.held[k].hold.Release()
+					}
+				})
+			}
+			workers.Wait()
+			for _, err := range errs {
+				require.NoError(t, err)
+			}
+			require.True(t, met(), "no memory was freed that was registered")
+			t.Logf("%d regions, %d whose memory was freed", device.registered, device.dead)
+		})
+	}
+}
