@@ -116,9 +116,9 @@ func (d *description) describe(p *part) {
 	d.process = process
 	d.bytes = uint64(len(p.memory))
 	d.alignment = uint32(alignmentOf(p.memory))
-	d.control = p.regions[0].Places()
+	d.control = p.regions[0].Remote()
 	if len(p.regions) > 1 {
-		d.data = p.regions[1].Places()
+		d.data = p.regions[1].Remote()
 	}
 }
 

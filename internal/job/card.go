@@ -5,31 +5,29 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/onesided/rma/aggregate/reduce"
 
 	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/internal/errtext"
-	"github.com/onesided/rma/scheduler/transfer"
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/verbs"
 )
 
-// cardKind is a kind of device, the better first: each pair of ranks uses the first
-// that both have and over which they reach each other.
-type cardKind uint8
+// cardKind is a kind of device, the better first.
+type cardKind = registration.Kind
 
 const (
-	// sharedCard reaches ranks that share memory.
-	sharedCard cardKind = iota
-	// networkCard reaches every rank: it is the one over TCP, or an RDMA card.
-	networkCard
-	cardKinds
+	sharedCard  = registration.Shared
+	networkCard = registration.Network
+	cardKinds   = registration.Kinds
 )
 
-var cardNames = [cardKinds]string{sharedCard: "shm", networkCard: "network"}
+// Places are where a Region is found over each kind of card.
+type Places = registration.RemoteRegions
 
-func (k cardKind) String() string { return cardNames[k] }
+// A Region is memory that every rank of the job can be given access to.
+type Region = registration.Region
 
 // The names of devices.
 const (
@@ -73,12 +71,10 @@ type card struct {
 	last       *Link
 	lastNumber uint32
 	attributes verbs.Attributes
-	// model predicts what takes how long on the card, whose pieces are no longer than a stage.
-	model *transfer.Model
+	// memory gets the program's memory to the card.
+	memory *registration.Card
 	// rings are nil if letters go better without.
 	rings *rings
-	// origins is made when there is memory that the card does not know.
-	origins atomic.Pointer[origins]
 }
 
 // link returns the link over a queue pair, nil if there is none.
@@ -108,8 +104,6 @@ func (c *card) twice() bool { return !c.attributes.OrderedWrites && c.server == 
 
 func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
 	c := &card{kind: kind, device: device, links: make(map[uint32]*Link), attributes: device.Attributes()}
-	costs := device.Costs()
-	c.model = transfer.NewModel(&costs, stageBytes)
 	c.mapper, _ = device.(verbs.Mapper)
 	c.server, _ = device.(verbs.Server)
 	perRank := queuePerRank
@@ -129,15 +123,16 @@ func newCard(kind cardKind, device verbs.Device, size int) (*card, error) {
 // A base is what a rank has before it knows the others: its devices, and its block of
 // flags.
 type base struct {
-	cards [cardKinds]*card
-	home  *card
-	block []byte
+	devices registration.Devices
+	cards   [cardKinds]*card
+	home    *card
+	block   []byte
 	// contact is what the others need to know of it.
 	contact contact
 }
 
-func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
-	b := new(base)
+func newBase(devices registration.Devices, size int) (*base, error) {
+	b := &base{devices: devices}
 	for kind, device := range devices {
 		if device == nil {
 			continue
@@ -158,60 +153,35 @@ func newBase(devices [cardKinds]verbs.Device, size int) (*base, error) {
 		return nil, err
 	}
 	// Ranks that do not map the block send messages, which are checked.
-	region, err := registerMapped(b.cards, b.block)
+	region, err := devices.RegisterMapped(b.block)
 	if err != nil {
 		return nil, err
 	}
-	b.contact.block = region.Places()
+	b.contact.block = region.Remote()
 	return b, nil
 }
 
 func (b *base) close() error { return closeCards(&b.cards) }
 
-func (w *World) closeCards() error { return closeCards(&w.cards) }
+func (w *World) closeCards() error {
+	w.registry.Close()
+	return closeCards(&w.cards)
+}
 
 func closeCards(cards *[cardKinds]*card) error {
 	var err error
 	for _, c := range cards {
-		if c == nil {
-			continue
+		if c != nil {
+			err = errors.Join(err, c.device.Close())
 		}
-		if o := c.origins.Load(); o != nil {
-			o.close()
-		}
-		err = errors.Join(err, c.device.Close())
 	}
 	return err
 }
 
-// Places is where a Region is found over each kind of card. It has no pointers and
-// may be sent to other ranks as it is.
-type Places [cardKinds]verbs.RemoteRegion
-
-// A Region is memory that every rank of the job can be given access to.
-type Region struct {
-	regions [cardKinds]verbs.MemoryRegion
-	memory  []byte
-	access  verbs.Access
-	// of is the World that finds it by its memory, nil if none does.
-	of *World
-}
-
-// Memory is what was registered.
-func (r *Region) Memory() []byte { return r.memory }
-
-func (r *Region) lkey(kind cardKind) uint32 { return r.regions[kind].LKey() }
-
-// Register makes memory known to every device of this rank, for atomics to its network card. Operations whose origin or
-// result is in it, which the program may read or write (verbs.LocalWrite), need no
-// registration of their own then: the region is to last until they are complete.
+// Register makes memory known to every device of this rank, for atomics to its network card: see
+// [registration.Registry.Register].
 func (w *World) Register(memory []byte, access verbs.Access) (*Region, error) {
-	r, err := register(&w.cards, memory, access)
-	if err == nil {
-		r.of = w
-		w.registered.add(r)
-	}
-	return r, err
+	return w.registry.Register(memory, access)
 }
 
 // RegisterElements is Register for a buffer of the program, which operations read and write, until stop is called.
@@ -234,7 +204,7 @@ func RegisterElements[T reduce.Element](w *World, buffer []T) (stop func() error
 	var once sync.Once
 	return func() (err error) {
 		once.Do(func() {
-			err = r.endRegistration()
+			err = r.DeregisterRest()
 			// A program that keeps stop does not keep the buffer.
 			r = nil
 		})
@@ -242,72 +212,10 @@ func RegisterElements[T reduce.Element](w *World, buffer []T) (stop func() error
 	}, nil
 }
 
-// endRegistration is Deregister of a region that Close of the World may have ended on some devices.
-func (r *Region) endRegistration() error {
-	ended := func(err error) bool { return errors.Is(err, verbs.ErrClosed) }
-	return errors.Join(slices.DeleteFunc(r.deregister(), ended)...)
-}
-
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,
 // and to no others.
 func (w *World) RegisterMapped(memory []byte) (*Region, error) {
-	return registerMapped(w.cards, memory)
-}
-
-func registerMapped(cards [cardKinds]*card, memory []byte) (*Region, error) {
-	for kind, c := range cards {
-		if c != nil && c.mapper == nil {
-			cards[kind] = nil
-		}
-	}
-	return register(&cards, memory, verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
-}
-
-func register(cards *[cardKinds]*card, memory []byte, access verbs.Access) (*Region, error) {
-	r := &Region{memory: memory, access: access}
-	for kind, c := range cards {
-		if c == nil {
-			continue
-		}
-		access := access
-		if cardKind(kind) == sharedCard {
-			// Who maps it has the processor's.
-			access &^= verbs.RemoteAtomic
-		}
-		region, err := c.device.RegisterMemory(memory, access)
-		if err != nil {
-			return nil, errors.Join(err, r.Deregister())
-		}
-		r.regions[kind] = region
-	}
-	return r, nil
-}
-
-// Places tells where others find the region.
-func (r *Region) Places() Places {
-	var p Places
-	for kind, region := range r.regions {
-		if region != nil {
-			p[kind] = region.Remote()
-		}
-	}
-	return p
-}
-
-// Deregister ends the region on every device.
-func (r *Region) Deregister() error { return errors.Join(r.deregister()...) }
-
-// deregister is Deregister that returns the error of each device.
-func (r *Region) deregister() (errs []error) {
-	if r.of != nil {
-		r.of.registered.remove(r)
-	}
-	for _, region := range r.regions {
-		if region != nil {
-			errs = append(errs, region.Deregister())
-		}
-	}
-	return errs
+	return w.registry.RegisterMapped(memory)
 }
 
 // Place is the one of rank's places that this rank uses.

@@ -44,7 +44,8 @@ func parseContact(text string) (contact, error) {
 		return c, fmt.Errorf("%w of %s: %.200q", errContact, errtext.Count(len(fields), "field"), text)
 	}
 	for ; len(fields) > 0; fields = fields[fieldsOfCard:] {
-		for kind, name := range cardNames {
+		for kind := range cardKinds {
+			name := kind.String()
 			if name != fields[0] {
 				continue
 			}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/onesided/rma/internal/logqueue"
 	"github.com/onesided/rma/internal/progress"
+	"github.com/onesided/rma/internal/registration"
+	"github.com/onesided/rma/scheduler/transfer"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -30,8 +32,10 @@ type endpoint struct {
 	segment  [1]verbs.Segment
 	received [1]verbs.ReceiveRequest
 
-	// linkLetter is how long a letter of a link is.
+	// linkLetter is how long a letter of a link is, an eager buffer of the registry.
 	linkLetter int
+	// registry is what this rank has registered with its devices.
+	registry *registration.Registry
 	// cards are the devices that this rank has opened, by kind; home is the one
 	// that window memory comes from and on whose channel callers sleep.
 	cards [cardKinds]*card
@@ -48,8 +52,6 @@ type endpoint struct {
 	apart, sharing bool
 	// networkName is the name of the device that reaches every rank.
 	networkName string
-	// registered are the program's regions.
-	registered registered
 	// charger is the card where time is virtual, and vigil that of its job; else they are nil.
 	charger verbs.Charger
 	vigil   *vigil
@@ -59,10 +61,7 @@ type endpoint struct {
 	vigilRanks []int
 	// rooted is set if more ranks than cores share any machine of the job: then all ranks meet at the root.
 	rooted bool
-	// letters are those of links.
-	letters slots
-
-	news news
+	news   news
 	// ending are links whose failure is about to be recorded, and putOffs is how often that was put off. due is the number
 	// of those that were there when the poll began. They belong to progress.
 	ending       []*Link
@@ -109,7 +108,14 @@ func newEndpoint(size int, b *base, s Settings) *endpoint {
 	if c := e.cards[networkCard]; c != nil && s.usesRings(c.attributes.Virtual) {
 		c.rings = newRings(c.device, size)
 	}
-	e.letters = slots{cards: &e.cards, length: e.linkLetter}
+	e.registry = registration.New(b.devices, registration.Config{
+		Protocols: transfer.All &^ s.tuning.NoProtocols, Kept: s.kept, EagerBytes: e.linkLetter, Virtual: e.charger != nil, Log: e.logger,
+	})
+	for kind, c := range e.cards {
+		if c != nil {
+			c.memory = e.registry.Card(cardKind(kind))
+		}
+	}
 	e.engine = progress.New(e.progressConfig())
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -166,15 +167,11 @@ type Receiver interface {
 	Refused()
 }
 
-// holding is what is needed until a request has completed: a slot, or a region over
-// the program's memory, which is for this once or is kept. A kept one does not keep memory alive: that
-// which the request names is held beside.
+// holding is what is needed until a request has completed: a buffer of a pool, or a registration of the program's memory.
 type holding struct {
 	sequence uint64
-	slot     slot
-	region   verbs.MemoryRegion
-	kept     *kept
-	memory   []byte
+	buffer   registration.Buffer
+	hold     registration.Hold
 }
 
 type linkError struct{ err error }

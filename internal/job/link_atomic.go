@@ -93,7 +93,7 @@ func (r *results) word(place uint64) []byte {
 }
 
 // bring puts what requests have read that have completed, up to one, where it goes, and gives back
-// the slots that they went through. It is called before that is known, with the mutex of progress.
+// the buffers that they went through. It is called before that is known, with the mutex of progress.
 func (l *Link) bring(completed uint64) {
 	if l.results.Load() != nil || l.staged.Load() != nil {
 		l.mu.Lock()

@@ -29,7 +29,7 @@ func words(ctx context.Context, w *World, memory []byte) (*Region, []verbs.Remot
 		return nil, nil, err
 	}
 	places := make([]Places, w.size)
-	if err := AllGather(ctx, w, []Places{region.Places()}, places); err != nil {
+	if err := AllGather(ctx, w, []Places{region.Remote()}, places); err != nil {
 		return nil, nil, err
 	}
 	at := make([]verbs.RemoteRegion, w.size)
@@ -111,7 +111,7 @@ func TestAtomicRefused(t *testing.T) {
 			return err
 		}
 		result := uint64(5)
-		err = l.FetchAdd(ctx, 1, &result, region.Places()[networkCard], 0)
+		err = l.FetchAdd(ctx, 1, &result, region.Remote()[networkCard], 0)
 		if err == nil {
 			err = l.Settle(ctx)
 		}

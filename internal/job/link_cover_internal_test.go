@@ -20,7 +20,7 @@ func TestAnsweredBeforeRead(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			places[0] = region.Places()
+			places[0] = region.Remote()
 			defer w.Serve(7, &service)()
 		}
 		if err := Broadcast(ctx, w, 1, places); err != nil {

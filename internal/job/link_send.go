@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onesided/rma/internal/errtext"
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/channel"
 )
@@ -269,14 +270,14 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 			r, at = nil, channel.StampBytes
 		}
 	}
-	var long slot
+	var long registration.Buffer
 	var scarce bool
 	short := at+n <= l.shortLetter()
 	if !short && (r == nil || r.Flags&verbs.Inline != 0) {
-		if long, scarce, err = l.world.letters.take(); err != nil {
+		if long, scarce, err = l.world.registry.Eager().Take(); err != nil {
 			// This link may have some of what has completed.
 			l.giveBack(l.done.Load())
-			if long, scarce, err = l.world.letters.take(); err != nil {
+			if long, scarce, err = l.world.registry.Eager().Take(); err != nil {
 				return 0, err
 			}
 		}
@@ -291,11 +292,11 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 		}
 	}
 	s := &r.Segments[0]
-	if long.memory != nil {
-		l.world.Copied(copy(long.memory, s.Memory))
-		*s = verbs.Segment{Memory: long.memory, LKey: long.lkey(l.card.kind)}
+	if long.Memory != nil {
+		l.world.Copied(copy(long.Memory, s.Memory))
+		*s = verbs.Segment{Memory: long.Memory, LKey: long.Key(l.card.kind)}
 		r.Flags &^= verbs.Inline
-		l.hold(holding{slot: long})
+		l.hold(holding{buffer: long})
 		if scarce {
 			l.signal()
 		}
@@ -477,7 +478,7 @@ func (l *Link) postStamped() error {
 
 // hold has something needed until the last request has completed.
 func (l *Link) hold(h holding) {
-	if h.region == nil && h.kept == nil && h.slot.of == nil {
+	if h.buffer.Memory == nil && !h.hold.Holds() {
 		return
 	}
 	h.sequence = l.sequence
@@ -486,13 +487,10 @@ func (l *Link) hold(h holding) {
 
 // giveBack lets go of what a request needed.
 func (h *holding) giveBack() {
-	switch {
-	case h.region != nil:
-		_ = h.region.Deregister()
-	case h.kept != nil:
-		h.kept.release()
-	case h.slot.of != nil:
-		h.slot.put()
+	if h.buffer.Memory != nil {
+		h.buffer.Release()
+	} else {
+		h.hold.Release()
 	}
 }
 

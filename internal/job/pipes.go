@@ -79,7 +79,7 @@ func (o *office) newWriter(rank int) (*pipe.Writer, error) {
 	if p.out, err = pipe.NewWriter(o.shape, o.slab.Memory()[o.slabUsed:]); err != nil {
 		return nil, &linkageError{rank, err}
 	}
-	places := o.slab.Places()
+	places := o.slab.Remote()
 	traysOver(block, w.size)[w.rank].tell(w.Place(rank, &places), o.slabUsed)
 	o.slabUsed += o.shape.Bytes()
 	return p.out, nil
@@ -92,7 +92,7 @@ func (o *office) newSlab() error {
 	if err != nil {
 		return err
 	}
-	region, err := registerMapped(w.cards, memory)
+	region, err := w.registry.RegisterMapped(memory)
 	if err != nil {
 		return errors.Join(err, w.home.device.FreeMemory(memory))
 	}

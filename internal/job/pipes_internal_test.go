@@ -50,7 +50,7 @@ func TestPipesOfARankThatKeepsNoRules(t *testing.T) {
 		{"a pipe that is too short", 2, func(w *World) {
 			block, err := w.blockOf(2)
 			require.NoError(t, err)
-			places := w.post.slab.Places()
+			places := w.post.slab.Remote()
 			traysOver(block, w.size)[0].tell(w.Place(2, &places), len(w.post.slab.Memory())-8)
 		}, "8 bytes of memory; it takes"},
 	} {

@@ -159,9 +159,7 @@ func (s cardSource) Poll(int) int {
 	if c.rings != nil && c.rings.due {
 		c.reviewRings()
 	}
-	if o := c.origins.Load(); o != nil && o.untidy.Load() {
-		o.tidy()
-	}
+	c.memory.Tidy()
 	if c.server != nil {
 		if activity := c.server.Activity(); activity != c.activity {
 			c.activity = activity

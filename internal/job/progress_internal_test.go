@@ -176,7 +176,7 @@ func TestWriterPolls(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			places[0] = region.Places()
+			places[0] = region.Remote()
 		}
 		if err := Broadcast(ctx, w, 1, places); err != nil {
 			return err

@@ -5,20 +5,29 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/verbs"
 )
 
-// A scarceDevice registers nothing.
-type scarceDevice struct{ verbs.Device }
+// A scarceDevice registers nothing while it is scarce.
+type scarceDevice struct {
+	verbs.Device
+	scarce *bool
+}
 
-func (scarceDevice) RegisterMemory([]byte, verbs.Access) (verbs.MemoryRegion, error) {
-	return nil, verbs.ErrShortage
+func (d scarceDevice) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	if *d.scarce {
+		return nil, verbs.ErrShortage
+	}
+	return d.Device.RegisterMemory(memory, access)
 }
 
 // A Push that had no memory to ask must not have the next one take for asked what was told.
 func TestPushAgain(t *testing.T) {
-	worlds := quiet(t, Tune(func(t *tuning.Tuning) { t.NoInline = true }))
+	var scarce bool
+	cards := over(func(_ int, d verbs.Device) verbs.Device { return scarceDevice{d, &scarce} })
+	worlds := quiet(t, append(cards, Tune(func(t *tuning.Tuning) { t.NoInline = true }))...)
 	w := worlds[0]
 	defer worlds[1].Serve(7, new(echo))()
 	l, err := w.Link(1)
@@ -32,18 +41,22 @@ func TestPushAgain(t *testing.T) {
 		l.Post() // it has left
 	}
 	// No memory for letters.
-	free, cards := w.letters.free, w.letters.cards
-	var scarce [cardKinds]*card
-	for i, c := range cards {
-		if c != nil {
-			scarce[i] = &card{kind: c.kind, attributes: c.attributes, device: scarceDevice{c.device}}
+	scarce = true
+	var letters []registration.Buffer
+	for {
+		one, _, err := w.registry.Eager().Take()
+		if err != nil {
+			break
 		}
+		letters = append(letters, one)
 	}
-	w.letters.free, w.letters.cards = nil, &scarce
 	_, ok := l.Push()
 	require.False(t, ok)
 	// There is some again.
-	w.letters.free, w.letters.cards = free, cards
+	scarce = false
+	for i := range letters {
+		letters[i].Release()
+	}
 	require.NoError(t, l.fault())
 	asked := l.asked
 	m, ok := l.Push()

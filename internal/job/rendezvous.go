@@ -69,7 +69,7 @@ func (o *office) openLanding() error {
 	if o.landing != nil {
 		return nil
 	}
-	region, err := register(&o.world.cards, make([]byte, landingLength(o.world.size)), verbs.LocalWrite|verbs.RemoteWrite)
+	region, err := o.world.registry.Register(make([]byte, landingLength(o.world.size)), verbs.LocalWrite|verbs.RemoteWrite)
 	if err == nil {
 		o.landing = region
 	}
@@ -166,7 +166,7 @@ func (o *office) land(p *parcel) (moved bool, err error) {
 		c := &o.box(p.rank).crossing
 		c.expected, c.filled, c.told, c.headed = uint64(len(p.data)), 0, 0, false
 		o.world.engine.Unlock()
-		places := o.landing.Places()
+		places := o.landing.Remote()
 		place := o.world.Place(p.rank, &places)
 		told, err := l.tryTell(&Message{Kind: kindReady, X: place.Address, Y: place.Length, Z: uint64(place.RKey)}, nil)
 		if err != nil {

@@ -81,7 +81,7 @@ func (o *office) openStaging() error {
 	if err != nil {
 		return err
 	}
-	region, err := registerMapped(w.cards, memory)
+	region, err := w.registry.RegisterMapped(memory)
 	if err != nil {
 		return errors.Join(err, w.home.device.FreeMemory(memory))
 	}
@@ -159,7 +159,7 @@ func (o *office) putStaged(p *parcel) (moved bool, err error) {
 		o.world.Copied(n)
 		if !p.begun {
 			p.header.encode(place)
-			places := s.region.Places()
+			places := s.region.Remote()
 			remote := o.world.Place(p.rank, &places)
 			binary.LittleEndian.PutUint64(place[headerBytes+ticketBytes:], remote.Address)
 			binary.LittleEndian.PutUint64(place[headerBytes+ticketBytes+8:], remote.Length)

@@ -52,7 +52,7 @@ func TestStagingOfARankThatKeepsNoRules(t *testing.T) {
 		{"half a ticket", func(w *World) []byte { return ticketOf(w, h, 8)[:firstTicketBytes-4] }, "a first ticket of 28 bytes"},
 		{"memory that is nowhere", func(*World) []byte { return firstTicket(h, 8, 1<<40, 1<<21, 7) }, "remote access error"},
 		{"memory that is short", func(w *World) []byte {
-			places := w.post.slab.Places()
+			places := w.post.slab.Remote()
 			place := w.Place(1, &places)
 			return firstTicket(h, 8, place.Address, place.Length, uint64(place.RKey))
 		}, "a staging of "},
@@ -95,7 +95,7 @@ func ticketOf(w *World, h header, ticket uint64) []byte {
 	if err := w.post.openStaging(); err != nil {
 		panic(err)
 	}
-	places := w.post.staging.region.Places()
+	places := w.post.staging.region.Remote()
 	place := w.Place(1, &places)
 	return firstTicket(h, ticket, place.Address, place.Length, uint64(place.RKey))
 }

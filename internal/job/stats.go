@@ -3,6 +3,7 @@ package job
 import (
 	"time"
 
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/verbs"
 )
 
@@ -24,7 +25,16 @@ type Stats struct {
 	Sleeps uint64
 	Slept  time.Duration
 	// Transfers tell of memory that the network card had to be told of.
-	Transfers Transfers
+	Transfers registration.Transfers
+}
+
+// Transfers tells how memory has got to the network card that this rank's program had not registered: nothing, where the card
+// knows all memory.
+func (w *World) Transfers() registration.Transfers {
+	if c := w.cards[networkCard]; c != nil {
+		return c.memory.Transfers()
+	}
+	return registration.Transfers{}
 }
 
 // Stats returns counts of what this rank has done in the World so far.

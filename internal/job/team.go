@@ -152,7 +152,7 @@ func (s *splitting) stand() stand {
 	case s.team == nil:
 		return stand{}
 	}
-	return stand{block: s.team.region.Places()}
+	return stand{block: s.team.region.Remote()}
 }
 
 // joinTeam makes this rank's part of the team that it is in by what all have bid, and tells
@@ -191,7 +191,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	region, err := registerMapped(w.cards, block)
+	region, err := w.registry.RegisterMapped(block)
 	if err != nil {
 		return nil, errors.Join(err, w.home.device.FreeMemory(block))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/internal/tuning"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/scheduler/transfer"
@@ -68,13 +69,11 @@ func keepingAtMost(bytes uint64, regions int) Option {
 	return func(s *Settings) { s.kept = regcache.Limits{Bytes: bytes, Regions: regions} }
 }
 
-// kept tells what the link's card keeps.
-func keptBy(l *Link) regcache.Stats {
-	o := l.origins()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.policy.Stats()
-}
+// keptBy tells what the link's card keeps.
+func keptBy(l *Link) regcache.Stats { return l.card.memory.Transfers().Kept }
+
+// keeping are the protocols that keep what they register.
+var keeping = transfer.Of(transfer.Cache, transfer.CachingPipeline)
 
 // A card that takes no more memory gets the data by a copy, and the program's log says so once.
 func TestRefusedIsCopied(t *testing.T) {
@@ -94,15 +93,15 @@ func TestRefusedIsCopied(t *testing.T) {
 				between(t, &c, most, func(ctx context.Context, l *Link, to verbs.RemoteRegion, theirs []byte) error {
 					// Nothing goes without any memory that the card knows. Messages take up to so many
 					// letters that nobody has heard of yet.
-					var letters [2 * signalEvery]slot
+					var letters [2 * signalEvery]registration.Buffer
 					for i := range letters {
 						var err error
-						if letters[i], _, err = l.world.letters.take(); err != nil {
+						if letters[i], _, err = l.world.registry.Eager().Take(); err != nil {
 							return err
 						}
 					}
 					for i := range letters {
-						letters[i].put()
+						letters[i].Release()
 					}
 					left.Store(after)
 					// The rest of the job is not to fail for that.
@@ -159,7 +158,7 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					places[0] = region.Places()
+					places[0] = region.Remote()
 					if err := errors.Join(Broadcast(ctx, w, 1, places), w.Barrier(ctx)); err != nil {
 						return err
 					}
@@ -191,7 +190,7 @@ func TestPartsKeepTheirRegion(t *testing.T) {
 				if err := l.Write(short, memory, w.Place(1, &places[0]), 0); !errors.Is(err, context.DeadlineExceeded) {
 					return fmt.Errorf("all of it was sent, or: %w", err)
 				}
-				l.origins().tidy()
+				l.card.memory.Tidy()
 				carryOn()
 				if err := l.Flush(ctx); err != nil {
 					return err
@@ -262,7 +261,7 @@ func TestNothingIsKept(t *testing.T) {
 					}
 					require.Zero(t, keptBy(l).Regions)
 				}
-				l.origins().tidy()
+				l.card.memory.Tidy()
 				return l.card.device.(*checking).nothingLeft(ctx)
 			}, movedBy(transfer.Of(transfer.Cache)), keepingAtMost(limits.Bytes, limits.Regions))
 			require.NotZero(t, c.registered)

@@ -14,33 +14,6 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-func TestRegistered(t *testing.T) {
-	s := simtest.New(t, "ndr-2024", 1)
-	require.NoError(t, Simulate(t.Context(), s, 1, func(_ context.Context, w *World) error {
-		memory := make([]byte, 100)
-		some := func(from, to int) *Region {
-			r, err := w.Register(memory[from:to], verbs.LocalWrite)
-			require.NoError(t, err)
-			return r
-		}
-		find := func(from, to int) *Region { return w.registered.find(memory[from:to], verbs.LocalWrite) }
-		require.Nil(t, find(0, 1))
-		middle, all := some(40, 60), some(0, 100)
-		read, err := w.Register(memory[50:55], 0)
-		require.NoError(t, err)
-
-		require.Same(t, middle, find(40, 60))
-		require.Same(t, middle, find(50, 55), "what may not be written is passed over")
-		require.Same(t, all, find(0, 40))
-		require.Same(t, all, find(39, 50), "one that has only a part is passed over")
-		require.Same(t, all, find(60, 100))
-		require.NoError(t, all.Deregister())
-		require.Nil(t, find(39, 50))
-		require.Same(t, middle, find(40, 60))
-		return errors.Join(middle.Deregister(), read.Deregister())
-	}))
-}
-
 // What is registered is not registered again for each operation.
 func TestRegistersOnce(t *testing.T) {
 	profile := simtest.Profile(t, "pcie-2005")
@@ -53,7 +26,7 @@ func TestRegistersOnce(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			places[w.rank] = mine.Places()
+			places[w.rank] = mine.Remote()
 			if !ahead {
 				memory = make([]byte, 1<<16)
 			}
@@ -96,7 +69,7 @@ func TestInline(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				places[w.rank] = mine.Places()
+				places[w.rank] = mine.Remote()
 				if err := w.Barrier(ctx); err != nil {
 					return err
 				}
