@@ -246,7 +246,8 @@ func sent(letters ...[]byte) (script []byte) {
 
 // message is one with a payload.
 func message(m Message, payload string) []byte {
-	text := make([]byte, wholeMessage(len(payload)))
+	_, header := m.layout()
+	text := make([]byte, header+padded(len(payload)))
 	m.encode(text, []byte(payload))
 	return text
 }

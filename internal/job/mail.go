@@ -23,7 +23,7 @@ type mailbox struct {
 func (w *World) mailWindow() uint64 { return 4 * uint64(w.linkLetter) }
 
 // postage is what a letter counts in that.
-func postage(bytes int) uint64 { return uint64(max(bytes, messageHeader)) }
+func postage(bytes int) uint64 { return uint64(max(bytes, longestHeader)) }
 
 func (o *office) box(rank int) *mailbox {
 	box := o.boxes[rank]
