@@ -258,6 +258,10 @@ func FuzzLink(f *testing.F) {
 	for kind := range FirstKind + 3 {
 		f.Add(sent(message(Message{Kind: kind}, ""), message(Message{Kind: kind, A: 1, Service: 7, X: 1, Y: 1, Z: 1, question: true}, "payload")))
 	}
+	const most = 1<<64 - 1
+	for kind := range FirstKind + 3 {
+		f.Add(sent(message(Message{Kind: kind, A: 255, B: 255, Service: 1<<32 - 1, X: most, Y: most, Z: most}, "payload of several words")))
+	}
 	f.Add(sent(message(Message{Kind: kindAnswer}, "answered"), message(Message{Kind: kindRefusal}, "refused"), message(Message{Kind: kindAnswer}, "")))
 	f.Add(sent(message(Message{Kind: kindSurvivor}, "a"), message(Message{Kind: kindSurvivor, X: 1}, "b"), message(Message{Kind: kindSurvivors, X: 2}, ""), message(Message{Kind: kindInquire}, "")))
 	f.Add(sent(message(Message{Kind: kindFailed, X: 1 << 63}, "x"), message(Message{Kind: kindVerdict, X: 1 << 32, Y: 2}, "y")))

@@ -320,7 +320,7 @@ func TestMessageHeader(t *testing.T) {
 	}
 }
 
-// A header that no rank writes is refused.
+// A header with unknown words, or with bytes that must be zero and are not, is refused.
 func TestMessageHeaderMalformed(t *testing.T) {
 	for what, change := range map[string]func(text []byte){
 		"an unknown word":         func(text []byte) { text[wordsAt] |= byte(isQuestion) << 1 },
@@ -352,4 +352,19 @@ func TestMakeNothing(t *testing.T) {
 		require.Equal(t, Message{Kind: kindNothing}, m)
 		require.Len(t, payload, n-shortestHeader)
 	}
+}
+
+// The longest payload goes whatever the header has, and a longer one is refused even where the header is short.
+func TestMaxPayload(t *testing.T) {
+	towards(t, 8, func(ctx context.Context, l *Link, _ verbs.RemoteRegion, _ []byte) error {
+		most := make([]byte, l.MaxPayload())
+		wide := Message{Kind: kindNothing, A: 1, X: 1 << 63, Y: 1, Z: 1}
+		if err := errors.Join(l.TellWithin(ctx, &Message{Kind: kindNothing}, most), l.TellWithin(ctx, &wide, most)); err != nil {
+			return err
+		}
+		if err := l.TellWithin(ctx, &Message{Kind: kindNothing}, append(most, 0)); !errors.Is(err, ErrArgument) {
+			return fmt.Errorf("error is %w", err)
+		}
+		return l.Flush(ctx)
+	}, WithDevice("tcp"))
 }

@@ -256,7 +256,7 @@ func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	bytes := len(payload) + len(m.More)
 	_, header := m.layout()
 	n := header + padded(bytes)
-	if n > l.world.linkLetter-channel.StampBytes {
+	if bytes > l.MaxPayload() {
 		return 0, fmt.Errorf("world: %w: a message of %s, at most %d are allowed", ErrArgument, errtext.Count(bytes, "byte"), l.MaxPayload())
 	}
 	l.world.RaceRelease()

@@ -33,7 +33,7 @@ type Message struct {
 // A letter is what goes over a link as one: one message or several, each a header and a
 // payload, which is followed by zeroes up to a multiple of 8 bytes.
 //
-// A header has 8 bytes, and a word of 8 for each group of fields that are not zero. All numbers
+// A header has 8 bytes, and 8 more for each group of fields that is not all zero. All numbers
 // are little-endian:
 //
 //	0 Kind u8
@@ -42,13 +42,16 @@ type Message struct {
 //	4 Service u32
 //
 //	hasSmall: A u8, B u8, zero u16, X u32
-//	hasX: X u64, where 32 bits are too few
+//	hasX: X u64, where 32 bits are too few; the X of hasSmall is 0 then
 //	hasY: Y u64
 //	hasZ: Z u64
 const (
 	shortestHeader = 8
 	longestHeader  = shortestHeader + 4*8
 )
+
+// A length has 16 bits.
+const _ = uint16(longestLinkLetter)
 
 // wordsAt is where a header says which words it has.
 const wordsAt = 1
@@ -64,7 +67,7 @@ const (
 	isQuestion
 )
 
-// layout gives what the header of a message has, and its length.
+// layout returns the words of the header, and its length.
 func (m *Message) layout() (has headerWords, length int) {
 	length = shortestHeader
 	wide := m.X > 1<<32-1
@@ -86,14 +89,14 @@ func (m *Message) layout() (has headerWords, length int) {
 	return has, length
 }
 
-// bytes is how many bytes the message has with a payload of so many, beside More.
-func (m *Message) bytes(payload int) int {
+// bytes returns the length of the message with a payload of n bytes and More, without padding.
+func (m *Message) bytes(n int) int {
 	_, header := m.layout()
-	return header + payload + len(m.More)
+	return header + n + len(m.More)
 }
 
-// padded is how many bytes a payload has in a letter.
-func padded(payload int) int { return (payload + 7) &^ 7 }
+// padded returns the length that a payload of n bytes has in a letter.
+func padded(n int) int { return (n + 7) &^ 7 }
 
 // awaited tells whether a flush is to wait until the message has been served.
 func (m *Message) awaited() bool {
@@ -138,7 +141,7 @@ func (m *Message) encode(into, payload []byte) {
 // makeQuestion makes a question of an encoded message.
 func makeQuestion(encoded []byte) { encoded[wordsAt] |= byte(isQuestion) }
 
-// makeNothing makes a message that asks for nothing of an encoded one.
+// makeNothing replaces an encoded message by a kindNothing of the same length.
 func makeNothing(encoded []byte) {
 	clear(encoded)
 	encoded[0] = kindNothing
@@ -147,14 +150,17 @@ func makeNothing(encoded []byte) {
 
 // decode reads the first message of what is left of a letter, and tells how long it is.
 func (m *Message) decode(from []byte) (payload []byte, n int, err error) {
-	if len(from) < shortestHeader || from[wordsAt] >= byte(isQuestion)<<1 {
+	if len(from) < shortestHeader {
 		return nil, 0, fmt.Errorf("%w: %s in place of a header", ErrMessage, errtext.Count(len(from), "byte"))
+	}
+	if from[wordsAt] >= byte(isQuestion)<<1 {
+		return nil, 0, fmt.Errorf("%w: a header with unknown words, %#x", ErrMessage, from[wordsAt])
 	}
 	has := headerWords(from[wordsAt])
 	header := shortestHeader + 8*bits.OnesCount8(byte(has&^isQuestion))
 	length := int(binary.LittleEndian.Uint16(from[2:]))
 	if n = header + padded(length); n > len(from) {
-		return nil, 0, fmt.Errorf("%w: a header and payload of %s in a letter that has %d", ErrMessage, errtext.Count(n, "byte"), len(from))
+		return nil, 0, fmt.Errorf("%w: a header and payload of %s where the letter has %d left", ErrMessage, errtext.Count(n, "byte"), len(from))
 	}
 	*m = Message{Kind: from[0], question: has&isQuestion != 0, Service: binary.LittleEndian.Uint32(from[4:])}
 	rest := from[shortestHeader:header]
