@@ -121,16 +121,20 @@ func (s *State) wayOutOfExposure() string {
 }
 
 func (s *State) wayOutOfAccess() string {
+	it := "it"
+	if s.exposed {
+		it = "the access epoch"
+	}
 	switch {
 	case s.fence == closing:
 		return "let Fence return first"
 	case s.fence == suspended:
 		return "call Fence again, which continues it"
 	case s.mode == modeFence:
-		return "close it by Fence(NoSucceed)"
+		return "close " + it + " by Fence(NoSucceed)"
 	case s.mode == modeStart:
 		return [...]string{
-			settled:   "close it by Complete",
+			settled:   "close " + it + " by Complete",
 			opening:   "let Start return first",
 			closing:   "let Complete return first",
 			suspended: "call Complete again, which continues it",
@@ -138,10 +142,10 @@ func (s *State) wayOutOfAccess() string {
 	case s.mode == modeLocks && !slices.ContainsFunc(s.locks, func(l lock) bool { return l.kind != 0 && !l.step.moving() }):
 		return "let Lock or Unlock return first"
 	case s.mode == modeLocks:
-		return "close it by Unlock"
+		return "close " + it + " by Unlock"
 	}
 	return [...]string{
-		settled:   "close it by UnlockAll",
+		settled:   "close " + it + " by UnlockAll",
 		opening:   "let LockAll return first",
 		closing:   "let UnlockAll return first",
 		suspended: "call UnlockAll again, which continues it",

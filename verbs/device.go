@@ -228,10 +228,6 @@ type Server interface {
 	Served() uint64
 	// Pending reports whether something of this side waits for room to leave, and continues only in a poll.
 	Pending() bool
-	// Dwell sets whether a poll that finds nothing checks the likeliest peer several times. This suits a rank that
-	// waits for nothing else. Dwell returns the number of checks per poll from now on: 1 if on is false or the device
-	// never dwells.
-	Dwell(on bool) (looks int)
 }
 
 // A Meter is a device that counts the frames it sends.

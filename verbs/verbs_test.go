@@ -100,9 +100,9 @@ func TestSentinels(t *testing.T) {
 }
 
 func TestArgumentError(t *testing.T) {
-	err := fmt.Errorf("world: opening a device: %w", &verbs.ArgumentError{Device: "tcp", Text: "Dwell of 0; allowed is 1 or more"})
+	err := fmt.Errorf("world: opening a device: %w", &verbs.ArgumentError{Device: "tcp", Text: "Silence of 0; allowed is 1 or more"})
 	var found *verbs.ArgumentError
-	if want := "world: opening a device: tcp: Dwell of 0; allowed is 1 or more"; err.Error() != want || !errors.As(err, &found) || found.Device != "tcp" {
+	if want := "world: opening a device: tcp: Silence of 0; allowed is 1 or more"; err.Error() != want || !errors.As(err, &found) || found.Device != "tcp" {
 		t.Errorf("the error is %q of %+v, want %q", err, found, want)
 	}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // namesAbsentRank matches an error of Close in rank 0 or 2 of 3, which may wait for the other one, too.
-var namesAbsentRank = regexp.MustCompile(`it waits for rank(s 0)? 1$|it waits for ranks 1 2$`)
+var namesAbsentRank = regexp.MustCompile(`it waits for (rank 1|ranks 0 1|ranks 1 2)\b`)
 
 // A Close that its context cuts short takes nothing more, and another goes on where it stopped; rank 1 hears from the others by
 // what they put into its memory.

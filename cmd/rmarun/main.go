@@ -33,9 +33,9 @@ signals: SIGINT, SIGTERM, SIGHUP and SIGQUIT go to all processes of the ranks. T
 
 exit status: that of the rank that failed first by itself, 128 + number if a signal
   ended it; 128 + the number of a signal that ended the job before that, however the
-  ranks end then; that with which a rank first aborted the job, never 0; 1 if the job could not be started or
-  its output not be written; 2 for wrong usage. A rank that ends with 0 without closing
-  its World is named, but has not failed.
+  ranks end then; the status of the first abort, never 0; 1 if the job could not be
+  started or its output not be written; 2 for wrong usage. A rank that ends with 0
+  without closing its World is named, but has not failed.
 
 examples:
   rmarun -n 4 ./examples/wordcount -verify /usr/share/doc

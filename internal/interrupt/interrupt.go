@@ -13,6 +13,7 @@ package interrupt
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -57,7 +58,14 @@ func Context(parent context.Context, signals ...os.Signal) (ctx context.Context,
 // An Error is the cause of the end of a [Context] that a signal has ended.
 type Error struct{ Signal os.Signal }
 
-func (e Error) Error() string { return "received " + unix.SignalName(e.Signal.(syscall.Signal)) }
+func (e Error) Error() string {
+	if number, ok := e.Signal.(syscall.Signal); ok {
+		if name := unix.SignalName(number); name != "" {
+			return "received " + name
+		}
+	}
+	return fmt.Sprintf("received signal %v", e.Signal)
+}
 
 // Is reports whether target is [context.Canceled].
 func (e Error) Is(target error) bool { return target == context.Canceled }

@@ -14,7 +14,7 @@ import (
 
 // protocol is the version of all that ranks say to each other. It rises with every change of that, and begins each
 // introduction, in every version.
-const protocol = "rma14"
+const protocol = "rma15"
 
 // terms lists what all ranks of a job must have in common. Two ranks that differ in any of it both return an error that
 // names it, before they reach each other over a device. A later version may change the list, but for how it begins.

@@ -246,7 +246,8 @@ func sent(letters ...[]byte) (script []byte) {
 
 // message is one with a payload.
 func message(m Message, payload string) []byte {
-	text := make([]byte, wholeMessage(len(payload)))
+	_, header := m.layout()
+	text := make([]byte, header+padded(len(payload)))
 	m.encode(text, []byte(payload))
 	return text
 }
@@ -256,6 +257,10 @@ func message(m Message, payload string) []byte {
 func FuzzLink(f *testing.F) {
 	for kind := range FirstKind + 3 {
 		f.Add(sent(message(Message{Kind: kind}, ""), message(Message{Kind: kind, A: 1, Service: 7, X: 1, Y: 1, Z: 1, question: true}, "payload")))
+	}
+	const most = 1<<64 - 1
+	for kind := range FirstKind + 3 {
+		f.Add(sent(message(Message{Kind: kind, A: 255, B: 255, Service: 1<<32 - 1, X: most, Y: most, Z: most}, "payload of several words")))
 	}
 	f.Add(sent(message(Message{Kind: kindAnswer}, "answered"), message(Message{Kind: kindRefusal}, "refused"), message(Message{Kind: kindAnswer}, "")))
 	f.Add(sent(message(Message{Kind: kindSurvivor}, "a"), message(Message{Kind: kindSurvivor, X: 1}, "b"), message(Message{Kind: kindSurvivors, X: 2}, ""), message(Message{Kind: kindInquire}, "")))

@@ -272,7 +272,8 @@ func TestManyWrites(t *testing.T) {
 func TestMore(t *testing.T) {
 	for payload := range 20 {
 		for more := range 20 {
-			text, want := make([]byte, wholeMessage(payload+more)), make([]byte, payload+more)
+			const header = 2 * shortestHeader // with the word of X
+			text, want := make([]byte, header+padded(payload+more)), make([]byte, payload+more)
 			for i := range text {
 				text[i] = 0xff
 			}
@@ -285,7 +286,85 @@ func TestMore(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 			require.Equal(t, len(text), n)
-			require.Equal(t, make([]byte, n-messageHeader-len(want)), text[messageHeader+len(want):])
+			require.Equal(t, make([]byte, n-header-len(want)), text[header+len(want):])
 		}
 	}
+}
+
+// A header has only the words that it needs, and what it has comes back.
+func TestMessageHeader(t *testing.T) {
+	const wide = 1 << 32
+	for length, messages := range map[int][]Message{
+		shortestHeader:      {{}, {Kind: kindFlush, question: true}, {Kind: FirstKind, Service: 1<<32 - 1}},
+		shortestHeader + 8:  {{X: 1}, {X: wide - 1, A: 255, B: 255, question: true}, {B: 1}, {X: wide}, {Y: 1}, {Z: wide}},
+		shortestHeader + 16: {{A: 1, X: wide}, {A: 1, X: 1, Y: 1}, {X: wide, Z: 1}, {Y: wide, Z: wide}},
+		shortestHeader + 24: {{B: 1, X: wide, Y: 2}, {A: 1, Y: 1, Z: 3}, {X: wide, Y: 1, Z: 1}},
+		longestHeader:       {{Kind: 255, A: 1, B: 2, Service: 3, X: 1<<64 - 1, Y: 1<<64 - 2, Z: 1<<64 - 3, question: true}},
+	} {
+		for _, m := range messages {
+			has, header := m.layout()
+			require.Equal(t, length, header, "%+v has words %b", m, has)
+			text := make([]byte, header+8)
+			m.encode(text, []byte("payload"))
+			var got Message
+			payload, n, err := got.decode(text)
+			require.NoError(t, err)
+			require.Equal(t, m, got)
+			require.Equal(t, "payload", string(payload))
+			require.Equal(t, len(text), n)
+			for short := range len(text) {
+				_, _, err = got.decode(text[:short:short])
+				require.ErrorIs(t, err, ErrMessage, "%d of %d bytes", short, len(text))
+			}
+		}
+	}
+}
+
+// A header with unknown words, or with bytes that must be zero and are not, is refused.
+func TestMessageHeaderMalformed(t *testing.T) {
+	for what, change := range map[string]func(text []byte){
+		"an unknown word":         func(text []byte) { text[wordsAt] |= byte(isQuestion) << 1 },
+		"a byte that is not zero": func(text []byte) { text[shortestHeader+2] = 1 },
+		"another one":             func(text []byte) { text[shortestHeader+3] = 1 },
+		"X twice":                 func(text []byte) { text[shortestHeader+4] = 1 },
+		"a payload without end":   func(text []byte) { text[3] = 0xff },
+	} {
+		m := Message{Kind: FirstKind, A: 1, X: 1 << 32}
+		_, header := m.layout()
+		text := make([]byte, header+8)
+		m.encode(text, []byte("payload"))
+		change(text)
+		_, _, err := m.decode(text)
+		require.ErrorIs(t, err, ErrMessage, what)
+	}
+}
+
+// What makeNothing has made of a message is as long, and asks for nothing.
+func TestMakeNothing(t *testing.T) {
+	for _, m := range []Message{{}, {Kind: kindAnswer, X: 1}, {Kind: 255, A: 1, X: 1 << 63, Y: 1, Z: 1, question: true}} {
+		_, header := m.layout()
+		text := make([]byte, header+padded(3))
+		m.encode(text, []byte{1, 2, 3})
+		makeNothing(text)
+		payload, n, err := m.decode(text)
+		require.NoError(t, err)
+		require.Equal(t, len(text), n)
+		require.Equal(t, Message{Kind: kindNothing}, m)
+		require.Len(t, payload, n-shortestHeader)
+	}
+}
+
+// The longest payload goes whatever the header has, and a longer one is refused even where the header is short.
+func TestMaxPayload(t *testing.T) {
+	towards(t, 8, func(ctx context.Context, l *Link, _ verbs.RemoteRegion, _ []byte) error {
+		most := make([]byte, l.MaxPayload())
+		wide := Message{Kind: kindNothing, A: 1, X: 1 << 63, Y: 1, Z: 1}
+		if err := errors.Join(l.TellWithin(ctx, &Message{Kind: kindNothing}, most), l.TellWithin(ctx, &wide, most)); err != nil {
+			return err
+		}
+		if err := l.TellWithin(ctx, &Message{Kind: kindNothing}, append(most, 0)); !errors.Is(err, ErrArgument) {
+			return fmt.Errorf("error is %w", err)
+		}
+		return l.Flush(ctx)
+	}, WithDevice("tcp"))
 }

@@ -88,7 +88,7 @@ func (l *Link) overtake(a arrival) (all bool, err error) {
 			if err != nil {
 				return false, err
 			}
-			(&Message{Kind: kindNothing}).encode(memory[:n], payload)
+			makeNothing(memory[:n])
 		} else {
 			all = false
 		}

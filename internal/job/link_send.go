@@ -13,7 +13,7 @@ import (
 )
 
 // MaxPayload is the longest payload of a message, in bytes.
-func (l *Link) MaxPayload() int { return l.world.linkLetter - channel.StampBytes - messageHeader }
+func (l *Link) MaxPayload() int { return l.world.linkLetter - channel.StampBytes - longestHeader }
 
 // Tell sends a message, after everything before it on this link, but for reads, unless
 // it says AfterReads. payload is the caller's again at return. Like all that has no
@@ -50,7 +50,7 @@ func (l *Link) tell(m *Message, payload []byte) error {
 	if err == nil && m.Kind >= FirstKind && m.Kind < FirstOvertaking {
 		l.lastTold, l.lastToldAt = l.sequence, at
 	}
-	l.leave(messageHeader + len(payload) + len(m.More))
+	l.leave(m.bytes(len(payload)))
 	return err
 }
 
@@ -64,7 +64,7 @@ func (l *Link) AskFor(ctx context.Context, m *Message, payload []byte, to Receiv
 	if err == nil {
 		l.expected[(l.asked-1)%mostAsked].receiver = to
 	}
-	l.leave(messageHeader + len(payload) + len(m.More))
+	l.leave(m.bytes(len(payload)))
 	return err
 }
 
@@ -75,7 +75,7 @@ func (l *Link) Ask(ctx context.Context, m *Message, payload, result []byte) erro
 		return err
 	}
 	err := l.ask(m, payload, result)
-	l.leave(messageHeader + len(payload) + len(m.More))
+	l.leave(m.bytes(len(payload)))
 	return err
 }
 
@@ -255,8 +255,9 @@ func (l *Link) compact() {
 // room, and tells where in its letter it is.
 func (l *Link) say(m *Message, payload []byte) (at int, err error) {
 	bytes := len(payload) + len(m.More)
-	n := wholeMessage(bytes)
-	if n > l.world.linkLetter-channel.StampBytes {
+	_, header := m.layout()
+	n := header + padded(bytes)
+	if bytes > l.MaxPayload() {
 		return 0, fmt.Errorf("world: %w: a message of %s, at most %d are allowed", ErrArgument, errtext.Count(bytes, "byte"), l.MaxPayload())
 	}
 	l.world.RaceRelease()

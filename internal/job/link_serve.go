@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/onesided/rma/internal/errtext"
 	"github.com/onesided/rma/verbs"
@@ -31,17 +32,71 @@ type Message struct {
 
 // A letter is what goes over a link as one: one message or several, each a header and a
 // payload, which is followed by zeroes up to a multiple of 8 bytes.
+//
+// A header has 8 bytes, and 8 more for each group of fields that is not all zero. All numbers
+// are little-endian:
+//
+//	0 Kind u8
+//	1 words u8      which of the words below follow, in this order, and isQuestion
+//	2 length u16    of the payload
+//	4 Service u32
+//
+//	hasSmall: A u8, B u8, zero u16, X u32
+//	hasX: X u64, where 32 bits are too few; the X of hasSmall is 0 then
+//	hasY: Y u64
+//	hasZ: Z u64
+const (
+	shortestHeader = 8
+	longestHeader  = shortestHeader + 4*8
+)
 
-// messageHeader is the length of an encoded Message: 3 bytes, one that is 1 in a
-// question and else 0, and little-endian numbers: Service, of 32 bits, and four of 64, the
-// length of the payload first.
-const messageHeader = 40
+// A length has 16 bits.
+const _ = uint16(longestLinkLetter)
 
-// questionAt is which byte that is.
-const questionAt = 3
+// wordsAt is where a header says which words it has.
+const wordsAt = 1
 
-// wholeMessage is how many bytes a message with so long a payload has in a letter.
-func wholeMessage(payload int) int { return messageHeader + (payload+7)&^7 }
+// headerWords are the words of a header, and whether the message is a question.
+type headerWords uint8
+
+const (
+	hasSmall headerWords = 1 << iota
+	hasX
+	hasY
+	hasZ
+	isQuestion
+)
+
+// layout returns the words of the header, and its length.
+func (m *Message) layout() (has headerWords, length int) {
+	length = shortestHeader
+	wide := m.X > 1<<32-1
+	if m.A|m.B != 0 || m.X != 0 && !wide {
+		has, length = hasSmall, length+8
+	}
+	if wide {
+		has, length = has|hasX, length+8
+	}
+	if m.Y != 0 {
+		has, length = has|hasY, length+8
+	}
+	if m.Z != 0 {
+		has, length = has|hasZ, length+8
+	}
+	if m.question {
+		has |= isQuestion
+	}
+	return has, length
+}
+
+// bytes returns the length of the message with a payload of n bytes and More, without padding.
+func (m *Message) bytes(n int) int {
+	_, header := m.layout()
+	return header + n + len(m.More)
+}
+
+// padded returns the length that a payload of n bytes has in a letter.
+func padded(n int) int { return (n + 7) &^ 7 }
 
 // awaited tells whether a flush is to wait until the message has been served.
 func (m *Message) awaited() bool {
@@ -54,37 +109,78 @@ func (m *Message) awaited() bool {
 
 // encode writes the message, of which into has the length.
 func (m *Message) encode(into, payload []byte) {
-	n := messageHeader + copy(into[messageHeader:], payload)
+	has, header := m.layout()
+	n := header + copy(into[header:], payload)
 	clear(into[n+copy(into[n:], m.More):])
-	into[0], into[1], into[2], into[questionAt] = m.Kind, m.A, m.B, 0
-	if m.question {
-		makeQuestion(into)
-	}
+	into[0], into[wordsAt] = m.Kind, byte(has)
+	binary.LittleEndian.PutUint16(into[2:], uint16(len(payload)+len(m.More)))
 	binary.LittleEndian.PutUint32(into[4:], m.Service)
-	binary.LittleEndian.PutUint64(into[8:], uint64(len(payload)+len(m.More)))
-	binary.LittleEndian.PutUint64(into[16:], m.X)
-	binary.LittleEndian.PutUint64(into[24:], m.Y)
-	binary.LittleEndian.PutUint64(into[32:], m.Z)
+	rest := into[shortestHeader:]
+	if has&hasSmall != 0 {
+		rest[0], rest[1], rest[2], rest[3] = m.A, m.B, 0, 0
+		small := uint32(m.X)
+		if has&hasX != 0 {
+			small = 0
+		}
+		binary.LittleEndian.PutUint32(rest[4:], small)
+		rest = rest[8:]
+	}
+	if has&hasX != 0 {
+		binary.LittleEndian.PutUint64(rest, m.X)
+		rest = rest[8:]
+	}
+	if has&hasY != 0 {
+		binary.LittleEndian.PutUint64(rest, m.Y)
+		rest = rest[8:]
+	}
+	if has&hasZ != 0 {
+		binary.LittleEndian.PutUint64(rest, m.Z)
+	}
 }
 
 // makeQuestion makes a question of an encoded message.
-func makeQuestion(encoded []byte) { encoded[questionAt] = 1 }
+func makeQuestion(encoded []byte) { encoded[wordsAt] |= byte(isQuestion) }
+
+// makeNothing replaces an encoded message by a kindNothing of the same length.
+func makeNothing(encoded []byte) {
+	clear(encoded)
+	encoded[0] = kindNothing
+	binary.LittleEndian.PutUint16(encoded[2:], uint16(len(encoded)-shortestHeader))
+}
 
 // decode reads the first message of what is left of a letter, and tells how long it is.
 func (m *Message) decode(from []byte) (payload []byte, n int, err error) {
-	if len(from) < messageHeader || from[questionAt] > 1 {
+	if len(from) < shortestHeader {
 		return nil, 0, fmt.Errorf("%w: %s in place of a header", ErrMessage, errtext.Count(len(from), "byte"))
 	}
-	length := binary.LittleEndian.Uint64(from[8:])
-	if length > uint64(len(from)-messageHeader) || wholeMessage(int(length)) > len(from) {
-		return nil, 0, fmt.Errorf("%w: a payload of %s in a letter that has %d", ErrMessage, errtext.Count(length, "byte"), len(from)-messageHeader)
+	if from[wordsAt] >= byte(isQuestion)<<1 {
+		return nil, 0, fmt.Errorf("%w: a header with unknown words, %#x", ErrMessage, from[wordsAt])
 	}
-	*m = Message{Kind: from[0], A: from[1], B: from[2], question: from[questionAt] == 1,
-		Service: binary.LittleEndian.Uint32(from[4:]),
-		X:       binary.LittleEndian.Uint64(from[16:]),
-		Y:       binary.LittleEndian.Uint64(from[24:]),
-		Z:       binary.LittleEndian.Uint64(from[32:])}
-	return from[messageHeader:][:length:length], wholeMessage(int(length)), nil
+	has := headerWords(from[wordsAt])
+	header := shortestHeader + 8*bits.OnesCount8(byte(has&^isQuestion))
+	length := int(binary.LittleEndian.Uint16(from[2:]))
+	if n = header + padded(length); n > len(from) {
+		return nil, 0, fmt.Errorf("%w: a header and payload of %s where the letter has %d left", ErrMessage, errtext.Count(n, "byte"), len(from))
+	}
+	*m = Message{Kind: from[0], question: has&isQuestion != 0, Service: binary.LittleEndian.Uint32(from[4:])}
+	rest := from[shortestHeader:header]
+	if has&hasSmall != 0 {
+		m.A, m.B, m.X = rest[0], rest[1], uint64(binary.LittleEndian.Uint32(rest[4:]))
+		if rest[2]|rest[3] != 0 || has&hasX != 0 && m.X != 0 {
+			return nil, 0, fmt.Errorf("%w: a header with bytes that must be zero", ErrMessage)
+		}
+		rest = rest[8:]
+	}
+	if has&hasX != 0 {
+		m.X, rest = binary.LittleEndian.Uint64(rest), rest[8:]
+	}
+	if has&hasY != 0 {
+		m.Y, rest = binary.LittleEndian.Uint64(rest), rest[8:]
+	}
+	if has&hasZ != 0 {
+		m.Z = binary.LittleEndian.Uint64(rest)
+	}
+	return from[header:][:length:length], n, nil
 }
 
 // ErrMessage is a message that keeps no rules: the link cannot be trusted any more.

@@ -22,8 +22,11 @@ type mailbox struct {
 // mailWindow bounds the bytes of letters that a rank has sent another, and that one has not taken.
 func (w *World) mailWindow() uint64 { return 4 * uint64(w.linkLetter) }
 
-// postage is what a letter counts in that.
-func postage(bytes int) uint64 { return uint64(max(bytes, messageHeader)) }
+// leastPostage is about what the receiver needs to keep a letter that it has not taken, beside the bytes.
+const leastPostage = 40
+
+// postage is what a letter of so many bytes counts in the window.
+func postage(bytes int) uint64 { return uint64(max(bytes, leastPostage)) }
 
 func (o *office) box(rank int) *mailbox {
 	box := o.boxes[rank]

@@ -367,10 +367,10 @@ func (m *Meeting) missing(number uint32, found straggler) string {
 		return ""
 	}
 	if len(late) == 1 {
-		if found.rank != late[0] {
-			found = straggler{rank: late[0]}
+		if found.rank == late[0] {
+			return found.waitsFor()
 		}
-		return found.waitsFor()
+		return straggler{rank: late[0]}.waitsFor()
 	}
 	const most = 8
 	names := strings.Trim(fmt.Sprint(late[:min(len(late), most)]), "[]")

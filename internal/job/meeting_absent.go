@@ -47,7 +47,7 @@ func (m *Meeting) missed(word *atomic.Uint64, number uint32) (rank int, ok bool)
 // comeTo is what a rank that leaves tells of its meetings.
 func (w *World) comeTo() (text []byte) {
 	for number, m := range inOrder(w.meetings) {
-		if len(text)+countBytes <= w.linkLetter-channel.StampBytes-messageHeader {
+		if len(text)+countBytes <= w.linkLetter-channel.StampBytes-longestHeader {
 			text = binary.LittleEndian.AppendUint32(text, number)
 			text = binary.LittleEndian.AppendUint32(text, m.own.come().Load())
 		}

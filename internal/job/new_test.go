@@ -138,7 +138,7 @@ func TestNewExchange(t *testing.T) {
 		{"fails", func(context.Context, string) ([]string, error) { return nil, broken }, broken.Error()},
 		{"too few", func(_ context.Context, mine string) ([]string, error) { return []string{mine}, nil }, "1 text for 2 ranks"},
 		{"exchanged", func(_ context.Context, mine string) ([]string, error) { return []string{mine, mine}, nil }, "the text of rank 0 in the place of rank 1"},
-		{"nonsense", func(_ context.Context, mine string) ([]string, error) { return []string{mine, "nonsense"}, nil }, "rank 1 has protocol version nonsense, this rank protocol version rma14"},
+		{"nonsense", func(_ context.Context, mine string) ([]string, error) { return []string{mine, "nonsense"}, nil }, "rank 1 has protocol version nonsense, this rank protocol version rma15"},
 		{"patience", localExchange(2)(0), "not all of 2 ranks started within 10ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func newSizes(t *testing.T, program string) {
 			for rank, r := range ranks {
 				require.Error(t, r.Wait(), "rank %d", rank)
 				require.Regexp(t, `rank \d was told of \d ranks, this rank of \d`, r.errout.String())
-				require.NotContains(t, r.errout.String(), "waits for")
+				require.NotContains(t, r.errout.String(), ": it waits for rank")
 			}
 		})
 	}

@@ -14,10 +14,8 @@ const (
 	relaxedIterations = 50
 	// iterationTime is the time of an iteration of the first round.
 	iterationTime = 2 * time.Nanosecond
-	// pollTime is about the time of a poll of a network card. repollTime is about the time of each further poll that the
-	// card makes within one if it dwells (verbs.Server).
-	pollTime   = 500 * time.Nanosecond
-	repollTime = 330 * time.Nanosecond
+	// pollTime is about the time of a poll of a network card.
+	pollTime = 500 * time.Nanosecond
 	// mixedIterations is the number of iterations of the first round if this rank has a network card and also maps the
 	// memory of other ranks.
 	mixedIterations = 30
@@ -65,14 +63,8 @@ func (w *World) setOversubscribed(oversubscribed, rooted bool) {
 		}
 		// Without a poll a wait sees only what ranks have done whose memory this one maps.
 		l.SpinIterations, l.RelaxedIterations = 0, 0
-		mixed := w.mapsOthers()
-		if mixed {
+		if w.mapsOthers() {
 			l.SpinIterations = mixedIterations
-		}
-		took := pollTime
-		if network.server != nil {
-			polls := network.server.Dwell(!mixed && !oversubscribed)
-			took += time.Duration(polls-1) * repollTime
 		}
 		switch {
 		case oversubscribed:
@@ -81,7 +73,7 @@ func (w *World) setOversubscribed(oversubscribed, rooted bool) {
 		case network.attributes.Virtual && network.rings != nil:
 			l.SpinRounds = network.rings.rounds
 		default:
-			l.SpinRounds = int(network.attributes.Spin / took)
+			l.SpinRounds = int(network.attributes.Spin / pollTime)
 		}
 	})
 }

@@ -36,7 +36,6 @@ func (s *script) Now() time.Duration               { return s.now }
 func (s *script) Activity() uint64                 { return s.activity }
 func (s *script) Served() uint64                   { return 0 }
 func (s *script) Pending() bool                    { return false }
-func (s *script) Dwell(bool) int                   { return 1 }
 func (s *script) Channel() verbs.CompletionChannel { return s }
 func (s *script) Prepare() uint32                  { return 0 }
 func (s *script) Finish()                          {}

@@ -207,20 +207,6 @@ func (s server) Pending() bool {
 	return slices.ContainsFunc(s.d.servers, func(rail verbs.Server) bool { return rail != nil && rail.Pending() })
 }
 
-// Dwell sets whether all rails dwell, and returns the number of checks of rail 0.
-func (s server) Dwell(on bool) (looks int) {
-	looks = 1
-	for i, rail := range s.d.servers {
-		if rail == nil {
-			continue
-		}
-		if n := rail.Dwell(on); i == 0 {
-			looks = n
-		}
-	}
-	return looks
-}
-
 // Frames returns the sum over the rails that count frames.
 func (d *device) Frames() (frames uint64) {
 	for _, rail := range d.rails {

@@ -85,7 +85,6 @@ func openLinked(t testing.TB, options tcp.Options) (verbs.Device, verbs.Completi
 	t.Helper()
 	device, err := tcp.Open(options)
 	require.NoError(t, err)
-	device.(verbs.Server).Dwell(true)
 	t.Cleanup(func() { require.NoError(t, device.Close()) })
 	queue, err := device.CreateCompletionQueue(1024)
 	require.NoError(t, err)

@@ -63,8 +63,6 @@ type device struct {
 	batches batches
 	// frames counts the frames made.
 	frames atomic.Uint64
-	// looks is how many times a drive polls the connection that received last.
-	looks atomic.Int32
 
 	mu         sync.Mutex
 	pairs      map[uint32]*queuePair
@@ -164,21 +162,6 @@ func (d *device) Served() uint64 { return d.served.Load() }
 // Pending reports whether output waits for room.
 func (d *device) Pending() bool { return d.blocked.Load() != 0 }
 
-// dwellLooks polls of one connection take about as long as three more polls of the device, and detect input within half
-// the time.
-const dwellLooks = 4
-
-// Dwell sets whether a poll that finds nothing polls the connection that received last several times, and returns how
-// many times.
-func (d *device) Dwell(on bool) (looks int) {
-	looks = 1
-	if on && d.options.has(Dwell) {
-		looks = dwellLooks
-	}
-	d.looks.Store(int32(looks))
-	return looks
-}
-
 // drive makes progress on all connections. Of several callers one does it; the others return.
 func (d *device) drive() {
 	if !d.driving.TryLock() {
@@ -189,8 +172,7 @@ func (d *device) drive() {
 	// An acknowledgement that begins to wait during this drive is sent by the next drive.
 	delayed := d.delayed.Load() != 0
 	if now < d.aloneUntil && d.lastActive < len(table) && table[d.lastActive] != nil && !d.lookSoon.Load() {
-		for looks := d.looks.Load(); !table[d.lastActive].look() && looks > 1; looks-- {
-		}
+		table[d.lastActive].look()
 	} else {
 		d.lookAtAll(table, now)
 	}

@@ -39,33 +39,3 @@ func TestWokenOnce(t *testing.T) {
 		require.Equal(t, q.conn.slot, near.lastActive)
 	}
 }
-
-// A device that dwells polls the connection that received last several times in a poll, until something has arrived.
-func TestDwell(t *testing.T) {
-	for _, c := range []struct {
-		dwell   bool
-		without Optimization
-		come    string
-		want    int
-	}{
-		{false, 0, "", 1},
-		{true, 0, "", dwellLooks},
-		{true, Dwell, "", 1},
-		{true, 0, "a ping", 1},
-	} {
-		s := newBare(t)
-		s.device.options.Without = c.without
-		looks := s.device.Dwell(c.dwell)
-		s.device.aloneUntil = s.device.Now() + time.Minute
-		s.device.drive() // makes the visits of a new connection
-		s.reads = 0
-		if c.come != "" {
-			s.feed = message(frame{kind: kindPing}, "")
-		}
-		s.device.drive()
-		require.Equal(t, c.want, s.reads, "%+v", c)
-		if c.come == "" {
-			require.Equal(t, looks, s.reads, "%+v: what Dwell has returned", c)
-		}
-	}
-}

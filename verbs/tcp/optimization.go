@@ -8,9 +8,6 @@ const (
 	Batches Optimization = 1 << iota
 	// PollRecent polls the connection that received last more often than the others.
 	PollRecent
-	// Dwell polls the connection that received last several times in a poll that finds nothing, while the device's
-	// [verbs.Server] dwells.
-	Dwell
 	// HeaderReads reads the header that follows a long payload alone, so that the next long payload is read directly to
 	// its destination.
 	HeaderReads
@@ -25,7 +22,7 @@ const (
 	// another frame to its sender can carry it.
 	DelayedAcknowledgements
 
-	allOptimizations = Batches | PollRecent | Dwell | HeaderReads | FewSockets | Copies | Reno | DelayedAcknowledgements
+	allOptimizations = Batches | PollRecent | HeaderReads | FewSockets | Copies | Reno | DelayedAcknowledgements
 )
 
 // has reports whether an optimization is on.

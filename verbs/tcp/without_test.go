@@ -11,7 +11,7 @@ import (
 	"github.com/onesided/rma/verbs/verbstest"
 )
 
-const everything = tcp.Batches | tcp.PollRecent | tcp.Dwell | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno | tcp.DelayedAcknowledgements
+const everything = tcp.Batches | tcp.PollRecent | tcp.HeaderReads | tcp.FewSockets | tcp.Copies | tcp.Reno | tcp.DelayedAcknowledgements
 
 // Without its optimizations the device does the same.
 func TestConformanceWithout(t *testing.T) {
@@ -37,7 +37,6 @@ func BenchmarkWithout(b *testing.B) {
 	}{
 		{"batches", tcp.Batches, 1, 32, 8},
 		{"poll recent", tcp.PollRecent, 7, 1, 8},
-		{"dwell", tcp.Dwell, 1, 1, 8},
 		{"header reads", tcp.HeaderReads, 1, 16, 64 << 10},
 		{"few sockets", tcp.FewSockets, 1, 1, 8},
 		{"copies", tcp.Copies, 1, 16, 256},

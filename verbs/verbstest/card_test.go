@@ -88,16 +88,6 @@ func (c *card) Served() uint64 {
 // Pending is false: what a card sends is there.
 func (c *card) Pending() bool { return false }
 
-func (c *card) Dwell(on bool) (looks int) {
-	switch {
-	case c.broken("a poll is said not to look"):
-		return 0
-	case on || c.broken("dwelling does not end"):
-		return 3
-	}
-	return 1
-}
-
 var epoch = time.Now()
 
 // maxCardMessage is the most bytes of one request.

@@ -106,8 +106,6 @@ var defects = []struct{ defect, by string }{
 	{"what arrives is no activity", "Serving/what is served counts as activity"},
 	{"what is served is not counted", "Serving/what peers wait for is counted"},
 	{"what is sent is counted as served", "Serving/what peers wait for is counted"},
-	{"a poll is said not to look", "Serving/a poll looks at least once"},
-	{"dwelling does not end", "Serving/a poll looks at least once"},
 	{"the clock goes back", "Device/the clock never goes back"},
 	{"Copy tells the wrong length", "Device/copy"},
 	{"absurd memory is a nameless error", "Memory/more memory than there is"},

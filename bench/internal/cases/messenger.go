@@ -34,10 +34,9 @@ func (m *messenger) open(open func() (verbs.Device, error), buffer []byte, optio
 	if m.region, err = m.device.RegisterMemory(buffer, verbs.LocalWrite); err != nil {
 		return err
 	}
-	if server, served := m.device.(verbs.Server); served {
+	if _, served := m.device.(verbs.Server); served {
 		// The processor of the peer places what is written, so a ring would save nothing.
 		options.Budget = -1
-		server.Dwell(true)
 	}
 	m.poller, err = channel.NewPoller(m.device, options)
 	return err

@@ -173,7 +173,6 @@ func overLinks() []Toggle {
 		ofLinks("striping", "long transfers use all cards of ranks that have several (-rails, RMA_ADDRESS or RMA_IBV_DEVICE)", func(t *tuning.Tuning) { t.NoStriping = true }),
 		without("batches", "several requests and responses are sent by one system call", tcp.Batches),
 		without("pollrecent", "the connection that received last is polled more often than others", tcp.PollRecent),
-		without("dwell", "a poll reads the connection that received last several times before it finds nothing", tcp.Dwell),
 		without("headerreads", "the header after a long payload is read alone", tcp.HeaderReads),
 		without("fewsockets", "a wait for few sockets does not use epoll", tcp.FewSockets),
 		without("copies", "short payloads are copied after their headers", tcp.Copies),

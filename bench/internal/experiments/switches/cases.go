@@ -56,7 +56,6 @@ func switchCases() []switchCase {
 		striped,
 		of("batches=off", device.TCP, "pattern16_bw:1024"),
 		of("pollrecent=off", device.TCP, "put_flush_lat:8"),
-		of("dwell=off", device.TCP, "put_flush_lat:8"),
 		of("headerreads=off", device.TCP, "put_bw:65536"),
 		of("fewsockets=off", device.TCP, "put_flush_lat:8"),
 		of("copies=off", device.TCP, "put_flush_lat:1024"),
