@@ -31,8 +31,8 @@ func TestKey(t *testing.T) {
 
 	inMiddle, inAll := middle.Key(registration.Network), all.Key(registration.Network)
 	require.NotEqual(t, inMiddle, inAll)
-	require.Equal(t, inMiddle, key(40, 60))
 	require.Equal(t, inMiddle, key(50, 55), "what may not be written is passed over")
+	require.Equal(t, inMiddle, key(40, 60))
 	require.Equal(t, inAll, key(0, 40))
 	require.Equal(t, inAll, key(39, 50), "one that has only a part is passed over")
 	require.Equal(t, inAll, key(60, 100))
@@ -84,6 +84,18 @@ func TestDevices(t *testing.T) {
 	require.Empty(t, network.regions)
 	require.Zero(t, region.Remote()[registration.Network])
 	require.NoError(t, region.Deregister())
+
+	// Only its own device knows the stages of a card, but all know eager buffers.
+	r := registration.New(devices, registration.Config{EagerBytes: eagerBytes})
+	_, _, err = r.Card(registration.Network).Stage(100_000, false)
+	require.NoError(t, err)
+	require.Empty(t, shared.regions)
+	require.Len(t, network.regions, 1)
+	b, _, err := r.Eager().Take()
+	require.NoError(t, err)
+	require.NoError(t, shared.use(b.Memory, b.Key(registration.Shared)))
+	require.NoError(t, network.use(b.Memory, b.Key(registration.Network)))
+	clear(shared.regions)
 
 	// If one device refuses, no other keeps its region.
 	refused := errors.New("refused")

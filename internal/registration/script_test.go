@@ -1,6 +1,7 @@
 package registration_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the outcomes in testdata")
 //	complete                         completes all requests
 //	stage BYTES [waited]             takes a buffer to copy through
 //	refuse [N]                       the card refuses registrations, after N
+//	break                            the card refuses registrations for another reason than a lack of memory
 //	accept                           the card accepts registrations
 //	tidy, counts                     deregisters what has ended; shows the counts
 func TestScripts(t *testing.T) {
@@ -158,6 +160,8 @@ func (s *script) run(words []string) {
 			}
 			return nil
 		}
+	case "break":
+		s.device.refuse = func(int, verbs.Access) error { return errors.New("fake: broken") }
 	case "accept":
 		s.device.refuse = nil
 	case "tidy":
