@@ -69,7 +69,7 @@ func (l *Link) stage(ctx context.Context, opcode verbs.Opcode, piece []byte, mor
 // lasts.
 func (l *Link) takeBuffer(ctx context.Context, bytes int) (b registration.Buffer, scarce bool, err error) {
 	w, c := l.world, l.card.memory
-	if b, scarce, err = c.Stage(bytes, false); err != nil || b.Memory != nil {
+	if b, scarce, err = c.CopyBuffer(bytes, false); err != nil || b.Memory != nil {
 		return b, scarce, err
 	}
 	wait := w.NewWaiter()
@@ -79,7 +79,7 @@ func (l *Link) takeBuffer(ctx context.Context, bytes int) (b registration.Buffer
 		if err = l.fault(); err != nil {
 			return b, scarce, err
 		}
-		if c.Staged(bytes) {
+		if c.UsesStage(bytes) {
 			l.Post()
 		} else {
 			w.pushAll()
@@ -87,7 +87,7 @@ func (l *Link) takeBuffer(ctx context.Context, bytes int) (b registration.Buffer
 		if err = wait.Pause(ctx); err != nil {
 			return b, scarce, err
 		}
-		if b, scarce, err = c.Stage(bytes, true); err != nil || b.Memory != nil {
+		if b, scarce, err = c.CopyBuffer(bytes, true); err != nil || b.Memory != nil {
 			return b, scarce, err
 		}
 	}

@@ -130,12 +130,12 @@ func TestSimulatedStages(t *testing.T) {
 		// All have been given back.
 		c := w.cards[networkCard].memory
 		for range mostStages {
-			b, _, err := c.Stage(256<<10, false)
+			b, _, err := c.CopyBuffer(256<<10, false)
 			require.NoError(t, err)
 			require.Len(t, b.Memory, 256<<10)
 			defer b.Release()
 		}
-		b, _, err := c.Stage(256<<10, false)
+		b, _, err := c.CopyBuffer(256<<10, false)
 		require.NoError(t, err)
 		require.Nil(t, b.Memory)
 		return w.Barrier(ctx)

@@ -36,7 +36,7 @@ func TestNothingIsAllocated(t *testing.T) {
 							held++
 							continue
 						}
-						b, _, err := c.Stage(len(piece.Memory), false)
+						b, _, err := c.CopyBuffer(len(piece.Memory), false)
 						if err != nil || b.Memory == nil {
 							t.Error("no stage:", err)
 							return

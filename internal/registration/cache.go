@@ -41,17 +41,17 @@ type kept struct {
 type keptEntry = regcache.Entry[*kept]
 
 // alive reports whether the memory is still what was registered.
-func (k *kept) alive() bool { return k.object.Alive() != nil }
+func (r *kept) alive() bool { return r.object.Alive() != nil }
 
 func newCache(c *Card) *cache {
-	o := &cache{card: c}
+	k := &cache{card: c}
 	allowed := c.registry.config.Protocols
-	o.puts, o.gets = c.model.Chooser(allowed, true), c.model.Chooser(allowed, false)
+	k.puts, k.gets = c.model.Chooser(allowed, true), c.model.Chooser(allowed, false)
 	if c.registry.config.Virtual {
-		o.identities = newIdentities()
+		k.identities = newIdentities()
 	}
-	o.policy = regcache.NewPolicy[*kept](o.extra, speculation(allowed), c.registry.config.Kept)
-	return o
+	k.policy = regcache.NewPolicy[*kept](k.extra, speculation(allowed), c.registry.config.Kept)
+	return k
 }
 
 // keeping are the protocols that keep what they register.
@@ -70,161 +70,161 @@ func speculation(allowed transfer.Set) regcache.Speculation {
 
 // extra returns the time to move memory that the device knows, by the mean of writes and reads, the time that it takes longer if
 // the device does not, and the time to register and deregister it, in nanoseconds.
-func (o *cache) extra(bytes int) (using, moving, registering float64) {
-	m := o.card.model
+func (k *cache) extra(bytes int) (using, moving, registering float64) {
+	m := k.card.model
 	using = float64((m.Direct(bytes) + m.DirectRead(bytes)) / 2)
-	unknown := float64((m.Time(o.puts.Best(bytes), true, bytes) + m.Time(o.gets.Best(bytes), false, bytes)) / 2)
+	unknown := float64((m.Time(k.puts.Best(bytes), true, bytes) + m.Time(k.gets.Best(bytes), false, bytes)) / 2)
 	return using, unknown - using, m.Registration(bytes) + m.Deregistration(bytes)
 }
 
 // address returns the address by which memory is known. It is called with the mutex.
-func (o *cache) address(memory []byte) uint64 {
-	if o.identities != nil {
-		return o.identities.of(memory)
+func (k *cache) address(memory []byte) uint64 {
+	if k.identities != nil {
+		return k.identities.of(memory)
 	}
 	return bounds.Address(memory)
 }
 
-// cut returns the address by which memory is cut into pieces.
-func (o *cache) cut(memory []byte) uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.address(memory)
+// lockedAddress is address, and takes the mutex.
+func (k *cache) lockedAddress(memory []byte) uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.address(memory)
 }
 
 // find returns the kept region that has all of memory, which is then in use, or nil.
-func (o *cache) find(memory []byte) *kept {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	from := o.address(memory)
-	return o.living(o.policy.Find(from, from+uint64(len(memory))))
+func (k *cache) find(memory []byte) *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	from := k.address(memory)
+	return k.living(k.policy.Find(from, from+uint64(len(memory))))
 }
 
 // peek is find for a whole buffer. If there is no region it returns what to do with the buffer.
-func (o *cache) peek(memory []byte) (*kept, regcache.Decision) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e, decision := o.policy.Peek(o.address(memory), len(memory))
-	k := o.living(e)
-	if e != nil && k == nil {
-		_, decision = o.policy.Peek(o.address(memory), len(memory))
+func (k *cache) peek(memory []byte) (*kept, regcache.Decision) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e, decision := k.policy.Peek(k.address(memory), len(memory))
+	r := k.living(e)
+	if e != nil && r == nil {
+		_, decision = k.policy.Peek(k.address(memory), len(memory))
 	}
-	return k, decision
+	return r, decision
 }
 
 // living returns the region of an entry that is in use. If its memory belongs to another object by now, living retires the region
 // and returns nil. It is called with the mutex.
-func (o *cache) living(e *keptEntry) *kept {
+func (k *cache) living(e *keptEntry) *kept {
 	switch {
 	case e == nil:
 		return nil
 	case e.Region.alive():
 		return e.Region
 	}
-	o.policy.Drop(e)
-	o.policy.Release(e)
-	o.untidy.Store(true)
+	k.policy.Drop(e)
+	k.policy.Release(e)
+	k.untidy.Store(true)
 	return nil
 }
 
-// knows reports whether the first byte of memory is in a kept region.
-func (o *cache) knows(memory []byte) bool {
-	k := o.find(memory[:min(len(memory), 1)])
-	if k == nil {
+// keeps reports whether the first byte of memory is in a kept region.
+func (k *cache) keeps(memory []byte) bool {
+	r := k.find(memory[:min(len(memory), 1)])
+	if r == nil {
 		return false
 	}
-	k.release()
+	r.release()
 	return true
 }
 
 // keep registers memory to keep it. The region is in use. keep returns nil for memory outside of Go's heap, and if the device
 // refuses.
-func (o *cache) keep(memory []byte) *kept {
-	k := &kept{cache: o}
+func (k *cache) keep(memory []byte) *kept {
+	r := &kept{cache: k}
 	var ok bool
-	if k.object, ok = object.Of(memory, (*kept).isGone, k); !ok {
+	if r.object, ok = object.Of(memory, (*kept).isGone, r); !ok {
 		return nil
 	}
-	whole := o.cover(memory)
-	o.tidy()
+	whole := k.cover(memory)
+	k.tidy()
 	const access = verbs.LocalWrite | verbs.Weak
-	region, err := o.card.device.RegisterMemory(whole, access)
+	region, err := k.card.device.RegisterMemory(whole, access)
 	if errors.Is(err, verbs.ErrMemory) {
 		// Regions that are not in use give way.
-		o.retire()
-		region, err = o.card.device.RegisterMemory(whole, access)
+		k.evictAll()
+		region, err = k.card.device.RegisterMemory(whole, access)
 	}
 	if err != nil {
-		k.object.Stop()
-		o.card.refuse(err)
+		r.object.Stop()
+		k.card.refuse(err)
 		return nil
 	}
-	k.region = region
-	o.mu.Lock()
+	r.region = region
+	k.mu.Lock()
 	// The policy notes the entry with the buffer that it was asked for last.
-	if e, _ := o.policy.Peek(o.address(memory), len(memory)); e != nil {
-		o.policy.Release(e)
+	if e, _ := k.policy.Peek(k.address(memory), len(memory)); e != nil {
+		k.policy.Release(e)
 	}
-	from := o.address(whole)
-	k.entry = o.policy.Add(from, from+uint64(len(whole)), k)
-	o.mu.Unlock()
-	return k
+	from := k.address(whole)
+	r.entry = k.policy.Add(from, from+uint64(len(whole)), r)
+	k.mu.Unlock()
+	return r
 }
 
-// retire deregisters everything that is not in use.
-func (o *cache) retire() {
-	o.mu.Lock()
-	o.policy.Clear()
-	some := o.policy.AnyEnded()
-	o.mu.Unlock()
-	for o.untidy.Store(some); o.untidy.Load(); {
-		o.tidy()
+// evictAll keeps nothing any longer, and deregisters what is not in use.
+func (k *cache) evictAll() {
+	k.mu.Lock()
+	k.policy.Clear()
+	some := k.policy.AnyEnded()
+	k.mu.Unlock()
+	for k.untidy.Store(some); k.untidy.Load(); {
+		k.tidy()
 	}
 }
 
 // reject has memory not be registered to be kept, however often it is used.
-func (o *cache) reject(memory []byte) {
-	o.mu.Lock()
-	o.policy.Reject(o.address(memory), len(memory))
-	o.mu.Unlock()
+func (k *cache) reject(memory []byte) {
+	k.mu.Lock()
+	k.policy.Reject(k.address(memory), len(memory))
+	k.mu.Unlock()
 }
 
 // release ends the use of a region by a request.
-func (k *kept) release() {
-	o := k.cache
-	o.mu.Lock()
-	o.policy.Release(k.entry)
-	ended := o.policy.AnyEnded()
-	o.mu.Unlock()
+func (r *kept) release() {
+	k := r.cache
+	k.mu.Lock()
+	k.policy.Release(r.entry)
+	ended := k.policy.AnyEnded()
+	k.mu.Unlock()
 	if ended {
-		o.untidy.Store(true)
+		k.untidy.Store(true)
 	}
 }
 
 // isGone is called by the runtime when the object of a region is gone. In virtual time the region stays, because the times of
 // collections must not be seen: a look-up finds it dead only if another object has its identity, which no object gets.
-func (k *kept) isGone() {
-	o := k.cache
-	if o.identities != nil {
+func (r *kept) isGone() {
+	k := r.cache
+	if k.identities != nil {
 		return
 	}
-	o.goneMu.Lock()
-	o.gone = append(o.gone, k)
-	o.goneMu.Unlock()
-	o.untidy.Store(true)
+	k.goneMu.Lock()
+	k.gone = append(k.gone, r)
+	k.goneMu.Unlock()
+	k.untidy.Store(true)
 }
 
 // close forgets everything. The close of the device ends the regions.
-func (o *cache) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.policy.Clear()
+func (k *cache) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.policy.Clear()
 	for {
-		k, some := o.policy.Ended()
+		r, some := k.policy.Ended()
 		if !some {
 			return
 		}
-		k.object.Stop()
+		r.object.Stop()
 	}
 }
 
@@ -232,28 +232,28 @@ func (o *cache) close() {
 const tidyAtOnce = 16
 
 // tidy retires regions whose objects are gone, and deregisters some of those that have ended.
-func (o *cache) tidy() {
-	if !o.untidy.Load() || !o.untidy.Swap(false) {
+func (k *cache) tidy() {
+	if !k.untidy.Load() || !k.untidy.Swap(false) {
 		return
 	}
-	o.goneMu.Lock()
-	gone := o.gone
-	o.gone = nil
-	o.goneMu.Unlock()
-	o.mu.Lock()
-	for _, k := range gone {
-		o.policy.Drop(k.entry)
+	k.goneMu.Lock()
+	gone := k.gone
+	k.gone = nil
+	k.goneMu.Unlock()
+	k.mu.Lock()
+	for _, r := range gone {
+		k.policy.Drop(r.entry)
 	}
-	o.mu.Unlock()
+	k.mu.Unlock()
 	for range tidyAtOnce {
-		o.mu.Lock()
-		k, some := o.policy.Ended()
-		o.mu.Unlock()
+		k.mu.Lock()
+		r, some := k.policy.Ended()
+		k.mu.Unlock()
 		if !some {
 			return
 		}
-		k.object.Stop()
-		_ = k.region.Deregister()
+		r.object.Stop()
+		_ = r.region.Deregister()
 	}
-	o.untidy.Store(true)
+	k.untidy.Store(true)
 }

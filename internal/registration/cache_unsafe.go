@@ -8,17 +8,17 @@ const mostCovered = 16
 
 // cover returns the memory to register for all of memory, and of the kept regions that overlap it, unless that is much more. It
 // is part of the same object.
-func (o *cache) cover(memory []byte) []byte {
-	o.mu.Lock()
-	from := o.address(memory)
+func (k *cache) cover(memory []byte) []byte {
+	k.mu.Lock()
+	from := k.address(memory)
 	to := from + uint64(len(memory))
-	o.policy.Prune(from, to, (*kept).alive)
-	first, last := o.policy.Cover(from, to)
-	if o.policy.AnyEnded() {
-		o.untidy.Store(true)
+	k.policy.Prune(from, to, (*kept).alive)
+	first, last := k.policy.Cover(from, to)
+	if k.policy.AnyEnded() {
+		k.untidy.Store(true)
 	}
-	o.mu.Unlock()
-	if most := uint64(mostCovered * len(memory)); last-first > min(most, o.card.registry.config.Kept.Bytes) {
+	k.mu.Unlock()
+	if most := uint64(mostCovered * len(memory)); last-first > min(most, k.card.registry.config.Kept.Bytes) {
 		return memory
 	}
 	// Sound because first is within the object of memory, which memory keeps alive: the regions that are left after Prune and

@@ -61,12 +61,12 @@ func (c *Card) Key(memory []byte) uint32 {
 // Use counts a use of memory without a Key, and reports whether it will go from where it is: it is kept registered, or about to
 // be because it is used often.
 func (c *Card) Use(memory []byte) bool {
-	o := c.caching()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e, decision := o.policy.Use(o.address(memory), len(memory))
+	k := c.caching()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e, decision := k.policy.Use(k.address(memory), len(memory))
 	if e != nil {
-		o.policy.Release(e)
+		k.policy.Release(e)
 	}
 	return decision != regcache.Copy
 }
@@ -81,10 +81,10 @@ func (c *Card) Excess(bytes int) float64 {
 	return excess
 }
 
-// Stage returns a buffer to copy bytes through, or as many as it is long: an eager buffer for few, and else a stage. Without a
-// free buffer it returns none, and the caller has requests complete that use some, and calls it again with waited. A caller that
+// CopyBuffer returns a buffer to copy bytes through, or as many as it is long: an eager buffer for few, and else a stage. Without
+// a free buffer it returns none, and the caller has requests complete that use some, and calls it again with waited. A caller that
 // has waited leaves eager buffers to those that cannot wait. scarce is as in [Pool.Take].
-func (c *Card) Stage(bytes int, waited bool) (b Buffer, scarce bool, err error) {
+func (c *Card) CopyBuffer(bytes int, waited bool) (b Buffer, scarce bool, err error) {
 	eager := &c.registry.eager
 	if bytes <= eager.length && !waited && !c.refused.Load() {
 		if b, scarce, err = eager.Take(); err == nil {
@@ -92,7 +92,7 @@ func (c *Card) Stage(bytes int, waited bool) (b Buffer, scarce bool, err error) 
 		}
 		c.refuse(err)
 	}
-	if c.Staged(bytes) {
+	if c.UsesStage(bytes) {
 		if b, scarce, err = c.stages.Take(); err == nil {
 			return b, scarce, nil
 		}
@@ -102,17 +102,17 @@ func (c *Card) Stage(bytes int, waited bool) (b Buffer, scarce bool, err error) 
 	return eager.TakeSpare()
 }
 
-// Staged reports whether bytes are copied through a stage, which requests of any connection give back, and not through an eager
-// buffer, which messages give back too.
-func (c *Card) Staged(bytes int) bool {
+// UsesStage reports whether bytes are copied through a stage, which requests of any connection give back, and not through an
+// eager buffer, which messages give back too.
+func (c *Card) UsesStage(bytes int) bool {
 	return bytes > c.registry.eager.length && !c.stageless.Load()
 }
 
 // Tidy deregisters some of the regions that are neither kept nor in use any more. Every poll calls it: it is a load if there are
 // none.
 func (c *Card) Tidy() {
-	if o := c.cache.Load(); o != nil {
-		o.tidy()
+	if k := c.cache.Load(); k != nil {
+		k.tidy()
 	}
 }
 
@@ -126,8 +126,8 @@ func (c *Card) refuse(err error) {
 
 // caching returns the cache, which is made at its first use.
 func (c *Card) caching() *cache {
-	if o := c.cache.Load(); o != nil {
-		return o
+	if k := c.cache.Load(); k != nil {
+		return k
 	}
 	c.cache.CompareAndSwap(nil, newCache(c))
 	return c.cache.Load()
@@ -154,10 +154,10 @@ func (c *Card) Transfers() (t Transfers) {
 	for p := range c.counts {
 		t.Operations[p], t.Bytes[p] = c.counts[p].operations.Load(), c.counts[p].bytes.Load()
 	}
-	if o := c.cache.Load(); o != nil {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		t.Kept = o.policy.Stats()
+	if k := c.cache.Load(); k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		t.Kept = k.policy.Stats()
 	}
 	return t
 }

@@ -16,7 +16,7 @@
 //		// If plan.Depth() > 0, that many pieces at most are in use.
 //		piece := plan.Next()
 //		if piece.Copied {
-//			...                           // through a buffer of card.Stage
+//			...                           // through a buffer of card.CopyBuffer
 //		} else {
 //			post(piece.Memory, piece.Hold.Key())
 //		}

@@ -48,9 +48,9 @@ func (i *identities) of(memory []byte) uint64 {
 			return from + e.Region.more
 		}
 	}
-	who := new(identity)
+	id := new(identity)
 	var ok bool
-	if who.object, ok = object.Of(memory, func(struct{}) {}, struct{}{}); !ok {
+	if id.object, ok = object.Of(memory, func(struct{}) {}, struct{}{}); !ok {
 		return from
 	}
 	i.known.Prune(from, to, (*identity).alive)
@@ -58,27 +58,27 @@ func (i *identities) of(memory []byte) uint64 {
 	first, last := i.known.Cover(from, to)
 	if e := i.known.Find(first, first+1); e != nil {
 		i.known.Release(e)
-		who.more = e.Region.more
+		id.more = e.Region.more
 	} else {
-		who.more = i.next + identitySpace/2 - first
+		id.more = i.next + identitySpace/2 - first
 		i.next += identitySpace
 	}
-	i.known.Release(i.known.Add(first, last, who))
+	i.known.Release(i.known.Add(first, last, id))
 	if i.known.Stats().Regions > i.sweep {
 		i.known.Prune(0, math.MaxUint64, (*identity).alive)
 		i.sweep = max(2*i.known.Stats().Regions, firstSweep)
 	}
 	i.end()
-	return from + who.more
+	return from + id.more
 }
 
 // end frees the identities that were replaced or forgotten.
 func (i *identities) end() {
 	for {
-		who, some := i.known.Ended()
+		id, some := i.known.Ended()
 		if !some {
 			return
 		}
-		who.object.Stop()
+		id.object.Stop()
 	}
 }

@@ -36,7 +36,7 @@ const (
 // A Piece is a part of a buffer, in the order of their addresses.
 type Piece struct {
 	Memory []byte
-	// Copied is set if the piece is copied through a buffer of [Card.Stage]. Otherwise the request uses Hold.
+	// Copied is set if the piece is copied through a buffer of [Card.CopyBuffer]. Otherwise the request uses Hold.
 	Copied bool
 	// Follows is set if others follow, so that this one leaves at once.
 	Follows bool
@@ -48,12 +48,12 @@ const MaxDepth = 4
 
 // Plan chooses how memory gets to the card, to be written to a peer or read into. It counts the operation, and no use.
 func (c *Card) Plan(memory []byte, write bool) Plan {
-	o := c.caching()
-	p := Plan{cache: o, write: write, whole: memory, rest: memory}
+	k := c.caching()
+	p := Plan{cache: k, write: write, whole: memory, rest: memory}
 	if len(memory) >= regcache.Floor {
-		switch k, decision := o.peek(memory); {
-		case k != nil:
-			p.hold, p.rest = Hold{kept: k, memory: memory}, nil
+		switch r, decision := k.peek(memory); {
+		case r != nil:
+			p.hold, p.rest = Hold{kept: r, memory: memory}, nil
 			c.counts.add(transfer.Cache, 1, len(memory))
 			return p
 		case decision == regcache.Register:
@@ -135,25 +135,25 @@ func (p *Plan) Next() Piece {
 // nextKept returns a piece of a kept region. It copies the head of a pipeline while the first of the others is registered, unless
 // that is kept already: then the head is registered, too, if the whole buffer may be. ok is false if the piece cannot be kept.
 func (p *Plan) nextKept() (piece Piece, ok bool) {
-	o := p.cache
-	next, _ := p.pieces.Next(o.cut(p.rest))
-	if next.Copied && !(o.card.registry.config.Protocols.Has(transfer.Cache) && o.knows(p.rest[next.Bytes:])) {
+	k := p.cache
+	next, _ := p.pieces.Next(k.lockedAddress(p.rest))
+	if next.Copied && !(k.card.registry.config.Protocols.Has(transfer.Cache) && k.keeps(p.rest[next.Bytes:])) {
 		return p.take(next.Bytes, Hold{}), true
 	}
 	memory := p.rest[:next.Bytes:next.Bytes]
-	k := o.find(memory)
-	if k == nil {
-		if k = o.keep(memory); k == nil {
+	r := k.find(memory)
+	if r == nil {
+		if r = k.keep(memory); r == nil {
 			return piece, false
 		}
 	}
-	return p.take(next.Bytes, Hold{kept: k, memory: memory}), true
+	return p.take(next.Bytes, Hold{kept: r, memory: memory}), true
 }
 
 // nextOnce returns a piece of a region for this buffer alone. ok is false if the device refuses it.
 func (p *Plan) nextOnce() (piece Piece, ok bool) {
 	c := p.cache.card
-	next, _ := p.pieces.Next(p.cache.cut(p.rest))
+	next, _ := p.pieces.Next(p.cache.lockedAddress(p.rest))
 	if next.Copied {
 		return p.take(next.Bytes, Hold{}), true
 	}

@@ -31,9 +31,9 @@ type Buffer struct {
 }
 
 const (
-	// Buffers are registered in slabs of slabBytes, or of slabSlots buffers if that is more and none is longer than slabBytes.
-	slabSlots = 8
-	slabBytes = 64 << 10
+	// Buffers are registered in slabs of slabBytes, or of slabBuffers buffers if that is more and none is longer than slabBytes.
+	slabBuffers = 8
+	slabBytes   = 64 << 10
 	// mostTaken is the number of taken buffers from which on they are scarce.
 	mostTaken = 32
 )
@@ -97,7 +97,7 @@ func (p *Pool) pop() Buffer {
 func (p *Pool) more() error {
 	n := max(slabBytes/p.length, 1)
 	if p.length <= slabBytes {
-		n = max(n, slabSlots)
+		n = max(n, slabBuffers)
 	}
 	slab := make([]byte, n*p.length)
 	region, err := p.devices.Register(slab, verbs.LocalWrite)

@@ -87,7 +87,7 @@ func TestDevices(t *testing.T) {
 
 	// Only its own device knows the stages of a card, but all know eager buffers.
 	r := registration.New(devices, registration.Config{EagerBytes: eagerBytes})
-	_, _, err = r.Card(registration.Network).Stage(100_000, false)
+	_, _, err = r.Card(registration.Network).CopyBuffer(100_000, false)
 	require.NoError(t, err)
 	require.Empty(t, shared.regions)
 	require.Len(t, network.regions, 1)

@@ -223,12 +223,12 @@ func (s *script) move(memory []byte, write bool) {
 }
 
 func (s *script) stage(bytes int, waited bool) {
-	b, scarce, err := s.card.Stage(bytes, waited)
+	b, scarce, err := s.card.CopyBuffer(bytes, waited)
 	switch {
 	case err != nil:
 		s.print("%v", err)
 	case b.Memory == nil:
-		s.print("none; by a stage: %t", s.card.Staged(bytes))
+		s.print("none; by a stage: %t", s.card.UsesStage(bytes))
 	default:
 		require.NoError(s.t, s.device.use(b.Memory, b.Key(registration.Network)))
 		s.print("%d bytes, scarce: %t", len(b.Memory), scarce)
