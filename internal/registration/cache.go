@@ -150,7 +150,8 @@ func (k *cache) keep(memory []byte) *kept {
 	const access = verbs.LocalWrite | verbs.Weak
 	region, err := k.card.device.RegisterMemory(whole, access)
 	if errors.Is(err, verbs.ErrMemory) {
-		// Regions that are not in use give way.
+		// Regions that are not in use give way. Those that another goroutine is deregistering in tidy may still be there: then the
+		// device refuses again, and this buffer is copied.
 		k.evictAll()
 		region, err = k.card.device.RegisterMemory(whole, access)
 	}
@@ -177,7 +178,12 @@ func (k *cache) evictAll() {
 	k.policy.Clear()
 	some := k.policy.AnyEnded()
 	k.mu.Unlock()
-	for k.untidy.Store(some); k.untidy.Load(); {
+	// A store of false could undo that of another goroutine's release. The loop ends: the flag is set again only if regions have
+	// ended, and tidy deregisters them.
+	if some {
+		k.untidy.Store(true)
+	}
+	for k.untidy.Load() {
 		k.tidy()
 	}
 }
