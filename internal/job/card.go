@@ -215,7 +215,7 @@ func RegisterElements[T reduce.Element](w *World, buffer []T) (stop func() error
 // RegisterMapped makes memory known to the ranks that map it, for them to read and write,
 // and to no others.
 func (w *World) RegisterMapped(memory []byte) (*Region, error) {
-	return w.registry.RegisterMapped(memory)
+	return w.registry.Devices().RegisterMapped(memory)
 }
 
 // Place is the one of rank's places that this rank uses.

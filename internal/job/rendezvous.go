@@ -69,7 +69,7 @@ func (o *office) openLanding() error {
 	if o.landing != nil {
 		return nil
 	}
-	region, err := o.world.registry.Register(make([]byte, landingLength(o.world.size)), verbs.LocalWrite|verbs.RemoteWrite)
+	region, err := o.world.registry.Devices().Register(make([]byte, landingLength(o.world.size)), verbs.LocalWrite|verbs.RemoteWrite)
 	if err == nil {
 		o.landing = region
 	}

@@ -16,6 +16,13 @@ func long(w *World, to int, data []byte) *parcel {
 	return &parcel{rank: to, header: h, data: data, active: true}
 }
 
+// The landing is the library's memory: no look-up for a buffer of the program finds it.
+func TestLandingIsNotLookedUp(t *testing.T) {
+	w := quiet(t, knowingNone()...)[0]
+	require.NoError(t, w.post.openLanding())
+	require.Zero(t, w.cards[networkCard].memory.Key(w.post.landing.Memory()))
+}
+
 // What a rank that was given up on writes late, or goes on to write, changes no memory of the program.
 func TestLateWritesChangeNothing(t *testing.T) {
 	worlds := quiet(t)

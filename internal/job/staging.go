@@ -81,7 +81,7 @@ func (o *office) openStaging() error {
 	if err != nil {
 		return err
 	}
-	region, err := w.registry.RegisterMapped(memory)
+	region, err := w.registry.Devices().RegisterMapped(memory)
 	if err != nil {
 		return errors.Join(err, w.home.device.FreeMemory(memory))
 	}

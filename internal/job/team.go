@@ -191,7 +191,7 @@ func (w *World) newTeam(context uint32, members []int) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	region, err := w.registry.RegisterMapped(block)
+	region, err := w.registry.Devices().RegisterMapped(block)
 	if err != nil {
 		return nil, errors.Join(err, w.home.device.FreeMemory(block))
 	}

@@ -24,10 +24,11 @@
 //
 // # What a card knows
 //
-// A device without a reserved key accesses only memory that is registered ([Card.NeedsKeys]). There are four kinds of it:
+// A device without a reserved key accesses only memory that is registered ([Card.NeedsKeys]). There are five kinds of it:
 //
 //   - Regions of the program and of windows ([Registry.Register]). A look-up by address finds them ([Card.Key]), until they are
 //     deregistered.
+//   - Regions of the library itself ([Registry.Devices]): a rank's block, pipes, landings. No look-up finds them.
 //   - Buffers of a [Pool], registered once: eager buffers, and stages to copy through.
 //   - Kept regions, registered because a buffer is used often (package regcache decides that), and kept after their use.
 //   - Regions for one piece of one operation, deregistered after it.

@@ -53,10 +53,8 @@ func (r *Registry) Register(memory []byte, access verbs.Access) (*Region, error)
 	return region, err
 }
 
-// RegisterMapped is [Devices.RegisterMapped] of the rank's devices.
-func (r *Registry) RegisterMapped(memory []byte) (*Region, error) {
-	return r.devices.RegisterMapped(memory)
-}
+// Devices returns the rank's devices, to register memory of the library, which no look-up is to find.
+func (r *Registry) Devices() Devices { return r.devices }
 
 // Card returns the rank's card of a kind, or nil.
 func (r *Registry) Card(kind Kind) *Card { return r.cards[kind] }
