@@ -99,7 +99,7 @@ func (c *Card) CopyBuffer(bytes int, waited bool) (b Buffer, scarce bool, err er
 		c.stageless.Store(true)
 		c.refuse(fmt.Errorf("%d bytes to copy through: %w", stageBytes, err))
 	}
-	return eager.TakeSpare()
+	return eager.takeSpare()
 }
 
 // UsesStage reports whether bytes are copied through a stage, which requests of any connection give back, and not through an

@@ -6,8 +6,9 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// A Pool has registered buffers of one length: for messages, or to copy through. It makes several when none is free, and never
-// frees one. Its methods may be called from any goroutine, and under any lock that no device takes.
+// A Pool has registered buffers of one length: for messages, or to copy through. When none is free it makes a slab of them, which is
+// a single one if that is long, as a stage is. It never frees one. Its methods may be called from any goroutine, and under any lock
+// that no device takes.
 type Pool struct {
 	devices Devices
 	length  int
@@ -34,7 +35,7 @@ const (
 	// Buffers are registered in slabs of slabBytes, or of slabBuffers buffers if that is more and none is longer than slabBytes.
 	slabBuffers = 8
 	slabBytes   = 64 << 10
-	// mostTaken is the number of taken buffers from which on they are scarce.
+	// Buffers are scarce if more than mostTaken are taken.
 	mostTaken = 32
 )
 
@@ -64,9 +65,9 @@ func (p *Pool) Take() (taken Buffer, scarce bool, err error) {
 	return taken, p.taken > mostTaken || p.most > 0 && 2*p.taken > p.most, nil
 }
 
-// TakeSpare is Take for a caller that can wait. If there is no memory for more buffers, it leaves half of them to callers that
+// takeSpare is Take for a caller that can wait. If there is no memory for more buffers, it leaves half of them to callers that
 // cannot, and returns none. Buffers are always scarce.
-func (p *Pool) TakeSpare() (taken Buffer, scarce bool, err error) {
+func (p *Pool) takeSpare() (taken Buffer, scarce bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if 2*p.taken >= p.made {
@@ -111,10 +112,12 @@ func (p *Pool) more() error {
 	return nil
 }
 
-// Release gives the buffer back, once, when every request that uses it has completed.
+// Release gives the buffer back, when every request that uses it has completed. The Buffer is none then.
 func (b *Buffer) Release() {
-	b.pool.mu.Lock()
-	defer b.pool.mu.Unlock()
-	b.pool.free = append(b.pool.free, *b)
-	b.pool.taken--
+	p, released := b.pool, *b
+	*b = Buffer{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, released)
+	p.taken--
 }

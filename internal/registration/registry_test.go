@@ -180,13 +180,14 @@ func TestPool(t *testing.T) {
 // Whatever a Pool's device refuses, the buffers that there are go on.
 func TestPoolRefused(t *testing.T) {
 	device := newDevice(t)
-	pool := registration.New(registration.Devices{registration.Network: device}, registration.Config{EagerBytes: 32 << 10}).Eager()
+	r := registration.New(registration.Devices{registration.Network: device}, registration.Config{EagerBytes: 32 << 10})
+	pool, waited := r.Eager(), func() (registration.Buffer, bool, error) { return r.Card(registration.Network).CopyBuffer(100, true) }
 	refused := errors.New("refused")
 	device.refuse = func(int, verbs.Access) error { return refused }
-	for _, take := range []func() (registration.Buffer, bool, error){pool.Take, pool.TakeSpare} {
-		_, _, err := take()
-		require.ErrorIs(t, err, refused)
-	}
+	_, _, err := pool.Take()
+	require.ErrorIs(t, err, refused)
+	_, _, err = waited()
+	require.ErrorIs(t, err, refused)
 	device.refuse = nil
 	first, _, err := pool.Take()
 	require.NoError(t, err)
@@ -198,11 +199,13 @@ func TestPoolRefused(t *testing.T) {
 	_, _, err = pool.Take()
 	require.ErrorIs(t, err, refused)
 	// Callers that can wait get none even when one is free again, and ask the device once.
+	memory := first.Memory
 	first.Release()
+	require.True(t, first.Memory == nil, "a buffer that was given back is used no more")
 	asked := 0
 	device.refuse = func(int, verbs.Access) error { asked++; return refused }
 	for range 3 {
-		b, scarce, err := pool.TakeSpare()
+		b, scarce, err := waited()
 		require.NoError(t, err)
 		require.True(t, scarce)
 		require.Nil(t, b.Memory)
@@ -210,7 +213,7 @@ func TestPoolRefused(t *testing.T) {
 	require.Equal(t, 1, asked)
 	b, _, err := pool.Take()
 	require.NoError(t, err)
-	require.Same(t, &first.Memory[0], &b.Memory[0])
+	require.Same(t, &memory[0], &b.Memory[0])
 }
 
 // Close forgets what is kept, and leaves the regions to the device.
