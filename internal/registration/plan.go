@@ -16,7 +16,7 @@ type Plan struct {
 	pieces   transfer.Pieces
 	whole    []byte
 	rest     []byte
-	// hold is of the kept region that has all of the buffer.
+	// hold is of the kept region that has all of the buffer, until Whole.
 	hold Hold
 }
 
@@ -65,8 +65,12 @@ func (c *Card) Plan(memory []byte, write bool) Plan {
 	return p
 }
 
-// Whole returns the hold of the kept region that has all of the buffer. Then there are no pieces.
-func (p *Plan) Whole() (Hold, bool) { return p.hold, p.hold.Holds() }
+// Whole returns the hold of the kept region that has all of the buffer, once. Then there are no pieces. It must be called: from Plan
+// on the region is in use, which only the caller's Release ends.
+func (p *Plan) Whole() (hold Hold, ok bool) {
+	hold, p.hold = p.hold, Hold{}
+	return hold, hold.Holds()
+}
 
 // More reports whether there is another piece.
 func (p *Plan) More() bool { return len(p.rest) > 0 }
@@ -75,7 +79,7 @@ func (p *Plan) More() bool { return len(p.rest) > 0 }
 func (p *Plan) Protocol() transfer.Protocol { return p.protocol }
 
 // Depth returns how many pieces that are registered for this buffer alone may be in use at a time. Before Next the caller has
-// released the others. 0 means that none is registered so.
+// released the others. It is 0 as long as no piece is registered so. Next may change it.
 func (p *Plan) Depth() int {
 	if p.state != planOnce {
 		return 0
@@ -111,8 +115,8 @@ func (p *Plan) once() {
 	c.counts.add(p.protocol, 1, len(p.rest))
 }
 
-// Next returns the next piece, if there is one. The caller releases its Hold. Next waits for nothing, but may register memory, which
-// takes a while.
+// Next returns the next piece. [Plan.More] must have returned true. The caller releases the piece's Hold. Next waits for nothing, but
+// may register memory, which takes a while.
 func (p *Plan) Next() Piece {
 	if p.state == planKept {
 		if piece, ok := p.nextKept(); ok {

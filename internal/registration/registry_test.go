@@ -216,6 +216,20 @@ func TestPoolRefused(t *testing.T) {
 	require.Same(t, &memory[0], &b.Memory[0])
 }
 
+// A Plan hands out its use of a kept region once.
+func TestWholeOnce(t *testing.T) {
+	c := cardOver(newDevice(t), transfer.Of(transfer.Cache))
+	memory := make([]byte, 10_000)
+	keep(t, c, memory)
+	plan := c.Plan(memory, true)
+	hold, ok := plan.Whole()
+	require.True(t, ok)
+	_, ok = plan.Whole()
+	require.False(t, ok)
+	require.False(t, plan.More())
+	hold.Release()
+}
+
 // Close forgets what is kept, and leaves the regions to the device.
 func TestClose(t *testing.T) {
 	device := newDevice(t)
