@@ -22,6 +22,8 @@ type cache struct {
 	policy *regcache.Policy[*kept]
 	// identities are nil where time is real.
 	identities *identities
+	// closed is set when the device is about to be closed, which ends all regions.
+	closed bool
 	// untidy is set while there may be something to retire or to deregister.
 	untidy atomic.Bool
 
@@ -168,6 +170,9 @@ func (k *cache) keep(memory []byte) *kept {
 	}
 	from := k.address(whole)
 	r.entry = k.policy.Add(from, from+uint64(len(whole)), r)
+	if k.closed {
+		k.policy.Clear()
+	}
 	k.mu.Unlock()
 	return r
 }
@@ -200,9 +205,13 @@ func (r *kept) release() {
 	k := r.cache
 	k.mu.Lock()
 	k.policy.Release(r.entry)
-	ended := k.policy.AnyEnded()
+	ended, closed := k.policy.AnyEnded(), k.closed
 	k.mu.Unlock()
-	if ended {
+	switch {
+	case !ended:
+	case closed:
+		k.forget()
+	default:
 		k.untidy.Store(true)
 	}
 }
@@ -220,18 +229,32 @@ func (r *kept) isGone() {
 	k.untidy.Store(true)
 }
 
-// close forgets everything. The close of the device ends the regions.
+// close forgets everything, and what is in use when it is released. The close of the device ends the regions.
 func (k *cache) close() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.closed = true
 	k.policy.Clear()
+	k.mu.Unlock()
+	k.forget()
+}
+
+// forget stops the clean-ups of the regions that have ended after close, when nothing calls tidy any longer. A clean-up would keep
+// the Registry as long as the program keeps the buffer.
+func (k *cache) forget() {
 	for {
-		r, some := k.policy.Ended()
+		r, some := k.ended()
 		if !some {
 			return
 		}
 		r.object.Stop()
 	}
+}
+
+// ended returns a region that has ended, if there is one.
+func (k *cache) ended() (r *kept, some bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.policy.Ended()
 }
 
 // tidyAtOnce is the number of regions that are deregistered at once, because that may delay progress.
@@ -252,9 +275,7 @@ func (k *cache) tidy() {
 	}
 	k.mu.Unlock()
 	for range tidyAtOnce {
-		k.mu.Lock()
-		r, some := k.policy.Ended()
-		k.mu.Unlock()
+		r, some := k.ended()
 		if !some {
 			return
 		}

@@ -22,6 +22,30 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
+// After Close the Registry is let go of, even while the program keeps the buffers: those that were in use then, too, and one that
+// was registered meanwhile.
+func TestCloseLetsGo(t *testing.T) {
+	device := newDevice(t)
+	memory := [3][]byte{make([]byte, 10_000), make([]byte, 20_000), make([]byte, 30_000)}
+	closed := func() weak.Pointer[registration.Registry] {
+		r := registration.New(registration.Devices{registration.Network: device}, registration.Config{Protocols: transfer.Of(transfer.Cache), Kept: plenty, EagerBytes: eagerBytes})
+		c := r.Card(registration.Network)
+		keep(t, c, memory[0])
+		keep(t, c, memory[1])
+		hold := whole(t, c, memory[1])
+		r.Close()
+		keep(t, c, memory[2])
+		require.NoError(t, device.use(memory[1], hold.Key()), "the device ends regions, not Close")
+		hold.Release()
+		return weak.Make(r)
+	}()
+	await.True(t, "the collector to take the Registry", func() bool {
+		runtime.GC()
+		return closed.Value() == nil
+	})
+	runtime.KeepAlive(&memory)
+}
+
 // A request has its memory as long as it holds the region, which does not.
 func TestHoldKeepsMemory(t *testing.T) {
 	device := newDevice(t)

@@ -62,7 +62,7 @@ func (r *Registry) Card(kind Kind) *Card { return r.cards[kind] }
 // Eager returns the pool of eager buffers, which all devices know.
 func (r *Registry) Eager() *Pool { return &r.eager }
 
-// Close forgets what is kept, before the devices are closed, which ends all regions.
+// Close forgets what is kept, before the devices are closed, which ends all regions. Holds may be released after it.
 func (r *Registry) Close() {
 	for _, c := range r.cards {
 		if c == nil {
