@@ -14,8 +14,8 @@
 //
 // # Costs
 //
-// Alive may park its goroutine while a collection ends, so it must not be called under a lock that another goroutine
-// spins for. Of and Stop walk all Objects at lower addresses within the same Go object, about 10 ns each. Thousands of
+// Alive and Stop may park their goroutine while a collection ends its marking, so they should not be called under a lock that
+// another goroutine spins for. Of and Stop walk all Objects at lower addresses within the same Go object, about 10 ns each. Thousands of
 // buffers within one large array should share an Object.
 package object
 

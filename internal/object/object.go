@@ -55,9 +55,12 @@ func onceGone[T any](first *byte, gone func(T), ticket T) (c runtime.Cleanup, ok
 // It may park the goroutine.
 func (o *Object) Alive() *byte { return o.memory.Value() }
 
-// Stop prevents the call of gone, unless the object is gone already. Alive does not change.
+// Stop prevents the call of gone, unless the object is gone already. Alive does not change. Stop may park the goroutine.
 func (o *Object) Stop() {
-	alive := o.Alive()
-	o.cleanup.Stop()
-	runtime.KeepAlive(alive)
+	// The runtime finds its record of the clean-up by the object's address, which may be another object's if this one is gone. So
+	// the clean-up is stopped only while the object is held. If it is gone, the clean-up has been queued.
+	if alive := o.Alive(); alive != nil {
+		o.cleanup.Stop()
+		runtime.KeepAlive(alive)
+	}
 }
