@@ -262,7 +262,7 @@ const tidyAtOnce = 16
 
 // tidy retires regions whose objects are gone, and deregisters some of those that have ended.
 func (k *cache) tidy() {
-	if !k.untidy.Load() || !k.untidy.Swap(false) {
+	if !k.untidy.Swap(false) {
 		return
 	}
 	k.goneMu.Lock()

@@ -108,10 +108,10 @@ func (c *Card) UsesStage(bytes int) bool {
 	return bytes > c.registry.eager.length && !c.stageless.Load()
 }
 
-// Tidy deregisters some of the regions that are neither kept nor in use any more. Every poll calls it: it is a load if there are
-// none.
+// Tidy deregisters some of the regions that are neither kept nor in use any more. Every poll calls it: it loads two words if there
+// are none.
 func (c *Card) Tidy() {
-	if k := c.cache.Load(); k != nil {
+	if k := c.cache.Load(); k != nil && k.untidy.Load() {
 		k.tidy()
 	}
 }

@@ -37,17 +37,21 @@
 //
 // # States of a kept region
 //
-//	state                 event                                        next
-//	registering           the device accepts                           kept, in use
-//	kept, in use          Release of the last Hold                     kept, not in use
-//	kept, not in use      another Plan finds it                        kept, in use
-//	kept, in use or not   evicted, replaced by a larger one, or dead   not kept, in use or not
-//	not kept, in use      Release of the last Hold                     ended
-//	not kept, not in use                                               ended
-//	ended                 Tidy, or the next registration               deregistered
+//	state              event                                             next
+//	registering        the device accepts                                kept, in use
+//	kept, in use       Release of the last Hold                          kept, not in use
+//	kept, in use       replaced, or cleared                              not kept, in use
+//	kept, not in use   a Plan finds it                                   kept, in use
+//	kept, not in use   evicted, replaced, cleared, or dead               ended
+//	not kept, in use   Release of the last Hold                          ended
+//	ended              Tidy, or the next registration                    deregistered
+//
+// The least recently used regions are evicted when more is kept than the limits allow, but none that is in use. All are cleared
+// when the device is out of memory, and by Close. A new region replaces another if it has the rest of its addresses. If it has only
+// some of them, the other stays kept with what is left.
 //
 // A region is dead when the object that it was registered over is gone. A look-up that meets a dead region retires it. So does Tidy,
-// after the runtime's clean-up has queued the region.
+// after the runtime's clean-up has queued the region. No region in use is dead, because a Hold has the memory.
 //
 // # Invariants
 //
@@ -74,20 +78,24 @@
 // All mutexes are leaves: no code here takes a second one, or a caller's.
 //
 //   - The mutex of a card's cache guards the policy, what is kept, and identities. It is never held while the device registers
-//     or deregisters. The look at an object may park its goroutine while a collection ends, so [Card.Use], [Card.Plan], and
-//     [Plan.Next] are not called under a lock that another goroutine spins for. Release and Tidy look at no object. They may be called
-//     under the lock of a connection, or in progress.
-//   - Another mutex guards the list of regions whose objects are gone. The runtime's goroutine of clean-ups takes it, and no other:
-//     other clean-ups wait for that goroutine.
+//     or deregisters. A look at an object, under this mutex, may park its goroutine until a collection has ended its marking. So
+//     [Card.Use], [Card.Plan], and [Plan.Next] are not called under a lock that another goroutine spins for.
+//   - [Hold.Release] looks at no object, but waits for that mutex. [Card.Tidy] looks at the objects of regions that it deregisters,
+//     without the mutex, to stop their clean-ups. So both may take as long, which is rare. They may be called under the lock of a
+//     connection and in progress all the same.
+//   - Another mutex guards the list of regions whose objects are gone. The runtime's clean-up goroutine takes this mutex and no other
+//     one: other clean-ups wait for that goroutine.
 //   - The mutex of a Pool is held while it registers a slab. Every device allows that: registering takes no lock of a caller.
 //   - The list of the program's regions is replaced with a mutex, and loaded without it.
 //
-// Nothing is allocated for an operation whose buffer is known, kept, or copied: Plan, Piece, Hold and Buffer are values.
+// Nothing is allocated for an operation whose buffer is known, kept, or copied, once the pools have grown, and where time is real:
+// Plan, Piece, Hold and Buffer are values.
 //
 // # Virtual time
 //
 // In virtual time a run depends only on the program. So buffers have addresses that depend on the order of their uses and not on
-// the allocator, and the end of an object is ignored: its region stays until it is evicted.
+// the allocator. Memory outside of Go's heap keeps its own address. The end of an object is ignored: its region stays until it is
+// evicted.
 package registration
 
 import _ "github.com/onesided/rma/internal/platform"
