@@ -32,7 +32,7 @@ type endpoint struct {
 	segment  [1]verbs.Segment
 	received [1]verbs.ReceiveRequest
 
-	// linkLetter is how long a letter of a link is, an eager buffer of the registry.
+	// linkLetter is the length of a link's letter and of an eager buffer of the registry.
 	linkLetter int
 	// registry is what this rank has registered with its devices.
 	registry *registration.Registry

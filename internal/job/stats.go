@@ -28,8 +28,7 @@ type Stats struct {
 	Transfers registration.Transfers
 }
 
-// Transfers tells how memory has got to the network card that this rank's program had not registered: nothing, where the card
-// knows all memory.
+// Transfers returns how memory that the program had not registered got to the network card. It is zero if the card needs no keys.
 func (w *World) Transfers() registration.Transfers {
 	if c := w.cards[networkCard]; c != nil {
 		return c.memory.Transfers()

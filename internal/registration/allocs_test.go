@@ -51,7 +51,7 @@ func TestNothingIsAllocated(t *testing.T) {
 			}
 		}
 	}
-	r := registration.New(registration.Devices{registration.Network: newDevice(t)}, registration.Config{EagerBytes: eagerBytes})
+	r := over(newDevice(t), configOf(0))
 	_, err := r.Register(memory, verbs.LocalWrite)
 	require.NoError(t, err)
 	require.Zero(t, testing.AllocsPerRun(50, func() {

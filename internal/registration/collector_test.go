@@ -28,7 +28,7 @@ func TestCloseLetsGo(t *testing.T) {
 	device := newDevice(t)
 	memory := [3][]byte{make([]byte, 10_000), make([]byte, 20_000), make([]byte, 30_000)}
 	closed := func() weak.Pointer[registration.Registry] {
-		r := registration.New(registration.Devices{registration.Network: device}, registration.Config{Protocols: transfer.Of(transfer.Cache), Kept: plenty, EagerBytes: eagerBytes})
+		r := over(device, configOf(transfer.Of(transfer.Cache)))
 		c := r.Card(registration.Network)
 		keep(t, c, memory[0])
 		keep(t, c, memory[1])
@@ -92,10 +92,9 @@ func TestGoneIsDeregistered(t *testing.T) {
 // A region that is in use ends after its last request, even if it is kept no more.
 func TestEndsAfterRequests(t *testing.T) {
 	device := newDevice(t)
-	r := registration.New(registration.Devices{registration.Network: device}, registration.Config{
-		Protocols: transfer.Of(transfer.Cache), Kept: regcache.Limits{}, EagerBytes: eagerBytes,
-	})
-	c := r.Card(registration.Network)
+	config := configOf(transfer.Of(transfer.Cache))
+	config.Kept = regcache.Limits{}
+	c := over(device, config).Card(registration.Network)
 	memory := make([]byte, 64<<10)
 	c.Use(memory)
 	plan := c.Plan(memory, true)
@@ -135,9 +134,9 @@ func TestTidyIsShort(t *testing.T) {
 // In virtual time the collector changes nothing.
 func TestCollectorInVirtualTime(t *testing.T) {
 	device := newDevice(t)
-	c := registration.New(registration.Devices{registration.Network: device}, registration.Config{
-		Protocols: transfer.Of(transfer.Cache), Kept: plenty, EagerBytes: eagerBytes, Virtual: true,
-	}).Card(registration.Network)
+	config := configOf(transfer.Of(transfer.Cache))
+	config.Virtual = true
+	c := over(device, config).Card(registration.Network)
 	memory := make([]byte, 64<<10)
 	keep(t, c, memory)
 	object := weak.Make(&memory[0])
@@ -260,10 +259,9 @@ func TestCollector(t *testing.T) {
 	for name, set := range map[string]transfer.Set{"cache": transfer.Of(transfer.Cache), "caching pipeline": transfer.Of(transfer.CachingPipeline), "all": transfer.All} {
 		t.Run(name, func(t *testing.T) {
 			device := newDevice(t)
-			r := registration.New(registration.Devices{registration.Network: device}, registration.Config{
-				Protocols: set, Kept: regcache.Limits{Bytes: 32 << 20, Regions: 200}, EagerBytes: eagerBytes,
-			})
-			c := r.Card(registration.Network)
+			config := configOf(set)
+			config.Kept = regcache.Limits{Bytes: 32 << 20, Regions: 200}
+			c := over(device, config).Card(registration.Network)
 			var array atomic.Pointer[[]byte]
 			var workers sync.WaitGroup
 			end := time.Now().Add(await.Limit)

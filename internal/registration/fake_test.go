@@ -2,6 +2,7 @@ package registration_test
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -160,10 +161,19 @@ const eagerBytes = 4 << 10
 
 var plenty = regcache.Limits{Bytes: 1 << 30, Regions: 1 << 12}
 
+// configOf returns the parameters of a Registry that may use these protocols, and keeps plenty.
+func configOf(protocols transfer.Set) registration.Config {
+	return registration.Config{Protocols: protocols, Kept: plenty, EagerBytes: eagerBytes, Log: slog.New(slog.DiscardHandler)}
+}
+
+// over returns a Registry whose only device is d, for the network.
+func over(d verbs.Device, config registration.Config) *registration.Registry {
+	return registration.New(registration.Devices{registration.Network: d}, config)
+}
+
 // cardOver returns the Card of a device, which may use these protocols.
 func cardOver(d *device, protocols transfer.Set) *registration.Card {
-	r := registration.New(registration.Devices{registration.Network: d}, registration.Config{Protocols: protocols, Kept: plenty, EagerBytes: eagerBytes})
-	return r.Card(registration.Network)
+	return over(d, configOf(protocols)).Card(registration.Network)
 }
 
 // whole returns the hold of a kept region with all of memory, which there must be.

@@ -39,7 +39,7 @@ const (
 	mostTaken = 32
 )
 
-// Key returns the key that names the buffer in requests of a device, which the Pool registers with.
+// Key returns the key that names the buffer in requests to the device of a kind, which the Pool must register with.
 func (b *Buffer) Key(kind Kind) uint32 { return b.region.Key(kind) }
 
 // Take returns a buffer, or none if all that there may be are taken. If buffers are scarce, the caller arranges to hear of the

@@ -24,7 +24,7 @@ type Region struct {
 // Memory returns the registered memory.
 func (r *Region) Memory() []byte { return r.memory }
 
-// Key returns the key that names the Region in requests of a device, which it has.
+// Key returns the key that names the Region in requests to the device of a kind, which the rank must have.
 func (r *Region) Key(kind Kind) uint32 { return r.regions[kind].LKey() }
 
 // Remote returns what peers need to access the Region.
@@ -41,7 +41,7 @@ func (r *Region) Remote() RemoteRegions {
 // Deregister ends the Region on every device.
 func (r *Region) Deregister() error { return errors.Join(r.deregister()...) }
 
-// DeregisterRest is Deregister for a Region that the end of a device may have ended. That is no error.
+// DeregisterRest is Deregister that returns no error for a device that has been closed.
 func (r *Region) DeregisterRest() error {
 	ended := func(err error) bool { return errors.Is(err, verbs.ErrClosed) }
 	return errors.Join(slices.DeleteFunc(r.deregister(), ended)...)

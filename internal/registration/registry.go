@@ -14,11 +14,11 @@ type Config struct {
 	Protocols transfer.Set
 	// Kept bounds the memory that stays registered while no request uses it.
 	Kept regcache.Limits
-	// EagerBytes is the length of an eager buffer.
+	// EagerBytes is the length of an eager buffer. It must be positive.
 	EagerBytes int
 	// Virtual is set if time is virtual. Neither the addresses of buffers nor the times of collections make a difference then.
 	Virtual bool
-	// Log receives a warning when a device takes no more memory.
+	// Log receives a warning when a device takes no more memory. It must be set.
 	Log *slog.Logger
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Memory has the key of the region that it is in, if the program may write there.
 func TestKey(t *testing.T) {
-	r := registration.New(registration.Devices{registration.Network: newDevice(t)}, registration.Config{EagerBytes: eagerBytes})
+	r := over(newDevice(t), configOf(0))
 	c := r.Card(registration.Network)
 	require.True(t, c.NeedsKeys())
 	memory := make([]byte, 100)
@@ -86,7 +86,7 @@ func TestDevices(t *testing.T) {
 	require.NoError(t, region.Deregister())
 
 	// Only its own device knows the stages of a card, but all know eager buffers.
-	r := registration.New(devices, registration.Config{EagerBytes: eagerBytes})
+	r := registration.New(devices, configOf(0))
 	_, _, err = r.Card(registration.Network).CopyBuffer(100_000, false)
 	require.NoError(t, err)
 	require.Empty(t, shared.regions)
@@ -150,7 +150,9 @@ func (r failingRegion) Deregister() error { return r.err }
 func TestPool(t *testing.T) {
 	for _, length := range []int{1 << 10, 4 << 10, 32 << 10, 100 << 10} {
 		device := newDevice(t)
-		pool := registration.New(registration.Devices{registration.Network: device}, registration.Config{EagerBytes: length}).Eager()
+		config := configOf(0)
+		config.EagerBytes = length
+		pool := over(device, config).Eager()
 		slab := 1
 		if length <= 64<<10 {
 			slab = max(64<<10/length, 8)
@@ -180,7 +182,9 @@ func TestPool(t *testing.T) {
 // Whatever a Pool's device refuses, the buffers that there are go on.
 func TestPoolRefused(t *testing.T) {
 	device := newDevice(t)
-	r := registration.New(registration.Devices{registration.Network: device}, registration.Config{EagerBytes: 32 << 10})
+	config := configOf(0)
+	config.EagerBytes = 32 << 10
+	r := over(device, config)
 	pool, waited := r.Eager(), func() (registration.Buffer, bool, error) { return r.Card(registration.Network).CopyBuffer(100, true) }
 	refused := errors.New("refused")
 	device.refuse = func(int, verbs.Access) error { return refused }
@@ -233,7 +237,7 @@ func TestWholeOnce(t *testing.T) {
 // Close forgets what is kept, and leaves the regions to the device.
 func TestClose(t *testing.T) {
 	device := newDevice(t)
-	r := registration.New(registration.Devices{registration.Network: device}, registration.Config{Protocols: transfer.Of(transfer.Cache), Kept: plenty, EagerBytes: eagerBytes})
+	r := over(device, configOf(transfer.Of(transfer.Cache)))
 	c := r.Card(registration.Network)
 	require.Nil(t, r.Card(registration.Shared))
 	memory := make([]byte, 10_000)

@@ -20,7 +20,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the outcomes in testdata")
 
-// The scripts of testdata have a command a line. What it does follows, indented.
+// The scripts of testdata have a command a line. What it does follows, indented. Time is virtual, so that addresses, by which memory
+// is cut into pieces, are the same in each run.
 //
 //	card PROTOCOL,… [BYTES REGIONS]  a card with these protocols, and limits of what is kept
 //	buffer NAME BYTES                memory of the program
@@ -111,7 +112,8 @@ func (s *script) buffer(words []string) []byte {
 func (s *script) run(words []string) {
 	switch words[0] {
 	case "card":
-		config := registration.Config{Kept: plenty, EagerBytes: eagerBytes, Virtual: true}
+		config := configOf(0)
+		config.Virtual = true
 		for name := range strings.SplitSeq(words[1], ",") {
 			p, err := transfer.Parse(name)
 			require.NoError(s.t, err)
@@ -126,7 +128,7 @@ func (s *script) run(words []string) {
 			}
 			return a
 		}}))
-		s.all = registration.New(registration.Devices{registration.Network: s.device}, config)
+		s.all = over(s.device, config)
 		s.card = s.all.Card(registration.Network)
 	case "buffer":
 		s.buffers[words[1]] = make([]byte, s.number(words[2]))
