@@ -54,7 +54,7 @@ func (l *Link) movePlanned(ctx context.Context, opcode verbs.Opcode, plan *regis
 		}
 		var err error
 		if piece.Copied {
-			err = l.stage(ctx, opcode, piece.Memory, piece.Follows, remote, offset)
+			err = l.stage(ctx, opcode, piece.Memory, piece.AtOnce, remote, offset)
 		} else {
 			err = l.moveAs(ctx, opcode, piece.Memory, piece.Hold.Key(), piece.Hold, remote, offset)
 			if depth := plan.Depth(); err == nil && depth > 0 && plan.More() {

@@ -38,9 +38,9 @@ type Piece struct {
 	Memory []byte
 	// Copied is set if the piece is copied through a buffer of [Card.CopyBuffer]. Otherwise the request uses Hold.
 	Copied bool
-	// Follows is set if others follow, so that this one leaves at once.
-	Follows bool
-	Hold    Hold
+	// AtOnce is set if the request is posted and signalled at once: other pieces follow, or the Plan keeps what it registers.
+	AtOnce bool
+	Hold   Hold
 }
 
 // MaxDepth is the greatest value of Plan.Depth.
@@ -178,6 +178,6 @@ func (p *Plan) nextOnce() (piece Piece, ok bool) {
 func (p *Plan) take(bytes int, hold Hold) Piece {
 	piece := Piece{Memory: p.rest[:bytes:bytes], Copied: !hold.Holds(), Hold: hold}
 	p.rest = p.rest[bytes:]
-	piece.Follows = p.state == planKept || len(p.rest) > 0
+	piece.AtOnce = p.state == planKept || len(p.rest) > 0
 	return piece
 }

@@ -207,18 +207,18 @@ func (s *script) move(memory []byte, write bool) {
 		}
 		require.Same(s.t, &memory[moved], &piece.Memory[0])
 		moved += len(piece.Memory)
-		require.True(s.t, piece.Follows || moved == len(memory))
-		more := ""
-		if piece.Follows {
-			more = ", others follow"
+		require.True(s.t, piece.AtOnce || moved == len(memory))
+		atOnce := ""
+		if piece.AtOnce {
+			atOnce = ", at once"
 		}
 		if piece.Copied {
 			require.False(s.t, piece.Hold.Holds())
-			s.print("- copied, %d bytes%s", len(piece.Memory), more)
+			s.print("- copied, %d bytes%s", len(piece.Memory), atOnce)
 			continue
 		}
 		require.NoError(s.t, s.device.use(piece.Memory, piece.Hold.Key()))
-		s.print("- held, %d bytes%s, depth %d", len(piece.Memory), more, plan.Depth())
+		s.print("- held, %d bytes%s, depth %d", len(piece.Memory), atOnce, plan.Depth())
 		s.holds = append(s.holds, piece.Hold)
 	}
 	require.Equal(s.t, len(memory), moved)
