@@ -24,6 +24,8 @@ type cache struct {
 	identities *identities
 	// closed is set when the device is about to be closed, which ends all regions.
 	closed bool
+	// trusting has look-ups return regions without a look at their objects, which is wrong: tests show by it that this is noticed.
+	trusting bool
 	// untidy is set while there may be something to retire or to deregister.
 	untidy atomic.Bool
 
@@ -120,7 +122,7 @@ func (k *cache) living(e *keptEntry) *kept {
 	switch {
 	case e == nil:
 		return nil
-	case e.Region.alive():
+	case k.trusting || e.Region.alive():
 		return e.Region
 	}
 	k.policy.Drop(e)

@@ -1,6 +1,7 @@
 package registration_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/internal/bounds"
+	"github.com/onesided/rma/internal/object"
 	"github.com/onesided/rma/internal/registration"
 	"github.com/onesided/rma/internal/testsize"
 	"github.com/onesided/rma/regcache"
@@ -131,6 +133,24 @@ func TestTidyIsShort(t *testing.T) {
 	runtime.KeepAlive(memory)
 }
 
+// settle returns when the clean-up of an object that died earlier would have been called: those of later objects have been.
+func settle(t *testing.T) {
+	for range 3 {
+		gone := make(chan struct{})
+		_, ok := object.Of(make([]byte, 64<<10), func(gone chan struct{}) { close(gone) }, gone)
+		require.True(t, ok)
+		await.True(t, "a later object to be gone", func() bool {
+			runtime.GC()
+			select {
+			case <-gone:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+}
+
 // In virtual time the collector changes nothing.
 func TestCollectorInVirtualTime(t *testing.T) {
 	device := newDevice(t)
@@ -145,10 +165,8 @@ func TestCollectorInVirtualTime(t *testing.T) {
 		runtime.GC()
 		return object.Value() == nil
 	})
-	for range 3 {
-		runtime.GC()
-		c.Tidy()
-	}
+	settle(t)
+	c.Tidy()
 	require.Equal(t, 1, device.weak())
 	require.Equal(t, 1, c.Transfers().Kept.Regions)
 }
@@ -254,48 +272,71 @@ func (w *worker) post(memory []byte, hold registration.Hold) error {
 	return nil
 }
 
+// traffic has workers use a card until it is over, or one has found a use of a region for memory that it was not registered for,
+// which is the error.
+func traffic(c *registration.Card, device *device, over func(turn int) bool) error {
+	var array atomic.Pointer[[]byte]
+	var workers sync.WaitGroup
+	var errs [4]error
+	var failed atomic.Bool
+	for i := range errs {
+		w := &worker{card: c, device: device, array: &array, random: rand.New(rand.NewPCG(uint64(i), 0))}
+		workers.Go(func() {
+			for turn := 0; !failed.Load() && !over(turn); turn++ {
+				if errs[i] = w.use(w.buffer()); errs[i] != nil {
+					failed.Store(true)
+				}
+				switch w.random.IntN(40) {
+				case 0:
+					debug.FreeOSMemory()
+				case 1, 2:
+					runtime.GC()
+				case 3, 4, 5:
+					c.Tidy()
+				}
+			}
+			for k := range w.held {
+				w.held[k].hold.Release()
+			}
+		})
+	}
+	workers.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// fewer is what the collector's tests keep at most.
+var fewer = regcache.Limits{Bytes: 32 << 20, Regions: 200}
+
 // Whatever the collector frees and the program gets again, no region is used for memory that it was not registered for.
 func TestCollector(t *testing.T) {
 	for name, set := range map[string]transfer.Set{"cache": transfer.Of(transfer.Cache), "caching pipeline": transfer.Of(transfer.CachingPipeline), "all": transfer.All} {
 		t.Run(name, func(t *testing.T) {
 			device := newDevice(t)
 			config := configOf(set)
-			config.Kept = regcache.Limits{Bytes: 32 << 20, Regions: 200}
-			c := over(device, config).Card(registration.Network)
-			var array atomic.Pointer[[]byte]
-			var workers sync.WaitGroup
+			config.Kept = fewer
 			end := time.Now().Add(await.Limit)
 			met := func() bool {
 				device.mu.Lock()
 				defer device.mu.Unlock()
 				return device.dead > 0
 			}
-			var errs [4]error
-			for i := range errs {
-				w := &worker{card: c, device: device, array: &array, random: rand.New(rand.NewPCG(uint64(i), 0))}
-				workers.Go(func() {
-					for turn := 0; errs[i] == nil && (turn < testsize.N(300) || !met() && time.Now().Before(end)); turn++ {
-						errs[i] = w.use(w.buffer())
-						switch w.random.IntN(40) {
-						case 0:
-							debug.FreeOSMemory()
-						case 1, 2:
-							runtime.GC()
-						case 3, 4, 5:
-							c.Tidy()
-						}
-					}
-					for k := range w.held {
-						w.held[k].hold.Release()
-					}
-				})
-			}
-			workers.Wait()
-			for _, err := range errs {
-				require.NoError(t, err)
-			}
+			require.NoError(t, traffic(over(device, config).Card(registration.Network), device, func(turn int) bool {
+				return turn >= testsize.N(300) && (met() || time.Now().After(end))
+			}))
 			require.True(t, met(), "no memory was freed that was registered")
 			t.Logf("%d regions, %d whose memory was freed", device.registered, device.dead)
 		})
 	}
+}
+
+// The same traffic finds a use of a region whose memory was freed if no look-up looks at the object.
+func TestCollectorNoticed(t *testing.T) {
+	device := newDevice(t)
+	config := configOf(transfer.Of(transfer.Cache))
+	config.Kept = fewer
+	c := over(device, config).Card(registration.Network)
+	registration.Trust(c)
+	end := time.Now().Add(await.Limit)
+	err := traffic(c, device, func(int) bool { return time.Now().After(end) })
+	require.ErrorContains(t, err, "a region whose memory was freed")
 }
