@@ -12,6 +12,7 @@ import (
 	"github.com/onesided/rma/internal/await"
 	"github.com/onesided/rma/verbs"
 	"github.com/onesided/rma/verbs/shm"
+	"github.com/onesided/rma/verbs/tcp"
 )
 
 // apart are options under which ranks that are goroutines map no memory of each
@@ -218,9 +219,21 @@ func asRefusal(err error, into **RejectionError) bool {
 	return ok
 }
 
-// What a link keeps is bounded by what is outstanding, also where it is never empty.
+// A meteredDevice needs registered memory for all that it sends, and counts what is registered.
+type meteredDevice struct {
+	registering
+	registered *atomic.Int64
+}
+
+func (d meteredDevice) RegisterMemory(memory []byte, access verbs.Access) (verbs.MemoryRegion, error) {
+	d.registered.Add(int64(len(memory)))
+	return d.registering.RegisterMemory(memory, access)
+}
+
+// What a link keeps is bounded by what is outstanding, also where it is never empty. So are the eager buffers of its messages.
 func TestLinkStaysSmall(t *testing.T) {
 	var service echo
+	var registered [2]atomic.Int64
 	err := Run(t.Context(), 2, func(ctx context.Context, w *World) error {
 		if w.rank == 1 {
 			defer w.Serve(7, &service)()
@@ -235,6 +248,7 @@ func TestLinkStaysSmall(t *testing.T) {
 		}
 		const count = 50_000
 		payload, sum := make([]byte, 200), int64(0)
+		before := registered[0].Load()
 		for i := range count {
 			if err := l.Tell(&Message{Kind: FirstKind + 1, Service: 7, X: uint64(i)}, payload[:i%201]); err != nil {
 				return err
@@ -250,8 +264,14 @@ func TestLinkStaysSmall(t *testing.T) {
 		if got := service.told.Load(); got != sum || requests > 8*mostSends || held > 8*mostSends {
 			return fmt.Errorf("told %d, want %d; place for %d requests, %d held", got, sum, requests, held)
 		}
+		if buffers := int(registered[0].Load()-before) / w.linkLetter; buffers == 0 || buffers > 2*mostSends {
+			return fmt.Errorf("%d eager buffers were registered for %d messages", buffers, count)
+		}
 		return w.Barrier(ctx)
-	}, WithDevice("tcp"))
+	}, WithDevice("tcp"), WithNetwork(func(rank int) (verbs.Device, error) {
+		d, err := tcp.Open(tcp.Options{Listen: "127.0.0.1:0"})
+		return meteredDevice{registering{d}, &registered[rank]}, err
+	}))
 	require.NoError(t, err)
 }
 
