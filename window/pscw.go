@@ -343,7 +343,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	c.world.RaceRelease()
 	p.control.pair(c.rank, at).Store(number)
-	p.neighbor.Ring()
+	p.neighbor.Wake()
 	return operationErr, nil
 }
 

@@ -94,7 +94,7 @@ func TestKill(t *testing.T) {
 			require.ErrorIs(t, err, verbs.ErrClosed)
 			require.ErrorIs(t, b.region.Deregister(), verbs.ErrClosed)
 			require.Zero(t, b.queue.Poll(b.into[:]))
-			b.Channel().Ring()
+			b.Channel().Wake()
 			s.Go("never", func() { ended = append(ended, "never") })
 			defer func() { ended = append(ended, "rank 1 again") }()
 			b.Channel().Sleep(b.Channel().Prepare(), us)

@@ -309,7 +309,7 @@ func (r *rank) watch(watcher verbs.Watcher, peer *rank) *sighting {
 		}
 		seen.cause.Store(faultOf(cause))
 		seen.count.Add(1)
-		r.device.Channel().Ring()
+		r.device.Channel().Wake()
 	})
 	r.check(err, "Watch")
 	seen.stop = stop
