@@ -427,8 +427,8 @@ func TestConnectOverAStalledLink(t *testing.T) {
 	}, func() { made[1].accept(1) })
 }
 
-func TestRefuseMemory(t *testing.T) {
-	s, a, _, begun := broken(t, func(p *sim.Profile) { p.Register = us }, "at 10us refuse-memory rank 0 for 5us")
+func TestRejectMemory(t *testing.T) {
+	s, a, _, begun := broken(t, func(p *sim.Profile) { p.Register = us }, "at 10us reject-memory rank 0 for 5us")
 	run(t, s, func() {
 		var refused []time.Duration
 		for range 20 {
