@@ -178,7 +178,7 @@ func with(err, kept error) error {
 // what the Post that continues would have returned, without the failures.
 func (c *core) endLostExposure() (kept error) {
 	c.mu.Lock()
-	group, told, suspended := c.epochs.SuspendedPost()
+	group, notified, suspended := c.epochs.SuspendedPost()
 	// No other Post continues it meanwhile.
 	suspended = suspended && c.epochs.BeginPost(group) == nil
 	c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *core) endLostExposure() (kept error) {
 		_, err := c.pollExposure(group)
 		c.mu.Lock()
 		if err == nil {
-			c.epochs.SuspendPost(told)
+			c.epochs.SuspendPost(notified)
 		} else {
 			c.epochs.EndPost()
 			kept = c.posting.takeOthers()

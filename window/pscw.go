@@ -81,18 +81,18 @@ func (w *untyped) Complete(ctx context.Context) error {
 	defer c.endSpan("Complete", c.world.BeginSpan())
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
-	told := c.epochs.Told()
+	notified := c.epochs.Notified()
 	c.mu.Unlock()
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(-1)
-	told, err = c.completeEach(ctx, "window.Complete", group, told)
+	notified, err = c.completeEach(ctx, "window.Complete", group, notified)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.epochs.SuspendComplete(told)
+		c.epochs.SuspendComplete(notified)
 		return err
 	}
 	err = c.completing.take()
@@ -103,21 +103,21 @@ func (w *untyped) Complete(ctx context.Context) error {
 	return err
 }
 
-// completeEach tells the ranks of a group that this one has completed, but for the first told, and waits until the buffers
-// of the operations on them belong to the program again. It returns how many ranks it has told, and the error that has
-// interrupted it. The next call then continues from there. Other errors are kept in completing.
-func (c *core) completeEach(ctx context.Context, call string, group Group, told int) (int, error) {
-	for ; told < group.Len(); told++ {
-		target := group.After(c.rank, told)
+// completeEach tells the ranks of a group that this one has completed, but for the first notified, and waits until the
+// buffers of the operations on them belong to the program again. It returns how many ranks it has notified, and the
+// error that has interrupted it. The next call then continues from there. Other errors are kept in completing.
+func (c *core) completeEach(ctx context.Context, call string, group Group, notified int) (int, error) {
+	for ; notified < group.Len(); notified++ {
+		target := group.After(c.rank, notified)
 		operationErr, err := c.tell(ctx, call, target, completeAt, c.epochs.StartNumber(target))
 		c.completing.add(operationErr)
 		if interrupted(ctx, err) {
-			return told, err
+			return notified, err
 		}
 		c.completing.add(err)
 	}
 	if !c.remote {
-		return told, nil
+		return notified, nil
 	}
 	var interruption keptErrors
 	_ = c.eachLink(group.Contains, func(rank int, p *peer) error {
@@ -129,10 +129,10 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 		return nil
 	})
 	if err := interruption.take(); err != nil {
-		return told, err
+		return notified, err
 	}
 	_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
-	return told, nil
+	return notified, nil
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
@@ -156,7 +156,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginPost(group)
-	told := c.epochs.PostNotified()
+	notified := c.epochs.PostNotified()
 	if err == nil {
 		c.opened("Post", -1)
 	}
@@ -168,35 +168,35 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
 	}
 	c.server.serveRides()
-	told, err = c.postEach(ctx, "window.Post", group, told)
+	notified, err = c.postEach(ctx, "window.Post", group, notified)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		// A post cannot be taken back.
-		c.epochs.SuspendPost(told)
+		c.epochs.SuspendPost(notified)
 		return err
 	}
 	c.epochs.EndPost()
 	return c.posting.take()
 }
 
-// postEach notifies the ranks of a group, but for the first told. It returns how many ranks it has notified, and the error
-// that has interrupted it. The next call then continues from there. Other errors are kept in posting.
-func (c *core) postEach(ctx context.Context, call string, group Group, told int) (int, error) {
-	for i := range told {
+// postEach notifies the ranks of a group, but for the first notified. It returns how many ranks it has notified, and
+// the error that has interrupted it. The next call then continues from there. Other errors are kept in posting.
+func (c *core) postEach(ctx context.Context, call string, group Group, notified int) (int, error) {
+	for i := range notified {
 		// The first Post returned before it could report a failure of this rank.
 		c.posting.add(c.targetFailure(call, group.Rank(i)))
 	}
-	for ; told < group.Len(); told++ {
-		origin := group.Rank(told)
+	for ; notified < group.Len(); notified++ {
+		origin := group.Rank(notified)
 		operationErr, err := c.tell(ctx, call, origin, postAt, c.epochs.PostNumber(origin))
 		c.posting.add(operationErr)
 		if interrupted(ctx, err) {
-			return told, err
+			return notified, err
 		}
 		c.posting.add(err)
 	}
-	return told, nil
+	return notified, nil
 }
 
 // reachEach maps the parts of the ranks of a group that have not failed, so that the call can notify them without a

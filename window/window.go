@@ -524,7 +524,7 @@ func (v *view) reveal(t *target, p *peer, target int) {
 func (c *core) whyClosed(op string, target int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.epochs.Refuse(op, target)
+	return c.epochs.Reject(op, target)
 }
 
 // checkedBytes returns the size of count elements of kind in bytes.
