@@ -57,7 +57,7 @@ func (v *view) refuseOp(op Op, count int) error {
 // refuseOther returns the error that rejects op on a window with SameOp that has chosen another operation, or nil.
 func (v *view) refuseOther(op Op) error {
 	if chosen := v.chosenOp.Load(); chosen != 0 && chosen != uint32(op)+1 {
-		return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrHint, Op(chosen-1), op)
+		return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrPromise, Op(chosen-1), op)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (v *view) refuseAny(op Op, count int) error {
 		}
 	}
 	if v.hints.SingleElement && count > 1 && op != NoOp {
-		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrHint, errtext.Count(count, "element"))
+		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrPromise, errtext.Count(count, "element"))
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ const maxNotifications = 1 << 16
 
 // SingleElement promises that every operation of the accumulate family on the window has one element; with NoOp it may
 // have more. The processor then applies the operations by atomic instructions instead of under a lock. Elements of 16
-// bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrHint].
+// bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrPromise].
 func SingleElement() Option {
 	return func(s *settings) error { s.SingleElement = true; return nil }
 }
 
 // SameOp promises that all accumulates on the window use one operation, apart from NoOp and CompareAndSwap. The first
-// such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrHint].
+// such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrPromise].
 func SameOp() Option {
 	return func(s *settings) error { s.SameOp = true; return nil }
 }
