@@ -79,6 +79,9 @@ func (w *untyped) Complete(ctx context.Context) error {
 		return err
 	}
 	defer c.endSpan("Complete", c.world.BeginSpan())
+	if err := c.checkJob("Complete"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
 	notified := c.epochs.Notified()
@@ -231,6 +234,9 @@ func (w *untyped) Wait(ctx context.Context) error {
 		return err
 	}
 	defer c.endSpan("Wait", c.world.BeginSpan())
+	if err := c.checkJob("Wait"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")
@@ -255,6 +261,9 @@ func (w *Window[T]) Test() (bool, error) { return w.calls().Test() }
 func (w *untyped) Test() (bool, error) {
 	if w.core == nil {
 		return false, unmade("Test")
+	}
+	if err := w.core.checkJob("Test"); err != nil {
+		return false, err
 	}
 	return w.core.test()
 }
