@@ -32,8 +32,8 @@ const (
 // LockAll of this rank on a window of the same World first acquires the lock that is still pending: locks of the windows
 // of one World are acquired in the order of the calls.
 //
-// An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
-// the epoch, use [Window.LockNow].
+// An epoch without operations may end without the lock. To protect anything but the operations of the epoch, such as a
+// file or loads of mapped memory, use [Window.LockNow].
 func (w *Window[T]) Lock(ctx context.Context, kind LockKind, target int) error {
 	return w.calls().Lock(ctx, kind, target)
 }

@@ -37,12 +37,12 @@ func Unordered() Option {
 	return func(s *settings) error { s.Unordered = true; return nil }
 }
 
-// Immediate makes every operation of the accumulate family on mapped memory apply when its call returns.
+// Immediate applies each operation of the accumulate family on mapped memory before its call returns.
 //
 // Without Immediate, a few accumulates of one element to parts of 1 MiB and more are deferred. The processor then
 // fetches their elements at the same time, which is faster at scattered places. They are applied by the next call on
-// the window that completes them, has to follow them, or blocks. If another rank polls for accumulates of this one,
-// complete them, for instance by Flush, before waiting elsewhere, such as in World.Barrier.
+// the window that completes them, that must come after them in order, or that blocks. If another rank polls for
+// accumulates of this one, complete them, for instance by Flush, before waiting elsewhere, such as in World.Barrier.
 func Immediate() Option {
 	return func(s *settings) error { s.Immediate = true; return nil }
 }
@@ -71,8 +71,8 @@ func Notifications(n int) Option {
 // MaxSeats is the largest number that [Seats] accepts.
 const MaxSeats = 1 << 12
 
-// Seats sets how many clients may be attached to the part of each rank at once, from 0 to MaxSeats: see [Serve]. The
-// default is 0. A window without seats cannot be served.
+// Seats sets the number of seats of each rank's part, from 0 to MaxSeats. A seat is one attachment of a client by
+// [Attach]. The default is 0. A window without seats cannot be served: see [Serve].
 func Seats(n int) Option {
 	return func(s *settings) error {
 		if n < 0 || n > MaxSeats {

@@ -22,8 +22,8 @@ import (
 // the Complete wait for the post that Start matches: see ride.go.
 
 // Start opens an access epoch to the ranks of group. It waits until each rank that shares memory with this one has
-// posted a matching exposure. For the other ranks the operations wait for the post, at the latest in Complete or at the
-// target. If Start returns an error, no epoch is open.
+// posted a matching exposure. It does not wait for the other ranks of group: operations on them wait for the post
+// later, in Complete or at the target at the latest. If Start returns an error, no epoch is open.
 //
 // A rank that posts and starts calls Post first. Two ranks that share memory and start epochs to each other before
 // either has posted wait for each other.
@@ -69,8 +69,8 @@ func (c *core) postRides(target int) bool {
 //
 // If this rank could not send some operations, only its own Complete returns an error. The targets learn of the end of
 // the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
-// first, the process is out of file descriptors, or a target cannot be told, Complete returns that error, and another
-// Complete continues.
+// first, the process is out of file descriptors, or a target cannot be notified, Complete returns that error, and
+// another Complete continues.
 func (w *Window[T]) Complete(ctx context.Context) error { return w.calls().Complete(ctx) }
 
 func (w *untyped) Complete(ctx context.Context) error {
