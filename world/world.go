@@ -226,9 +226,9 @@ func (w *World) Span(name string, from, until time.Duration) {
 	w.made("Span").Span(name, from, until)
 }
 
-// Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. The program calls
-// stop after the last operation on the buffer is complete. Close of the World ends the registration, too. A second stop, and one after
-// Close, return nil.
+// Register registers a buffer that operations use often with the network cards of this rank, until stop is called. The program
+// calls stop after the last operation on the buffer is complete. Close of the World ends the registration, too. A second stop, and
+// one after Close, return nil.
 //
 // The registration keeps buffer alive until stop. Where the devices need no registration it costs little and changes nothing.
 // Without Register the library registers frequently used buffers by itself.
