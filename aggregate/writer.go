@@ -30,8 +30,9 @@ func (w *Writer) Packet() []byte { return w.packet }
 // Operations returns the number of operations packed.
 func (w *Writer) Operations() int { return w.operations }
 
-// Add packs an operation at an offset of the window and returns the memory of its operand, which the caller fills. ok
-// is false if there is no room.
+// Add packs an operation at an offset of the window and returns the memory of its operand, of shape.Operand() bytes,
+// which the caller fills. It is empty for an operation without an operand, such as a Get or a Notify. Add writes the
+// zeroes after the operand. ok is false if there is no room.
 func (w *Writer) Add(shape *Shape, offset uint64) (operand []byte, ok bool) {
 	if (w.count == 0 || w.shape != *shape || w.count == mostOperations) && !w.begin(shape) {
 		return nil, false

@@ -37,6 +37,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite misuse.md")
 const misuseHead = `# Every wrong call and its error
 
 This page is for readers who look up an error text. A call that a rank can see to be wrong is an error at the call, and changes nothing.
+One exception: Close after a Start that no Post has matched returns ` + "`window.ErrNotPosted`" + `, and the window is closed.
 
 Each section says what is open when its calls are made. The job has two ranks. Rank 0 makes the calls; in sections titled "by every
 rank" both ranks do. ` + "`go test ./docs -rewrite`" + ` rewrites this file.
@@ -830,8 +831,12 @@ func attached(ctx context.Context, session *world.World) []call {
 		{"win.Fence(ctx)", win.Fence(ctx)},
 		{"win.Start(ctx, window.Group{})", win.Start(ctx, window.Group{})},
 		{"win.Post(ctx, window.Group{})", win.Post(ctx, window.Group{})},
+		{"win.Complete(ctx)", win.Complete(ctx)},
+		{"win.Wait(ctx)", win.Wait(ctx)},
+		{"win.Test()", second(win.Test())},
 		{"win.Lock(ctx, window.Shared, 1)", win.Lock(ctx, window.Shared, 1)},
 		{"win.WaitNotify(ctx, 0, 1)", win.WaitNotify(ctx, 0, 1)},
+		{"win.TestNotify(0, 1)", second(win.TestNotify(0, 1))},
 		{"win.Close()", cmp.Or(win.Close(), win.Close())},
 	}...)
 }

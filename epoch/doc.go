@@ -22,10 +22,11 @@
 // exposure to every rank. A Fence without NoSucceed closes one epoch and opens the next.
 //
 // Flush needs a lock on its target, FlushAll a lock on any. Sync only needs a window that is not closed, so it has no
-// check here. MPI allows less. Close requires that nothing is open or in progress.
+// check here. MPI allows its sync only in an epoch of Lock or LockAll. Close requires that nothing is open or in
+// progress.
 //
-// The assertions NoPut, NoStore and NoPrecede are hints that change nothing here: to find an operation in an epoch that
-// NoPrecede calls empty, each operation would have to be recorded. NoSucceed leaves no epoch open.
+// The assertions NoPut, NoStore and NoPrecede change nothing here: to find an operation in an epoch that NoPrecede
+// calls empty, each operation would have to be recorded. NoSucceed leaves no epoch open.
 //
 // # Calls in two steps
 //
@@ -36,7 +37,7 @@
 //	BeginFence       EndFence       SuspendFence         FailFence: no epoch is open
 //	BeginStart       EndStart       AbortStart           AbortStart: nothing was opened
 //	BeginComplete    EndComplete    SuspendComplete      EndComplete: the epoch is over
-//	BeginPost        EndPost        SuspendPost          EndPost: the others are exposed to
+//	BeginPost        EndPost        SuspendPost          EndPost: the exposure to the other ranks is open
 //	BeginWait        EndWait        SuspendWait          EndWait: the exposure is over
 //	BeginLock        EndLock        AbortLock            AbortLock: nothing was opened
 //	BeginUnlock      EndUnlock      SuspendUnlock        EndUnlock: the epoch is over
@@ -45,9 +46,10 @@
 //
 // So the survivors of a failure can close every epoch, and then the window. Abort… restores the state before Begin….
 // After Suspend… the same call may be begun again and continues: a Fence and a Post have the same numbers again. The
-// ranks that were notified are not notified once more: Told has their number for a Complete and an UnlockAll, PostNotified
-// for a Post. Until then, no other call can begin that the suspended call excludes. So after SuspendUnlockAll nothing
-// but UnlockAll and exposures can begin, and after SuspendPost neither a Wait nor a Post to another group.
+// ranks that were notified are not notified once more: Notified has their number for a Complete and an UnlockAll,
+// PostNotified for a Post. Until then, no other call can begin that the suspended call excludes. So after
+// SuspendUnlockAll nothing but UnlockAll and exposures can begin, and after SuspendPost neither a Wait nor a Post to
+// another group.
 //
 // Abandon ends everything when no rank is left to close an epoch with.
 //
@@ -60,10 +62,10 @@
 //
 // # Concurrency
 //
-// Open and Passive may be called from any goroutine at any time; they are atomic loads. Everything else, also Refuse
+// Open and Passive may be called from any goroutine at any time; they are atomic loads. Everything else, also Reject
 // and Describe, is called under one mutex of the caller. The mutex need not be held between Begin… and the call that
 // ends it. The words that Open reads close in Begin… of the closing call, or in Abandon, and open in End… of the
-// opening call. An operation that checks Open after a closing call has begun is refused. An operation that checked it
+// opening call. An operation that checks Open after a closing call has begun is rejected. An operation that checked it
 // before is not waited for: a program orders its operations before the call that completes them.
 //
 // The caller has checked that targets are ranks of the job.

@@ -68,12 +68,12 @@ func TestMessages(t *testing.T) {
 		require.NoError(t, err)
 		return g
 	}
-	require.EqualError(t, s.Refuse("Put", 5), "epoch: rank 3: Put on rank 5: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll")
+	require.EqualError(t, s.Reject("Put", 5), "epoch: rank 3: Put on rank 5: no epoch is open; open one by Fence, by Start with a group that has the target, or by Lock or LockAll")
 	require.NoError(t, s.BeginLock(Exclusive, 2))
 	s.EndLock(2)
 	require.EqualError(t, s.BeginStart(group(1)), "epoch: rank 3: Start: rank 2 is locked (exclusive); close it by Unlock")
-	require.EqualError(t, s.Refuse("Get", 4), "epoch: rank 3: Get on rank 4: no access epoch to the target, the locks are of other ranks: rank 2 is locked (exclusive); Lock the target too")
-	require.ErrorIs(t, s.Refuse("Get", 4), ErrOtherLocks)
+	require.EqualError(t, s.Reject("Get", 4), "epoch: rank 3: Get on rank 4: no access epoch to the target, the locks are of other ranks: rank 2 is locked (exclusive); Lock the target too")
+	require.ErrorIs(t, s.Reject("Get", 4), ErrOtherLocks)
 	require.NoError(t, s.BeginPost(group(0, 1)))
 	s.EndPost()
 	require.EqualError(t, s.Close(), "epoch: rank 3: Close: rank 2 is locked (exclusive), an exposure to ranks [0 1] is posted; end the exposure by Wait or Test")
@@ -84,8 +84,8 @@ func TestMessages(t *testing.T) {
 	s.EndUnlock(2)
 	require.NoError(t, s.BeginStart(group(1, 7)))
 	s.EndStart()
-	require.EqualError(t, s.Refuse("Put", 2), "epoch: rank 3: Put on rank 2: no access epoch to the target, the group of Start does not have it: a Start epoch to ranks [1 7] is open, an exposure to ranks [0 1] is posted; name the target in the group of Start")
-	require.ErrorIs(t, s.Refuse("Put", 2), ErrOtherRanks)
+	require.EqualError(t, s.Reject("Put", 2), "epoch: rank 3: Put on rank 2: no access epoch to the target, the group of Start does not have it: a Start epoch to ranks [1 7] is open, an exposure to ranks [0 1] is posted; name the target in the group of Start")
+	require.ErrorIs(t, s.Reject("Put", 2), ErrOtherRanks)
 }
 
 // What is allowed is what continues a call that was left, or to wait for one in progress.
@@ -115,8 +115,8 @@ func TestRemedies(t *testing.T) {
 		s := New(3, 4)
 		test.state(s)
 		require.False(t, s.Open(1))
-		require.ErrorIs(t, s.Refuse("Put", 1), ErrChanging)
-		require.ErrorContains(t, s.Refuse("Put", 1), "; "+test.remedy)
+		require.ErrorIs(t, s.Reject("Put", 1), ErrChanging)
+		require.ErrorContains(t, s.Reject("Put", 1), "; "+test.remedy)
 	}
 
 	s := New(3, 4)
@@ -247,12 +247,12 @@ func TestSuspendedUnlockAll(t *testing.T) {
 	require.EqualError(t, s.BeginLock(Shared, 1), "epoch: rank 0: Lock(shared) of rank 1: "+left)
 	require.EqualError(t, s.Close(), "epoch: rank 0: Close: "+left)
 	require.NoError(t, s.BeginUnlockAll())
-	require.Equal(t, 2, s.Told())
+	require.Equal(t, 2, s.Notified())
 	s.EndUnlockAll()
 	require.NoError(t, s.BeginLockAll())
 	s.EndLockAll()
 	require.NoError(t, s.BeginUnlockAll())
-	require.Zero(t, s.Told())
+	require.Zero(t, s.Notified())
 }
 
 // After a Post that was interrupted, another one to the same group goes on with the same numbers. A Start epoch, which can
@@ -267,10 +267,10 @@ func TestSuspendedPost(t *testing.T) {
 	_, _, suspended := s.SuspendedPost()
 	require.False(t, suspended)
 	s.SuspendPost(1)
-	posted, told, suspended := s.SuspendedPost()
+	posted, notified, suspended := s.SuspendedPost()
 	require.True(t, suspended)
 	require.Equal(t, group, posted)
-	require.Equal(t, 1, told)
+	require.Equal(t, 1, notified)
 	const left = "a Post to ranks [1 2] was interrupted; call Post again with the same group, which continues it"
 	require.EqualError(t, s.BeginPost(other), "epoch: rank 0: Post: "+left)
 	_, err = s.BeginWait("Wait")
@@ -281,12 +281,12 @@ func TestSuspendedPost(t *testing.T) {
 	_, err = s.BeginComplete()
 	require.NoError(t, err)
 	s.SuspendComplete(2)
-	require.Equal(t, []int{2, 1}, []int{s.Told(), s.PostNotified()})
+	require.Equal(t, []int{2, 1}, []int{s.Notified(), s.PostNotified()})
 	require.NoError(t, s.BeginPost(group))
 	require.Equal(t, 1, s.PostNotified())
 	require.EqualValues(t, 1, s.PostNumber(2))
 	s.EndPost()
-	require.Equal(t, []int{2, 0}, []int{s.Told(), s.PostNotified()})
+	require.Equal(t, []int{2, 0}, []int{s.Notified(), s.PostNotified()})
 	_, err = s.BeginWait("Wait")
 	require.NoError(t, err)
 	s.EndWait()

@@ -68,17 +68,17 @@ func (e *CallError) Reason() string {
 // Unwrap returns the class.
 func (e *CallError) Unwrap() error { return e.Class }
 
-// refuse returns the error of a call. On a closed window the class is always ErrClosed.
-func (s *State) refuse(call string, class error, remedy string) error {
+// reject returns the error of a call. On a closed window the class is always ErrClosed.
+func (s *State) reject(call string, class error, remedy string) error {
 	if s.closed {
 		class, remedy = ErrClosed, "make another window"
 	}
 	return &CallError{Rank: s.rank, Call: call, Open: s.Describe(), Remedy: remedy, Class: class}
 }
 
-// Refuse returns the error of an illegal operation on target, after Open returned false. The caller holds the mutex.
+// Reject returns the error of an illegal operation on target, after Open returned false. The caller holds the mutex.
 // Another goroutine may have opened an epoch since Open; that does not make the operation legal.
-func (s *State) Refuse(operation string, target int) error {
+func (s *State) Reject(operation string, target int) error {
 	class, remedy := ErrChanging, "order operations after the call that opens their epoch and before the one that closes it"
 	switch {
 	case s.fence == suspended || s.mode == modeLockAll && s.step == suspended:
@@ -95,5 +95,5 @@ func (s *State) Refuse(operation string, target int) error {
 	case s.mode == modeLocks && s.locks[target].step == suspended:
 		remedy = unlockAgain
 	}
-	return s.refuse(fmt.Sprintf("%s on rank %d", operation, target), class, remedy)
+	return s.reject(fmt.Sprintf("%s on rank %d", operation, target), class, remedy)
 }

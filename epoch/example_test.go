@@ -8,7 +8,7 @@ import (
 	"github.com/onesided/rma/epoch"
 )
 
-// A rank opens an epoch to one target, and is told what is wrong with another.
+// A rank opens an epoch to one target. An operation on another one is rejected with the reason.
 func Example() {
 	s := epoch.New(0, 4)
 	if err := s.BeginLock(epoch.Shared, 1); err != nil {
@@ -17,7 +17,7 @@ func Example() {
 	// Here the lock would be taken.
 	s.EndLock(1)
 	fmt.Println(s.Open(1), s.Open(2))
-	err := s.Refuse("Put", 2)
+	err := s.Reject("Put", 2)
 	fmt.Println(errors.Is(err, epoch.ErrNoEpoch))
 	fmt.Println(err)
 	// Output:

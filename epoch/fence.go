@@ -7,7 +7,7 @@ import (
 	"github.com/onesided/rma/internal/latch"
 )
 
-// Assert is a set of assertions about a synchronization. NoCheck is for locks, the others are for Fence.
+// Assert is a set of assertions about a synchronization. NoCheck is for LockAll, the others are for Fence.
 type Assert uint8
 
 const (
@@ -46,13 +46,13 @@ func (a Assert) String() string {
 func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	switch {
 	case assert&^fenceAsserts != 0:
-		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("allowed are %v", fenceAsserts))
+		return 0, s.rejectFence(assert, ErrAssert, fmt.Sprintf("allowed are %v", fenceAsserts))
 	case s.fence == closing:
-		return 0, s.refuseFence(assert, ErrBusy, s.wayOut())
+		return 0, s.rejectFence(assert, ErrBusy, s.wayOut())
 	case s.closed || s.exposed || s.mode != modeNone && s.mode != modeFence:
-		return 0, s.refuseFence(assert, ErrEpochOpen, s.wayOut())
+		return 0, s.rejectFence(assert, ErrEpochOpen, s.wayOut())
 	case s.fence == suspended && assert != s.asserted:
-		return 0, s.refuseFence(assert, ErrAssert, fmt.Sprintf("continue it as Fence(%v)", s.asserted))
+		return 0, s.rejectFence(assert, ErrAssert, fmt.Sprintf("continue it as Fence(%v)", s.asserted))
 	}
 	s.fence = closing
 	s.asserted = assert
@@ -60,12 +60,12 @@ func (s *State) BeginFence(assert Assert) (number uint32, err error) {
 	return s.fences + 1, nil
 }
 
-func (s *State) refuseFence(assert Assert, class error, remedy string) error {
+func (s *State) rejectFence(assert Assert, class error, remedy string) error {
 	call := "Fence"
 	if assert != 0 {
 		call = fmt.Sprintf("Fence(%v)", assert)
 	}
-	return s.refuse(call, class, remedy)
+	return s.reject(call, class, remedy)
 }
 
 // EndFence finishes a Fence that every rank has begun. assert is that of BeginFence.

@@ -19,13 +19,13 @@ const unlockAgain = "call Unlock again, which continues it"
 func (s *State) BeginLock(kind LockKind, target int) error {
 	switch l := s.locks[target]; {
 	case kind != Shared && kind != Exclusive:
-		return s.refuseLock(kind, target, ErrLockKind, "allowed are Shared and Exclusive")
+		return s.rejectLock(kind, target, ErrLockKind, "allowed are Shared and Exclusive")
 	case s.closed || s.fence != settled || s.mode != modeNone && s.mode != modeLocks:
-		return s.refuseLock(kind, target, ErrEpochOpen, s.wayOutOfAccess())
+		return s.rejectLock(kind, target, ErrEpochOpen, s.wayOutOfAccess())
 	case l.step.moving():
-		return s.refuseLock(kind, target, ErrBusy, "let its Lock or Unlock return first")
+		return s.rejectLock(kind, target, ErrBusy, "let its Lock or Unlock return first")
 	case l.kind != 0:
-		return s.refuseLock(kind, target, ErrEpochOpen, "Unlock it first")
+		return s.rejectLock(kind, target, ErrEpochOpen, "Unlock it first")
 	}
 	s.mode = modeLocks
 	s.named++
@@ -33,8 +33,8 @@ func (s *State) BeginLock(kind LockKind, target int) error {
 	return nil
 }
 
-func (s *State) refuseLock(kind LockKind, target int, class error, remedy string) error {
-	return s.refuse(fmt.Sprintf("Lock(%v) of rank %d", kind, target), class, remedy)
+func (s *State) rejectLock(kind LockKind, target int, class error, remedy string) error {
+	return s.reject(fmt.Sprintf("Lock(%v) of rank %d", kind, target), class, remedy)
 }
 
 // EndLock opens the epoch to target.
@@ -53,9 +53,9 @@ func (s *State) BeginUnlock(target int) (LockKind, error) {
 	l := &s.locks[target]
 	switch {
 	case s.closed || l.kind == 0:
-		return 0, s.refuseUnlock(target, ErrNotLocked, s.wayToUnlock("Unlock"))
+		return 0, s.rejectUnlock(target, ErrNotLocked, s.wayToUnlock("Unlock"))
 	case l.step.moving():
-		return 0, s.refuseUnlock(target, ErrBusy, "let its Lock or Unlock return first")
+		return 0, s.rejectUnlock(target, ErrBusy, "let its Lock or Unlock return first")
 	}
 	if l.step != suspended {
 		s.held--
@@ -65,8 +65,8 @@ func (s *State) BeginUnlock(target int) (LockKind, error) {
 	return l.kind, nil
 }
 
-func (s *State) refuseUnlock(target int, class error, remedy string) error {
-	return s.refuse(fmt.Sprintf("Unlock of rank %d", target), class, remedy)
+func (s *State) rejectUnlock(target int, class error, remedy string) error {
+	return s.reject(fmt.Sprintf("Unlock of rank %d", target), class, remedy)
 }
 
 // EndUnlock ends the epoch to target, also if the target has failed and could not be notified.
@@ -87,9 +87,9 @@ func (s *State) unlocked(target int) {
 func (s *State) BeginLockAll() error {
 	switch {
 	case s.mode == modeLockAll && s.step.moving():
-		return s.refuse("LockAll", ErrBusy, s.wayOutOfAccess())
+		return s.reject("LockAll", ErrBusy, s.wayOutOfAccess())
 	case s.closed || s.mode != modeNone || s.fence != settled:
-		return s.refuse("LockAll", ErrEpochOpen, s.wayOutOfAccess())
+		return s.reject("LockAll", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.mode = modeLockAll
 	s.step = opening
@@ -106,31 +106,31 @@ func (s *State) EndLockAll() {
 func (s *State) AbortLockAll() { s.EndUnlockAll() }
 
 // BeginUnlockAll ends the operations of a LockAll epoch, or continues a suspended UnlockAll. Each rank that is not
-// counted by Told must be given its lock back. EndUnlockAll or SuspendUnlockAll follows.
+// counted by Notified must be given its lock back. EndUnlockAll or SuspendUnlockAll follows.
 func (s *State) BeginUnlockAll() error {
 	switch {
 	case s.closed || s.mode != modeLockAll:
-		return s.refuse("UnlockAll", ErrNotLocked, s.wayToUnlock("UnlockAll"))
+		return s.reject("UnlockAll", ErrNotLocked, s.wayToUnlock("UnlockAll"))
 	case s.step.moving():
-		return s.refuse("UnlockAll", ErrBusy, s.wayOutOfAccess())
+		return s.reject("UnlockAll", ErrBusy, s.wayOutOfAccess())
 	}
 	s.step = closing
 	latch.Release(&s.all, accessClosed)
 	return nil
 }
 
-// SuspendUnlockAll suspends an UnlockAll that has given back the locks of the first told ranks. Only another UnlockAll
-// may follow, which continues it.
-func (s *State) SuspendUnlockAll(told int) {
+// SuspendUnlockAll suspends an UnlockAll that has given back the locks of the first n ranks. Only another UnlockAll may
+// follow, which continues it.
+func (s *State) SuspendUnlockAll(n int) {
 	s.step = suspended
-	s.told = told
+	s.notified = n
 }
 
 // EndUnlockAll ends the epoch, also if a rank has failed and could not be notified.
 func (s *State) EndUnlockAll() {
 	s.step = settled
 	s.mode = modeNone
-	s.told = 0
+	s.notified = 0
 }
 
 // CheckFlush returns the error of an illegal flush of target, or nil if it is legal now. call is Flush or FlushLocal.
@@ -141,13 +141,13 @@ func (s *State) CheckFlush(call string, target int) error {
 	call = fmt.Sprintf("%s of rank %d", call, target)
 	switch {
 	case s.locks[target].step == suspended:
-		return s.refuse(call, ErrBusy, unlockAgain)
+		return s.reject(call, ErrBusy, unlockAgain)
 	case s.mode == modeLockAll && s.step == suspended:
-		return s.refuse(call, ErrBusy, s.wayOutOfAccess())
+		return s.reject(call, ErrBusy, s.wayOutOfAccess())
 	case s.locks[target].kind != 0 || s.mode == modeLockAll:
-		return s.refuse(call, ErrBusy, "order it between locking and unlocking the target")
+		return s.reject(call, ErrBusy, "order it between locking and unlocking the target")
 	}
-	return s.refuse(call, ErrNotLocked, s.wayToLock("lock the target by Lock or LockAll"))
+	return s.reject(call, ErrNotLocked, s.wayToLock("lock the target by Lock or LockAll"))
 }
 
 // CheckFlushAll returns the error of an illegal flush of all ranks, or nil if it is legal now. call is FlushAll or
@@ -157,9 +157,9 @@ func (s *State) CheckFlushAll(call string) error {
 	case !s.closed && (s.held != 0 || s.all.Load() == accessPassive):
 		return nil
 	case s.mode == modeLockAll && s.step == suspended:
-		return s.refuse(call, ErrBusy, s.wayOutOfAccess())
+		return s.reject(call, ErrBusy, s.wayOutOfAccess())
 	case s.mode == modeLocks || s.mode == modeLockAll:
-		return s.refuse(call, ErrBusy, "order it between locking and unlocking")
+		return s.reject(call, ErrBusy, "order it between locking and unlocking")
 	}
-	return s.refuse(call, ErrNotLocked, s.wayToLock("lock by Lock or LockAll"))
+	return s.reject(call, ErrNotLocked, s.wayToLock("lock by Lock or LockAll"))
 }

@@ -36,8 +36,8 @@ type model struct {
 	start   string
 	started []int
 	starts  [modelRanks]uint32
-	// told is of a Complete or an UnlockAll that was suspended, postNotified of a Post.
-	told, postNotified int
+	// notified is of a Complete or an UnlockAll that was suspended, postNotified of a Post.
+	notified, postNotified int
 
 	exposure string // none, openingP, openP, closingP while waited for, or suspendedP for a Post
 	posted   []int
@@ -52,7 +52,7 @@ type model struct {
 
 // key is the state but for the counts, which only grow.
 func (m *model) key() string {
-	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all, "|", m.told, m.postNotified)
+	return fmt.Sprint(m.closed, "|", m.fence, m.asserted, m.fenced, "|", m.start, m.started, "|", m.exposure, m.posted, "|", m.locks, "|", m.all, "|", m.notified, m.postNotified)
 }
 
 func (m *model) locked() bool {
@@ -69,7 +69,7 @@ func (m *model) access() bool {
 	return m.fence != none || m.fenced || m.start != none || m.locked() || m.all != none
 }
 
-// mayOpen is the refusal of a call that opens an access epoch, or the end of a window.
+// mayOpen is the rejection of a call that opens an access epoch, or the end of a window.
 func (m *model) mayOpen() error {
 	switch {
 	case m.closed:
@@ -228,8 +228,8 @@ func moves() []move {
 	add("BeginComplete", always,
 		func(s *State) error { _, err := s.BeginComplete(); return err },
 		closes(func(m *model) *string { return &m.start }, ErrNotStarted))
-	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started, m.told = none, nil, 0 }))
-	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start, m.told = suspendedP, 1 }))
+	add("EndComplete", in(closingP), done((*State).EndComplete), end(func(m *model) { m.start, m.started, m.notified = none, nil, 0 }))
+	add("SuspendComplete", in(closingP), done(func(s *State) { s.SuspendComplete(1) }), end(func(m *model) { m.start, m.notified = suspendedP, 1 }))
 
 	add("BeginWait", always,
 		func(s *State) error { _, err := s.BeginWait("Wait"); return err },
@@ -299,8 +299,8 @@ func moves() []move {
 				}
 				return ErrNotLocked
 			})
-		add(fmt.Sprintf("Refuse(%d)", target), func(m *model) bool { return !m.open(target) },
-			func(s *State) error { return s.Refuse("Put", target) },
+		add(fmt.Sprintf("Reject(%d)", target), func(m *model) bool { return !m.open(target) },
+			func(s *State) error { return s.Reject("Put", target) },
 			func(m *model) error {
 				if m.closed {
 					return ErrClosed
@@ -325,8 +325,8 @@ func moves() []move {
 	add("EndLockAll", everyone(openingP), done((*State).EndLockAll), end(func(m *model) { m.all = openP }))
 	add("AbortLockAll", everyone(openingP), done((*State).AbortLockAll), end(func(m *model) { m.all = none }))
 	add("BeginUnlockAll", always, (*State).BeginUnlockAll, closes(func(m *model) *string { return &m.all }, ErrNotLocked))
-	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all, m.told = none, 0 }))
-	add("SuspendUnlockAll", everyone(closingP), done(func(s *State) { s.SuspendUnlockAll(1) }), end(func(m *model) { m.all, m.told = suspendedP, 1 }))
+	add("EndUnlockAll", everyone(closingP), done((*State).EndUnlockAll), end(func(m *model) { m.all, m.notified = none, 0 }))
+	add("SuspendUnlockAll", everyone(closingP), done(func(s *State) { s.SuspendUnlockAll(1) }), end(func(m *model) { m.all, m.notified = suspendedP, 1 }))
 	add("CheckFlushAll", always, func(s *State) error { return s.CheckFlushAll("FlushAll") }, func(m *model) error {
 		some := func(ok func(phase string) bool) bool {
 			return ok(m.all) || ok(m.locks[0].phase) || ok(m.locks[1].phase)
@@ -379,8 +379,8 @@ func (a *actor) differ() string {
 			return fmt.Sprintf("StartNumber(%d) is %d, want %d", target, got, want)
 		}
 	}
-	if got, want := a.s.Told(), a.m.told; got != want {
-		return fmt.Sprintf("Told is %d, want %d", got, want)
+	if got, want := a.s.Notified(), a.m.notified; got != want {
+		return fmt.Sprintf("Notified is %d, want %d", got, want)
 	}
 	if got, want := a.s.PostNotified(), a.m.postNotified; got != want {
 		return fmt.Sprintf("PostNotified is %d, want %d", got, want)
@@ -431,7 +431,7 @@ func explore(all []move, states func(n int)) error {
 					return fmt.Errorf("%s%v is no *CallError that says what is open and what is allowed", where(), got)
 				}
 				if a.m.key() != before {
-					return fmt.Errorf("%sthe model changed though it refused", where())
+					return fmt.Errorf("%sthe model changed though it rejected", where())
 				}
 			}
 			if text := a.differ(); text != "" {
@@ -523,9 +523,9 @@ func TestModelFindsDefects(t *testing.T) {
 		}},
 		{"a post that forgets whom it has notified", "SuspendPost", func(s *State, _ func(s *State) error) error { s.SuspendPost(0); return nil }},
 		{"an end that remembers who was notified", "EndUnlockAll", func(s *State, real func(s *State) error) error {
-			told := s.told
+			notified := s.notified
 			err := real(s)
-			s.told = told
+			s.notified = notified
 			return err
 		}},
 		{"an unlock of all that ends when it is left", "SuspendUnlockAll", func(s *State, _ func(s *State) error) error { s.EndUnlockAll(); return nil }},
@@ -541,7 +541,7 @@ func TestModelFindsDefects(t *testing.T) {
 			s.exposed = exposed
 			return err
 		}},
-		{"a refusal without remedy", "BeginLockAll", func(s *State, real func(s *State) error) error {
+		{"a rejection without remedy", "BeginLockAll", func(s *State, real func(s *State) error) error {
 			if err := real(s); err != nil {
 				return ErrEpochOpen
 			}

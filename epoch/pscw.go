@@ -7,11 +7,11 @@ import "github.com/onesided/rma/internal/latch"
 func (s *State) BeginStart(group Group) error {
 	switch {
 	case !group.within(s.size):
-		return s.refuse("Start", ErrGroup, s.allowedRanks())
+		return s.reject("Start", ErrGroup, s.allowedRanks())
 	case s.mode == modeStart && s.step.moving():
-		return s.refuse("Start", ErrBusy, s.wayOut())
+		return s.reject("Start", ErrBusy, s.wayOut())
 	case s.closed || s.mode != modeNone || s.fence != settled:
-		return s.refuse("Start", ErrEpochOpen, s.wayOutOfAccess())
+		return s.reject("Start", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.mode = modeStart
 	s.step = opening
@@ -44,14 +44,14 @@ func (s *State) AbortStart() {
 }
 
 // BeginComplete ends the operations of a Start epoch, or continues a suspended Complete, and returns the group. Each
-// target t that is not counted by Told must be sent the complete with number StartNumber(t). EndComplete or
+// target t that is not counted by Notified must be sent the complete with number StartNumber(t). EndComplete or
 // SuspendComplete follows.
 func (s *State) BeginComplete() (Group, error) {
 	switch {
 	case s.closed || s.mode != modeStart:
-		return Group{}, s.refuse("Complete", ErrNotStarted, "Complete ends what Start opened")
+		return Group{}, s.reject("Complete", ErrNotStarted, "Complete ends what Start opened")
 	case s.step.moving():
-		return Group{}, s.refuse("Complete", ErrBusy, s.wayOutOfAccess())
+		return Group{}, s.reject("Complete", ErrBusy, s.wayOutOfAccess())
 	}
 	s.step = closing
 	for _, t := range s.started.ranks {
@@ -60,15 +60,15 @@ func (s *State) BeginComplete() (Group, error) {
 	return s.started, nil
 }
 
-// Told returns the number of ranks, in the caller's order, that the suspended Complete or UnlockAll has already
+// Notified returns the number of ranks, in the caller's order, that the suspended Complete or UnlockAll has already
 // notified. It is 0 if BeginComplete or BeginUnlockAll continues none.
-func (s *State) Told() int { return s.told }
+func (s *State) Notified() int { return s.notified }
 
-// SuspendComplete suspends a Complete that has notified the first told ranks of the group. Only another Complete may
+// SuspendComplete suspends a Complete that has notified the first n ranks of the group. Only another Complete may
 // follow, which continues it.
-func (s *State) SuspendComplete(told int) {
+func (s *State) SuspendComplete(n int) {
 	s.step = suspended
-	s.told = told
+	s.notified = n
 }
 
 // EndComplete ends the epoch, also if a target has failed and could not be notified.
@@ -78,7 +78,7 @@ func (s *State) leaveStart() {
 	s.mode = modeNone
 	s.step = settled
 	s.started = Group{}
-	s.told = 0
+	s.notified = 0
 }
 
 // BeginPost exposes this rank's part to group, or continues a suspended Post to the same group. Each origin o that is
@@ -87,16 +87,16 @@ func (s *State) leaveStart() {
 func (s *State) BeginPost(group Group) error {
 	switch {
 	case !group.within(s.size):
-		return s.refuse("Post", ErrGroup, s.allowedRanks())
+		return s.reject("Post", ErrGroup, s.allowedRanks())
 	case s.exposed && s.waiting.moving():
-		return s.refuse("Post", ErrBusy, s.wayOutOfExposure())
+		return s.reject("Post", ErrBusy, s.wayOutOfExposure())
 	case s.exposed && s.waiting == suspended && !s.closed && group.equal(s.posted):
 		s.waiting = opening
 		return nil
 	case s.exposed:
-		return s.refuse("Post", ErrEpochOpen, s.wayOutOfExposure())
+		return s.reject("Post", ErrEpochOpen, s.wayOutOfExposure())
 	case s.closed || s.mode == modeFence || s.fence != settled:
-		return s.refuse("Post", ErrEpochOpen, s.wayOutOfAccess())
+		return s.reject("Post", ErrEpochOpen, s.wayOutOfAccess())
 	}
 	s.exposed = true
 	s.waiting = opening
@@ -113,15 +113,15 @@ func (s *State) PostNotified() int { return s.postNotified }
 
 // SuspendedPost returns the group of a suspended Post, and the number of ranks that it has notified. If no Post is
 // suspended, it returns false.
-func (s *State) SuspendedPost() (group Group, told int, ok bool) {
+func (s *State) SuspendedPost() (group Group, notified int, ok bool) {
 	return s.posted, s.postNotified, s.exposed && s.waiting == suspended
 }
 
-// SuspendPost suspends a Post that has notified the first told ranks of the group, which may have begun to operate. Only
-// another Post to the same group may follow, which continues it: Wait and Test are refused until then.
-func (s *State) SuspendPost(told int) {
+// SuspendPost suspends a Post that has notified the first n ranks of the group, which may have begun to operate. Only
+// another Post to the same group may follow, which continues it: Wait and Test are rejected until then.
+func (s *State) SuspendPost(n int) {
 	s.waiting = suspended
-	s.postNotified = told
+	s.postNotified = n
 }
 
 // EndPost finishes a Post that has notified every origin that has not failed.
@@ -138,9 +138,9 @@ func (s *State) PostNumber(origin int) uint32 { return s.posts[origin] }
 func (s *State) BeginWait(call string) (Group, error) {
 	switch {
 	case s.closed || !s.exposed:
-		return Group{}, s.refuse(call, ErrNotPosted, call+" ends what Post opened")
+		return Group{}, s.reject(call, ErrNotPosted, call+" ends what Post opened")
 	case s.waiting != settled:
-		return Group{}, s.refuse(call, ErrBusy, s.wayOutOfExposure())
+		return Group{}, s.reject(call, ErrBusy, s.wayOutOfExposure())
 	}
 	s.waiting = closing
 	return s.posted, nil

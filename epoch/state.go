@@ -28,11 +28,11 @@ type State struct {
 	asserted Assert
 	fences   uint32
 
-	// started is the group of the Start epoch. starts[t] counts the Starts that named t. told is how many ranks a
+	// started is the group of the Start epoch. starts[t] counts the Starts that named t. notified is how many ranks a
 	// suspended Complete or UnlockAll has notified. No two of them are suspended at a time.
-	started Group
-	starts  []uint32
-	told    int
+	started  Group
+	starts   []uint32
+	notified int
 
 	// posted is the group of the exposure if exposed. waiting is the step of its Post or Wait, and suspended only for a
 	// Post, which has notified postNotified ranks. posts[o] counts the Posts that named o.
@@ -130,7 +130,7 @@ func (s *State) Close() error {
 // which no other call could close that epoch.
 func (s *State) LeftOpen(call string) error {
 	if s.closed || s.fence != settled || s.mode != modeNone || s.exposed {
-		return s.refuse(call, ErrEpochOpen, s.wayOut())
+		return s.reject(call, ErrEpochOpen, s.wayOut())
 	}
 	return nil
 }

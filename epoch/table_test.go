@@ -79,7 +79,7 @@ func operation(s *State, target int) error {
 	if s.Open(target) {
 		return nil
 	}
-	return s.Refuse("Put", target)
+	return s.Reject("Put", target)
 }
 
 // short names of the errors in the table.
@@ -145,7 +145,7 @@ func TestTable(t *testing.T) {
 			err := c.call(s)
 			cells = append(cells, outcome(err))
 			if err != nil {
-				require.Equal(t, before, s.Describe(), "%s, refused in state %s, changed it", c.name, state.name)
+				require.Equal(t, before, s.Describe(), "%s, rejected in state %s, changed it", c.name, state.name)
 			}
 		}
 		row(c.name, cells)

@@ -7,10 +7,10 @@ type Limits struct {
 	Regions int
 }
 
-// A Cache keeps regions R that a card knows, by their addresses, after their use (lazy deregistration, papers B and E).
-// When there are too many, the least recently used are evicted. The order of use is approximate, because recording each
-// use would cost more than finding the entry: an entry becomes the newest only if an eighth of the entries were added
-// since it last did.
+// A Cache keeps registered regions R, by their addresses, after their use (lazy deregistration, papers B and E of
+// docs/papers.md). When there are too many, the least recently used are evicted. The order of use is approximate: a use
+// makes an entry the newest only if at least an eighth as many entries as the cache holds were added since it last
+// became the newest. To record each use would cost more than to find the entry.
 //
 // # Invariants
 //
@@ -66,7 +66,7 @@ func New[R any](limits Limits) *Cache[R] {
 }
 
 // Find returns the entry that contains the whole range of addresses, which is then in use, or nil. It returns nil for
-// an empty range.
+// an empty range. The caller calls Release when its use has ended.
 func (c *Cache[R]) Find(from, to uint64) *Entry[R] {
 	i, ok := c.known.at(from)
 	if !ok || to > i.to || from >= to {
@@ -78,7 +78,8 @@ func (c *Cache[R]) Find(from, to uint64) *Entry[R] {
 	return i.entry
 }
 
-// Again is Find for a caller who knows the entry. It reports whether the entry still contains the whole range.
+// Again is Find for a caller that knows the entry. It reports whether the entry still contains the whole range, and is
+// then in use until Release.
 func (c *Cache[R]) Again(e *Entry[R], from, to uint64) bool {
 	if !e.whole || from < e.From || to > e.To {
 		return false
@@ -107,7 +108,7 @@ func (c *Cache[R]) Cover(from, to uint64) (first, last uint64) {
 	return first, last
 }
 
-// Add adds a region, which replaces all that the cache has in its range. The entry is in use.
+// Add adds a region, which replaces all that the cache has in its range. The entry is in use until Release.
 func (c *Cache[R]) Add(from, to uint64, region R) *Entry[R] {
 	c.cut(from, to)
 	e := &Entry[R]{Region: region, From: from, To: to, uses: 1, used: c.now, whole: true}

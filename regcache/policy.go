@@ -76,7 +76,7 @@ func (p *Policy[R]) Use(address uint64, size int) (*Entry[R], Decision) {
 	if b == nil {
 		return nil, Copy
 	}
-	e, to := b.Noted, address+uint64(size)
+	e, to := b.Value, address+uint64(size)
 	known := e != nil && p.Again(e, address, to)
 	if !known && (frequent || b.uses == 1 || e != nil) {
 		e, frequent = p.search(c, b, to)
@@ -133,14 +133,14 @@ func (p *Policy[R]) admit(b *Buffer[*Entry[R]], pays, bytes int) {
 // search finds a buffer in the cache that is not in its noted entry, and reports whether it is still frequently used.
 // If it had an entry before, it is not: its memory may belong to another buffer now.
 func (p *Policy[R]) search(c *class, b *Buffer[*Entry[R]], to uint64) (e *Entry[R], frequent bool) {
-	if e = p.Find(b.address, to); e == nil && b.Noted != nil {
+	if e = p.Find(b.address, to); e == nil && b.Value != nil {
 		if c.learner != nil {
 			c.learner.over(b.address, b.life)
 		}
 		p.usage.again(b)
 		return nil, p.usage.reached(b, c.threshold)
 	}
-	b.Noted = e
+	b.Value = e
 	return e, b.frequent
 }
 
@@ -164,14 +164,14 @@ func (p *Policy[R]) Peek(address uint64, size int) (*Entry[R], Decision) {
 		return nil, Copy
 	}
 	to := address + uint64(size)
-	if e := b.Noted; e != nil && p.Again(e, address, to) {
+	if e := b.Value; e != nil && p.Again(e, address, to) {
 		return e, Registered
 	}
 	var e *Entry[R]
-	if b.frequent || b.Noted != nil {
+	if b.frequent || b.Value != nil {
 		e = p.Find(address, to)
 	}
-	return e, p.decision(b, e != nil, b.frequent && b.Noted == nil)
+	return e, p.decision(b, e != nil, b.frequent && b.Value == nil)
 }
 
 // Reject records that a buffer cannot be registered. Use then returns Copy for it, as long as the table remembers the

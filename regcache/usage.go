@@ -19,8 +19,8 @@ const (
 )
 
 // Usage counts the uses of buffers. A buffer is identified by its address and the class of its size (paper B, 3.3).
-// Each buffer has a value of type E for the caller's notes. The zero value is an empty table. It must not be used by
-// several goroutines at once.
+// Each buffer has a value of type E, which belongs to the caller. The zero value is an empty table. It must not be used
+// by several goroutines at once.
 //
 // Usage is a hash table that doubles as it fills, up to 2^20 buffers. The paper's table has chains. Here a slot holds
 // the index of a buffer and more bits of its hash, which avoid most false comparisons. It is the slot of the hash, or
@@ -45,7 +45,8 @@ type Usage[E any] struct {
 // A Buffer is the record of a buffer that was used.
 type Buffer[E any] struct {
 	address uint64
-	Noted   E
+	// Value belongs to the caller.
+	Value E
 	// uses counts the uses of the buffer's current life. last is the time of the last use, by the learner of its class.
 	uses, last uint32
 	class      uint8

@@ -129,10 +129,10 @@ func TestUseNotes(t *testing.T) {
 			b, frequent := u.Use(a*128, 128, 2, 2)
 			require.Equal(t, round > 0, frequent)
 			if round == 0 {
-				require.Zero(t, b.Noted)
-				b.Noted = a + 1
+				require.Zero(t, b.Value)
+				b.Value = a + 1
 			}
-			require.Equal(t, a+1, b.Noted)
+			require.Equal(t, a+1, b.Value)
 		}
 	}
 }

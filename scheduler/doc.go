@@ -1,8 +1,9 @@
 // Package scheduler plans how the operations of an epoch cross the wire; it is for layers over package verbs that defer
 // operations. To a target whose memory is not mapped, operations wait in a [Queue] until a synchronization, or until
-// waiting would cost more than it saves. A [Planner] then arranges them into a [Plan]. The schemes are those of
-// "Scheduling of one-sided operations" (section 4); see [Scheme]. A [Learner] finds out which of them pay for a
-// [Pattern] of epochs. The paper leaves this to future work (section 7).
+// waiting would cost more than it saves. A [Planner] then arranges them into a [Plan]. The schemes are those of Huang,
+// Santhanaraman, Jin and Panda, "Scheduling of MPI-2 One Sided Operations over InfiniBand" (CAC 2005), section 4: see
+// [Scheme]. A [Learner] finds out which of them pay for a [Pattern] of epochs. The paper leaves this to future work
+// (section 7).
 //
 // The package is pure: it knows no wire, no clock and no goroutine.
 //

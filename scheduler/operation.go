@@ -60,7 +60,8 @@ type Queue struct {
 	dropped counts
 }
 
-// Add adds a record and returns it. Add sets Kind and Bytes; the caller sets the rest.
+// Add adds a record and returns it. Add sets Kind and Bytes; the caller sets the rest. The pointer is valid until the
+// next call that adds to the queue.
 func (q *Queue) Add(kind aggregate.Kind, bytes int) *Operation {
 	if n := len(q.Operations); n < cap(q.Operations) {
 		q.Operations = q.Operations[:n+1]

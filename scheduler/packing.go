@@ -44,7 +44,7 @@ const copies = 3
 // mostUnregistered bounds the length that is packed because its memory is not registered, in bytes.
 const mostUnregistered = 1 << 20
 
-func newPacking(c *verbs.Costs, unknown func(bytes int) float64, most int) packing {
+func newPacking(c *verbs.Costs, unregistered func(bytes int) float64, most int) packing {
 	w := packing{
 		single: times(2, float64(c.Gap)), copies: times(copies, float64(c.CopyLatency)),
 		settled: float64(c.Latency), message: float64(c.Serve), most: most,
@@ -69,10 +69,10 @@ func newPacking(c *verbs.Costs, unknown func(bytes int) float64, most int) packi
 	w.sure = upTo(w.single, w.copied+w.oneWay-w.bothWays)
 	w.small = upTo(w.single, w.copied)
 	w.alone = upTo(w.single+w.settled, w.copied)
-	for bytes := 1; unknown != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
+	for bytes := 1; unregistered != nil && bytes <= mostUnregistered; bytes += max(bytes/8, 1) {
 		// The operation may be cut into several packets, each of which needs a message.
 		messages := float64((bytes + most - 1) / most)
-		if w.single+unknown(bytes) <= times(messages, w.copies+w.message)+times(float64(bytes), w.copied+w.oneWay-w.bothWays) {
+		if w.single+unregistered(bytes) <= times(messages, w.copies+w.message)+times(float64(bytes), w.copied+w.oneWay-w.bothWays) {
 			break
 		}
 		w.unregistered = bytes + 1

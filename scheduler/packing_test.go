@@ -93,14 +93,14 @@ func TestSharedLink(t *testing.T) {
 	}
 }
 
-// What the card does not know is packed up to more bytes, in several packets if need be, and in a
+// Unregistered memory is packed up to more bytes, in several packets if need be, and in a
 // message of its own.
 func TestUnregistered(t *testing.T) {
 	// Up to (2 + 60 - 2*10.3) us at 1.5 ns a byte, in two packets of 10.3 us each: some 27600 bytes.
-	unknown := func(int) float64 { return 60_000 }
-	all := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: scheduler.All, Direct: true, Packet: packet})
+	unregistered := func(int) float64 { return 60_000 }
+	all := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unregistered: unregistered, Scheme: scheduler.All, Direct: true, Packet: packet})
 	trial := all.With(without(scheduler.Pack), scheduler.Pattern{})
-	off := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unknown: unknown, Scheme: without(scheduler.Pack), Direct: true, Packet: packet})
+	off := scheduler.NewPlanner(scheduler.Conditions{Costs: costs, Unregistered: unregistered, Scheme: without(scheduler.Pack), Direct: true, Packet: packet})
 	for _, one := range []struct {
 		name, script, plan string
 		planner            *scheduler.Planner

@@ -61,9 +61,9 @@ type Conditions struct {
 	// Atomics reports that the card executes accumulates, fetches and swaps, each of one word. They then always go
 	// direct.
 	Atomics bool
-	// Unknown returns how much longer it takes to move bytes of unregistered memory than of registered memory, in
+	// Unregistered returns how much longer it takes to move bytes of unregistered memory than of registered memory, in
 	// nanoseconds. It is nil if all memory is registered.
-	Unknown func(bytes int) float64
+	Unregistered func(bytes int) float64
 	// Packet is the size of a message's packet in bytes.
 	Packet int
 }
@@ -71,7 +71,7 @@ type Conditions struct {
 // NewPlanner returns a Planner for the conditions.
 func NewPlanner(c Conditions) *Planner {
 	p := &Planner{base: c.Scheme, packs: c.Scheme.has(Pack | Defer), direct: c.Direct, atomics: c.Atomics, most: aggregate.Most(c.Packet)}
-	p.packing = newPacking(&c.Costs, c.Unknown, p.most)
+	p.packing = newPacking(&c.Costs, c.Unregistered, p.most)
 	p.packing.atomics = c.Atomics
 	// Starting costs the posts of the operations. Data on the wire for the time of startPosts posts hides that cost.
 	// Two full messages gain nothing by waiting.
@@ -141,10 +141,10 @@ func (p *Planner) Runs() bool { return p.scheme.has(Merge | Defer) }
 // Room returns the number of accumulates of a run that can be added until the queue is due, at least 1.
 func (p *Planner) Room(q *Queue) int { return max(p.dueOperations-q.count, 1) }
 
-// Share returns the cost of packing a put of bytes, divided by the cost of waiting for direct puts. If all puts are
-// packed, there is no such wait. So packing all of them, before [End], pays as long as their shares add up to less than
-// 1.
-func (p *Planner) Share(bytes int) float64 { return p.packing.share(bytes) }
+// Share returns the cost of packing a put of n bytes as a fraction of the cost of the wait for direct puts. That wait
+// is needed only if at least one put is direct. So if [End] follows, packing all puts pays while their shares add up to
+// less than 1.
+func (p *Planner) Share(n int) float64 { return p.packing.share(n) }
 
 // Following is what follows the operations of a plan.
 type Following uint8

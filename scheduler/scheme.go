@@ -21,7 +21,8 @@ const (
 	Merge
 	// Early starts operations before the synchronization when enough of them wait, so that data moves while the program
 	// computes. Case overlap_put_lat of 1 MiB takes 1.74 times as long without Early on simulated cards of
-	// connectx-ddr-2009, 1.48 times on pcie-2005, and 1.04 times on ndr-2024. Over TCP the difference is at most 3 %.
+	// connectx-ddr-2009, 1.48 times on pcie-2005, and 1.04 times on ndr-2024. Over TCP it gains nothing, and the
+	// difference is within 5 %.
 	// The command is bench schemes -device sim:PROFILE overlap_put_lat:1048576, without -device for TCP.
 	Early
 	// Adapt leaves out the single schemes that have not paid in earlier epochs.

@@ -130,7 +130,8 @@ type Access uint32
 const (
 	// LocalWrite lets receives, reads and atomics of this device write to the region.
 	LocalWrite Access = 1 << iota
-	// RemoteWrite, RemoteRead and RemoteAtomic let requests of peers do so.
+	// RemoteWrite lets peers write to the region, RemoteRead read it, and RemoteAtomic apply atomics to it. Unlike in
+	// InfiniBand, none of them needs LocalWrite.
 	RemoteWrite
 	RemoteRead
 	RemoteAtomic
@@ -189,10 +190,10 @@ type Neighbor interface {
 	// peer dies. After the peer deregisters the region, its contents are undefined. Map returns a *CapabilityError for
 	// a region of another process whose memory is not from AllocateMemory.
 	Map(region RemoteRegion) ([]byte, error)
-	// Ring wakes the peer if it sleeps on its Channel. Before, the caller has stored what the peer waits for with a
-	// sequentially consistent atomic operation. Ring is a load when no rank sleeps.
-	Ring()
-	// ReadAt and WriteAt copy from and to a region that Map refused, without the peer taking part, if the system
+	// Wake wakes the peer if it sleeps on its Channel. Before, the caller has stored what the peer waits for with a
+	// sequentially consistent atomic operation. Wake is a load when no rank sleeps.
+	Wake()
+	// ReadAt and WriteAt copy from and to a region that Map rejected, without the peer taking part, if the system
 	// permits it. offset is in bytes from the region's first byte. A permanent failure is a *CapabilityError.
 	ReadAt(into []byte, region RemoteRegion, offset uint64) error
 	WriteAt(from []byte, region RemoteRegion, offset uint64) error
@@ -241,8 +242,8 @@ type Meter interface {
 type Charger interface {
 	// Copied charges the caller for copying n bytes.
 	Copied(n int)
-	// Takes returns how long the caller's processor takes from now on for work that takes the time work on a processor
-	// that nothing slows.
+	// Takes returns the time that the caller's processor needs from now on for work. work is the time that an
+	// undisturbed processor needs for it.
 	Takes(work time.Duration) time.Duration
 	// Work keeps the caller's processor busy for the limit, or until the Channel is woken after the ticket, as in
 	// Sleep.
@@ -275,14 +276,14 @@ type Severer interface {
 //
 // Several goroutines may sleep at once.
 type CompletionChannel interface {
-	// Prepare announces a sleeper and returns its ticket. Every later Ring ends the Sleep with this ticket. Prepare is
+	// Prepare announces a sleeper and returns its ticket. Every later Wake ends the Sleep with this ticket. Prepare is
 	// sequentially consistent with the loads that follow it.
 	Prepare() uint32
-	// Sleep returns when the channel was rung after Prepare, or after limit unless limit is negative. It may also
-	// return spuriously.
+	// Sleep returns when Wake was called after Prepare, or after limit unless limit is negative. It may also return
+	// spuriously.
 	Sleep(ticket uint32, limit time.Duration)
 	// Finish takes the announcement back. Each Prepare needs one Finish.
 	Finish()
-	// Ring wakes all sleepers. Any goroutine of this process may call it.
-	Ring()
+	// Wake wakes all sleepers. Any goroutine of this process may call it.
+	Wake()
 }

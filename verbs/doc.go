@@ -8,10 +8,10 @@
 // into the caller's slice. So a device behind a foreign call or a system call pays for it once per batch. A device in
 // virtual time controls the time.
 //
-// A queue pair is reliable and ordered. Work requests of one queue pair take effect at the responder in the order in
+// A queue pair is reliable and ordered. Sends and writes of one queue pair take effect at the responder in the order in
 // which they were posted: an [OpSend] is received after every earlier [OpRDMAWrite] has been placed. Reads and atomics
-// are ordered among themselves. A write posted after a read may be placed before the read has returned, unless the
-// write carries [Fence].
+// are ordered among themselves, and after earlier writes. A write posted after a read may be placed before the read
+// takes its data, so the read may return the new bytes, unless the write carries [Fence].
 //
 // A completion with [StatusSuccess] means:
 //
@@ -24,8 +24,9 @@
 // After its first error a queue pair is in [StateError]: all outstanding requests, and all that are posted later,
 // complete with [StatusFlushed]. Other queue pairs are not affected.
 //
-// The remote side of each request (key, range, access right) is checked by the owner of the memory, or by the owner's
-// rules. If a check fails, the requester gets a [StatusRemoteAccess] completion and the target's memory is unchanged.
+// Key, range and rights of each request are checked by the owner of the memory, or by the requester according to what
+// the owner has published. If a check fails, the requester gets a [StatusRemoteAccess] completion and the target's
+// memory is unchanged.
 //
 // Package verbs/verbstest has all of this as tests. Every device runs them.
 package verbs

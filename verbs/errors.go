@@ -14,10 +14,10 @@ var (
 	ErrMemory = errors.New("verbs: not enough memory")
 	// ErrPeerGone reports that the peer's device was closed or its process has ended.
 	ErrPeerGone = errors.New("verbs: peer is gone")
-	// ErrDisconnected reports that one side has closed or severed the connection in order. It wraps ErrPeerGone.
+	// ErrDisconnected reports that one side has closed or severed the connection cleanly. It wraps ErrPeerGone.
 	//
-	// The error is only ErrPeerGone when the peer's process ends, or the peer is silent for too long. It is also only
-	// ErrPeerGone when the closing side cannot notify the peer, because data that it sent before has not left yet. A
+	// The error is a plain ErrPeerGone, not an ErrDisconnected, if the peer's process ends, if the peer is silent for
+	// too long, or if the closing side cannot notify the peer because data that it sent before has not left yet. A
 	// device over several rails severs the other rails when one fails, so its peer may get either error.
 	ErrDisconnected = fmt.Errorf("%w: disconnected", ErrPeerGone)
 	// ErrRejected reports that the peer did not accept the connection.

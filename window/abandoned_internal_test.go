@@ -45,9 +45,9 @@ type heldNeighbor struct {
 	*holdUp
 }
 
-func (n heldNeighbor) Ring() {
+func (n heldNeighbor) Wake() {
 	n.stay()
-	n.Neighbor.Ring()
+	n.Neighbor.Wake()
 }
 
 // closeUnder closes the World under a call of another goroutine, which is held meanwhile, and gives the error of that.

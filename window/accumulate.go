@@ -10,13 +10,16 @@ import (
 // Accumulate combines origin into target's window, element by element from displacement on: window = op(window,
 // origin). Each element is atomic with respect to all other operations of the accumulate family on the window, from any
 // rank. Accumulates from one origin to one location take effect in program order, unless the window is [Unordered].
+//
+// origin belongs to the library as in [Window.Put]. An op that elements of T do not have is an error that wraps
+// reduce.ErrUnsupported: see [Op]. An accumulate that breaks a promise of an option is an [ErrPromise].
 func (w *Window[T]) Accumulate(op Op, origin []T, target, displacement int) error {
 	return w.of().accumulate(op, address(origin), len(origin), target, displacement)
 }
 
 // GetAccumulate is [Window.Accumulate] that also stores in result what each element was before. result is as long as
-// origin. With [NoOp] origin may be nil: GetAccumulate is then an atomic Get. result is valid when the call that
-// completes the operation has returned, as in [Window.Get].
+// origin and does not overlap it. With [NoOp] origin is not read and may be nil: GetAccumulate is then an atomic Get.
+// result is valid when the call that completes the operation has returned, as in [Window.Get].
 func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacement int) error {
 	if len(origin) != len(result) && (op != NoOp || len(origin) != 0) {
 		return fmt.Errorf("window: GetAccumulate: %w: origin has %s, result %d; they must have as many", ErrArgument, errtext.Count(len(origin), "element"), len(result))
@@ -26,7 +29,7 @@ func (w *Window[T]) GetAccumulate(op Op, origin, result []T, target, displacemen
 
 // FetchAndOp is [Window.GetAccumulate] of one element: *result becomes what the element was before op changed it. It is
 // valid when the flush that completes the operation, or the end of the epoch, has returned. Under a lock
-// [Window.FlushLocal] is enough.
+// [Window.FlushLocal] is enough. A nil result is an [ErrArgument].
 func (w *Window[T]) FetchAndOp(op Op, operand T, result *T, target, displacement int) error {
 	if result == nil {
 		return fmt.Errorf("window: FetchAndOp: %w: nil result", ErrArgument)
@@ -57,7 +60,7 @@ func (v *view) refuseOp(op Op, count int) error {
 // refuseOther returns the error that rejects op on a window with SameOp that has chosen another operation, or nil.
 func (v *view) refuseOther(op Op) error {
 	if chosen := v.chosenOp.Load(); chosen != 0 && chosen != uint32(op)+1 {
-		return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrHint, Op(chosen-1), op)
+		return fmt.Errorf("%w: the window was made with SameOp and its operation is %v, this is %v", ErrPromise, Op(chosen-1), op)
 	}
 	return nil
 }
@@ -76,7 +79,7 @@ func (v *view) refuseAny(op Op, count int) error {
 		}
 	}
 	if v.hints.SingleElement && count > 1 && op != NoOp {
-		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrHint, errtext.Count(count, "element"))
+		return fmt.Errorf("%w: the window was made with SingleElement, this has %s", ErrPromise, errtext.Count(count, "element"))
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (a *aftermath) killed(rank int) bool {
 // refused reports whether a fault has had a rank's card reject memory.
 func (a *aftermath) refused(rank int) bool {
 	for f := range a.faults() {
-		if f.Kind == sim.RefuseMemory && f.Rank == rank {
+		if f.Kind == sim.RejectMemory && f.Rank == rank {
 			return true
 		}
 	}
@@ -94,7 +94,7 @@ func (a *aftermath) parts(rank, other int) bool {
 			if one && (f.For == 0 || f.For >= a.retry) {
 				return true
 			}
-		case sim.Overflow, sim.Exhaust, sim.RefuseMemory:
+		case sim.Overflow, sim.Exhaust, sim.RejectMemory:
 			if one {
 				return true
 			}
@@ -245,8 +245,8 @@ func TestAftermath(t *testing.T) {
 		{"parted", "at 1us fail-pair rank 0 peer 1", []error{failed(1, ""), failed(0, ""), nil}, false},
 		{"told of the parted", "at 1us fail-pair rank 0 peer 1", []error{nil, nil, failed(1, "(told by rank 0)")}, false},
 		{"not told of the parted", "at 1us fail-pair rank 0 peer 1", []error{nil, nil, failed(1, "")}, true},
-		{"refused", "at 1us refuse-memory rank 0", []error{verbs.ErrMemory, failed(0, ""), nil}, false},
-		{"refused by another", "at 1us refuse-memory rank 0", []error{nil, verbs.ErrMemory, nil}, true},
+		{"refused", "at 1us reject-memory rank 0", []error{verbs.ErrMemory, failed(0, ""), nil}, false},
+		{"refused by another", "at 1us reject-memory rank 0", []error{nil, verbs.ErrMemory, nil}, true},
 		{"wrong data", "at 1us kill rank 1", []error{errors.New("contents are others"), nil, nil}, true},
 		{"wrong data, too", "at 1us kill rank 1", []error{errors.Join(failed(1, ""), errors.New("contents are others")), nil, nil}, true},
 	} {

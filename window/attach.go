@@ -17,15 +17,14 @@ import (
 // Attach returns a window that another process serves under a name (see [Serve]). w is a World of world.Dial. The
 // window has memory on rank 0 only. This rank, 1, has none. Close concerns this rank alone.
 //
-// The window has all operations, between Lock or LockAll and Unlock or UnlockAll. Calls that need a call of the other
-// process return an [ErrAttached], and so does Lock of rank 1. If the window is served read-only, calls that write
-// return an [ErrReadOnly], and so do exclusive locks. Promises such as [SingleElement] are those with which the window
-// was made.
+// The window has all operations, between Lock or LockAll and Unlock or UnlockAll. Fence, Start, Complete, Post, Wait,
+// Test, WaitNotify and TestNotify return an [ErrAttached], and so does a lock of rank 1. If the window is served
+// read-only, calls that write return an [ErrReadOnly], and so do exclusive locks. Promises such as [SingleElement] are
+// those with which the window was made.
 //
 // Attach returns an [ErrNotServed] if the name is not served or T is not the element type of the window. It returns an
-// [ErrNoSeat] if the window or this session has no free seat. When the other process ends, calls return a
-// *world.PeerError of rank 0. If the server evicts this client, the cause is a world.ErrEvicted that has the reason:
-// see [Limits].
+// [ErrNoSeat] if the window or this session has no free seat. When the server ends, calls return a *world.PeerError of
+// rank 0. If the server evicts this client, the cause is a world.ErrEvicted that has the reason: see [Limits].
 //
 // If ctx ends first, another Attach with the same name and element type continues. Without one, a seat that the server
 // grants meanwhile is given back as soon as this process learns of it. That happens in other calls, or in Close of the

@@ -297,7 +297,7 @@ var singleElement = registerShared("single element", []int{1, 2, 3, 5}, func(s *
 			s.OK(bits.FetchAndOp(window.Xor, 1<<me, &old, target, 1))
 		}
 	}
-	s.Fails(win.Accumulate(window.Sum, []int32{1, 2}, 0, 0), window.ErrHint)
+	s.Fails(win.Accumulate(window.Sum, []int32{1, 2}, 0, 0), window.ErrPromise)
 	read := make([]int32, 2)
 	s.OK(errors.Join(win.GetAccumulate(window.NoOp, nil, read, me, 3), win.Flush(s.Ctx, me)))
 	s.Check(read[0] >= int32(me) && read[1] == 0, "read %v", read)

@@ -22,7 +22,7 @@ import (
 // promise below has an effect.
 //
 // CardAtomics promises that operations of the accumulate family have elements of int64 or uint64 and are Sum, NoOp or
-// CompareAndSwap. They may have any number of elements. Others are rejected with an [ErrHint], on every device.
+// CompareAndSwap. They may have any number of elements. Others are rejected with an [ErrPromise], on every device.
 func CardAtomics() Option {
 	return func(s *settings) error { s.CardAtomics = true; return nil }
 }
@@ -128,7 +128,7 @@ func refuseKind(kind reduce.Kind) error {
 	if kind == reduce.Int64 || kind == reduce.Uint64 {
 		return nil
 	}
-	return fmt.Errorf("%w: the window was made with CardAtomics, which are of %v and %v, this is of %v", ErrHint, reduce.Int64, reduce.Uint64, kind)
+	return fmt.Errorf("%w: the window was made with CardAtomics, which are of %v and %v, this is of %v", ErrPromise, reduce.Int64, reduce.Uint64, kind)
 }
 
 // refuseAtomic returns the error by which such a window rejects an accumulate.
@@ -141,7 +141,7 @@ func (v *view) refuseAtomic(op Op) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the window was made with CardAtomics, which are %v, %v and CompareAndSwap, this is %v", ErrHint, Sum, NoOp, op)
+	return fmt.Errorf("%w: the window was made with CardAtomics, which are %v, %v and CompareAndSwap, this is %v", ErrPromise, Sum, NoOp, op)
 }
 
 // through returns the peer for an operation of the accumulate family on a rank. If cards alone apply them, a peer whose

@@ -128,14 +128,14 @@ func refuseByCards(s *script) {
 	for target := range s.World.Size() {
 		var was uint64
 		var half uint32
-		s.Fails(win.Accumulate(window.Max, []uint64{1}, target, 0), window.ErrHint)
-		s.Fails(win.FetchAndOp(window.Replace, 1, &was, target, 0), window.ErrHint)
+		s.Fails(win.Accumulate(window.Max, []uint64{1}, target, 0), window.ErrPromise)
+		s.Fails(win.FetchAndOp(window.Replace, 1, &was, target, 0), window.ErrPromise)
 		err := halves.Accumulate(window.Sum, []uint32{1}, target, 0)
-		s.Fails(err, window.ErrHint)
+		s.Fails(err, window.ErrPromise)
 		const want = "the window was made with CardAtomics, which are of int64 and uint64, this is of uint32"
 		s.Check(says(err, want), "%v does not say that %s", err, want)
-		s.Fails(halves.CompareAndSwap(0, 1, &half, target, 0), window.ErrHint)
-		s.Fails(reals.GetAccumulate(window.NoOp, nil, make([]float64, 1), target, 0), window.ErrHint)
+		s.Fails(halves.CompareAndSwap(0, 1, &half, target, 0), window.ErrPromise)
+		s.Fails(reals.GetAccumulate(window.NoOp, nil, make([]float64, 1), target, 0), window.ErrPromise)
 		s.Fails(win.FetchAndOp(window.Sum, 1, &was, target, 4), window.ErrRange)
 		s.Fails(win.CompareAndSwap(0, 1, &was, target, -1), window.ErrArgument)
 	}
@@ -156,7 +156,7 @@ func refuseByCards(s *script) {
 // says reports whether an operation was rejected for a hint, with such a text.
 func says(err error, text string) bool {
 	var refused *window.OpError
-	return errors.As(err, &refused) && refused.Cause.Error() == fmt.Sprintf("%v: %s", window.ErrHint, text)
+	return errors.As(err, &refused) && refused.Cause.Error() == fmt.Sprintf("%v: %s", window.ErrPromise, text)
 }
 
 // TestCardAtomics runs the bodies on cards that are coherent with processors and on others, in

@@ -321,7 +321,7 @@ func TestMisuseSettlesNoOp(t *testing.T) {
 		s.OK(win.Put([]int64{1}, 0, 0))
 		s.Fails(win.Accumulate(window.Sum, []int64{1}, 0, 0), window.ErrMisuse)
 		s.OK(win.Accumulate(window.Max, []int64{1}, 0, 1))
-		s.Fails(win.Accumulate(window.Sum, []int64{1}, 0, 2), window.ErrHint)
+		s.Fails(win.Accumulate(window.Sum, []int64{1}, 0, 2), window.ErrPromise)
 		s.OK(win.UnlockAll(s.Ctx))
 		s.OK(win.Close())
 	}), world.WithDebug()))

@@ -100,7 +100,7 @@ func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool
 	d := &deferred{
 		core: c, link: link, region: region, most: aggregate.Most(link.MaxPayload()),
 		planner: *scheduler.NewPlanner(scheduler.Conditions{
-			Costs: link.Costs(), Scheme: c.hints.Scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(), Unknown: unknown(link),
+			Costs: link.Costs(), Scheme: c.hints.Scheme, Direct: direct, Atomics: direct && c.cards != cardsUnused, Packet: link.MaxPayload(), Unregistered: unregistered(link),
 		}),
 		scheme: c.hints.Scheme,
 	}
@@ -110,9 +110,9 @@ func newDeferred(c *core, link *job.Link, region verbs.RemoteRegion, direct bool
 	return d
 }
 
-// unknown returns the additional time of transfers from memory that the card of a link does not know, or nil if it
-// knows all memory.
-func unknown(link *job.Link) func(bytes int) float64 {
+// unregistered returns the additional time of transfers from memory that is not registered with the card of a link, or
+// nil if that needs no registration.
+func unregistered(link *job.Link) func(bytes int) float64 {
 	if !link.Registers() {
 		return nil
 	}

@@ -17,14 +17,18 @@
 //   - Fence closes one epoch and opens the next, on all ranks. With NoSucceed it opens none.
 //   - Start…Complete at the origins and Post…Wait (or Test) at the targets, for named groups of ranks.
 //   - Lock…Unlock of one target, shared or exclusive, and LockAll…UnlockAll: the target's program takes no part. Flush
-//     completes operations within the epoch. RFlush does so for several targets side by side. LockNow returns when the
-//     lock is held.
+//     completes operations within the epoch. RFlush starts a flush and returns a Request, so several targets can be
+//     flushed at the same time. LockNow returns when the lock is held.
 //
 // A function that only synchronizes takes a [Synchronizer], and so windows of any type.
 //
-// Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order. An
-// element that is put to must not be accessed otherwise in the same epoch. Elements may be accumulated to by any ranks,
-// through the accumulate family.
+// Within an epoch puts and gets are unordered. Accumulates from one origin to one location keep their program order.
+//
+// Two operations on one element conflict if one of them is a Put, or if one is a Get and the other changes the element
+// by the accumulate family. Loads of the owner count as gets, and its stores as puts. Between two conflicting
+// operations there must be the end of an epoch, a flush that completes the first one, or the notification of a
+// PutNotify. Operations of the accumulate family never conflict with each other. An atomic read is GetAccumulate or
+// FetchAndOp with [NoOp]. An operation of several elements is not atomic as a whole.
 //
 // # Completion
 //
@@ -33,29 +37,34 @@
 //	Flush, FlushAll
 //	Wait of RFlush's Request    operations before the RFlush are complete at the target
 //	Wait of another Request     the buffers of its operation belong to the program again, its result is valid
-//	Complete, FlushLocal        origin buffers belong to the program again, results are valid
+//	Complete, FlushLocal,       origin buffers belong to the program again, results are valid
+//	FlushLocalAll
 //	Wait of the Window          all operations of the exposure are in window memory
 //
 // WaitAll, WaitAny and Completed wait for several requests.
 //
-// A buffer passed to an operation belongs to the library until such a call has returned. A call that returns the error of its context has
-// not completed its operations: the buffers belong to the program once the call, made again, succeeds. After a
-// *world.RejectionError all other operations are complete. After any other error the program must not use the buffers
-// again. An error of WaitAll or Completed concerns only the buffers of the requests that failed. A rank may be
-// its own target. Zero-length operations are legal and free.
+// A buffer passed to an operation belongs to the library until such a call has returned. A call that may be made again
+// (see Blocking and failure) has not completed its operations: the buffers belong to the program once the call, made
+// again, succeeds. The error of a wrong call changes nothing. After a *world.RejectionError all other operations are
+// complete. After a *world.PeerError, or any other error, the program must not use the buffers again. An error of
+// WaitAll or Completed concerns only the buffers of the requests that failed.
+//
+// A rank may be its own target. Zero-length operations are legal and free.
 //
 // # Blocking and failure
 //
-// Calls that may block take a context. A call returns the context's error when that ends while the call blocks. The
-// epoch is then as the call's doc says, and the call may be made again. Fence, Complete, Post, Wait, Unlock, UnlockAll,
-// CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and LockAll have opened
-// nothing, and begin anew. A call that does not have to block may succeed although its context has ended.
+// Calls that may block take a context. If its context ends while a call waits, the call returns the error of the
+// context. The epoch is then as the call's doc says, and the call may be made again. Fence, Complete, Post, Wait,
+// Unlock, UnlockAll, CloseContext, Allocate, Create and Attach go on where they stopped. Start, Lock, LockNow and
+// LockAll have opened nothing, and begin anew. A call that does not have to block may succeed although its context has
+// ended.
 //
-// If the context has a cause, the error wraps that, too. The cause may be a *world.PeerError, for which the program has
-// cancelled the context: the epoch is then as after any other cause. If its context ends a Complete, Post, Unlock or
-// UnlockAll, the call returns only that error. The call that continues returns the other errors, such as what a target
-// has rejected. Fence, FlushAll, FlushLocalAll and WaitAll join such errors to that of the context, and return each of
-// them once.
+// If the context has a cause, the error wraps that, too. A program may cancel its calls with a *world.PeerError as the
+// cause. Such an error does not end the epoch, which is as after any other cause.
+//
+// A Complete, Post, Unlock or UnlockAll whose context ends returns only that error. The call that continues returns the
+// other errors, such as what a target has rejected. Fence, FlushAll, FlushLocalAll and WaitAll join such errors to that
+// of the context, and return each of them once.
 //
 // Operations take no context. An operation waits for room if its target over a network accepts no more messages, at
 // most for the time of world.WithPeerTimeout. So do LockNow and LockAll when they withdraw the requests for locks that
@@ -63,9 +72,10 @@
 // the post of the target, for which Lock and Start have not waited over a network.
 //
 // Calls that need a new connection return verbs.ErrShortage when the process is out of file descriptors, and may be
-// made again as if their context had ended. An operation that has partly left waits for a descriptor. If the
-// message of a Complete, Post, Unlock or UnlockAll cannot be sent for another reason, such as memory that the card
-// refuses, the call returns an error, the epoch stays open, and the call may be made again.
+// made again as if their context had ended. An operation that has partly left waits for a descriptor. If the message of
+// a Complete, Post, Unlock or UnlockAll cannot be sent for another reason, such as memory that the card rejects, the
+// call returns an error, and another one continues, as after the end of a context. Until then the epoch is being
+// closed, or the exposure opened: the docs of these calls say what is legal.
 //
 // The death of a rank ends every call that needs it with a *world.PeerError, in bounded time, and the epoch with it.
 // The survivors can then close the window. A Fence in which a rank dies may succeed on some ranks and fail on others.
@@ -91,8 +101,8 @@
 // of arranging operations pay (scheduler.Learner).
 //
 // An operation that its target rejects is a *world.RejectionError of the call that completes it. The error names the
-// operation; the others are applied. Complete waits for nothing where nothing was read, and leaves the error to a later
-// call on the same window.
+// operation; the others are applied. Complete does not wait for the response of a target from which it has read
+// nothing. A later call on the same window then returns the error.
 //
 // # Served windows
 //
@@ -109,6 +119,8 @@
 // # Cards with atomics
 //
 // RDMA cards add to words of 8 bytes, and swap them, by themselves. Most of these atomics are atomic only to each
-// other, and not to the instructions of processors. So only a window that is made with CardAtomics leaves the
-// accumulate family to cards. It then leaves all of it to them, also what a rank does to its own part.
+// other, and not to the instructions of processors. So only a window that is made with [CardAtomics] leaves accumulates
+// to cards. Such a window takes Sum, NoOp and CompareAndSwap on 64-bit integers. If all ranks have cards with atomics,
+// these apply all of them, also what a rank does to its own part. Where cards and processors are atomic to each other,
+// the processor applies those on mapped memory.
 package window

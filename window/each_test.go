@@ -115,7 +115,7 @@ var eachRefused = registerShared("accumulates in one call that are refused", []i
 	s.Fails(win.AccumulateEach(window.Sum, []float64{1}, last+1, []int{0}), window.ErrRank)
 	s.Fails(win.AccumulateEach(window.Xor, []float64{1, 2}, last, []int{0, 1}), reduce.ErrUnsupported)
 	s.OK(win.AccumulateEach(window.Max, []float64{-1, -2}, last, []int{0, 1}))
-	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 1}), window.ErrHint)
+	s.Fails(win.AccumulateEach(window.Sum, []float64{1, 2}, last, []int{0, 1}), window.ErrPromise)
 	s.OK(win.UnlockAll(s.Ctx))
 	s.OK(s.World.Barrier(s.Ctx))
 	equal(s, "the window", win.Local(), make([]float64, 10))

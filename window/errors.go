@@ -20,8 +20,8 @@ var (
 	ErrRange = errors.New("out of the target's window")
 	// ErrOverlap means that a layout writes an element twice.
 	ErrOverlap = errors.New("overlapping layout")
-	// ErrHint means that a call breaks a promise that an option gave when the window was made.
-	ErrHint = errors.New("promise given at creation broken")
+	// ErrPromise means that a call breaks a promise that an option gave when the window was made.
+	ErrPromise = errors.New("promise given at creation broken")
 	// ErrAlignment means that a window cannot be viewed as another element type.
 	ErrAlignment = errors.New("window does not fit the element type")
 	// errDescription means that a rank has described an impossible part.

@@ -180,7 +180,7 @@ func (j faultJob) plan(t *testing.T) sim.Faults {
 
 // faultKinds are all kinds of faults.
 var faultKinds = []sim.FaultKind{
-	sim.Kill, sim.PowerLoss, sim.FailPair, sim.Delay, sim.Stall, sim.RefuseMemory, sim.Overflow, sim.Starve, sim.Exhaust, sim.Slow,
+	sim.Kill, sim.PowerLoss, sim.FailPair, sim.Delay, sim.Stall, sim.RejectMemory, sim.Overflow, sim.Starve, sim.Exhaust, sim.Slow,
 }
 
 // TestFaults has faults come to jobs: they end, with the right data or the right error. Each kind comes as often as it should.
@@ -250,7 +250,7 @@ func TestFaultsAtEvents(t *testing.T) {
 		_, events := j.undisturbed(t)
 		j.seed = 0
 		jobs := 0
-		for i, kind := range []sim.FaultKind{sim.Kill, sim.PowerLoss, sim.FailPair, sim.Exhaust, sim.Overflow, sim.Starve, sim.RefuseMemory} {
+		for i, kind := range []sim.FaultKind{sim.Kill, sim.PowerLoss, sim.FailPair, sim.Exhaust, sim.Overflow, sim.Starve, sim.RejectMemory} {
 			for event := 1 + (testsize.Seed()+uint64(i)*every/7)%every; event <= events; event += every {
 				rank := int(event/every) % ranks
 				plan := sim.Faults{{Kind: kind, Event: event, Rank: rank, Peer: (rank + 1) % ranks, Ranks: []int{rank}, Times: 3}}

@@ -14,11 +14,11 @@ import (
 // of all ranks are then complete at their targets. With [NoSucceed] it opens no epoch. Either all ranks assert
 // NoPrecede or none does, and likewise NoSucceed.
 //
-// If another rank has called Close instead, or has asserted these differently, every rank gets a *MismatchError. Later
-// Fences of the window return it, too. Calls of different windows are not compared, nor with the collectives of the
-// World, since goroutines of a rank may make both at once. If one rank calls Fence of a window and another
-// rank calls Fence of another window, Barrier or [Allocate], both wait. The warning of each names the other: see
-// world.WithStall.
+// If another rank has called Close instead, or ranks disagree on NoPrecede or NoSucceed, every rank gets a
+// *MismatchError. Later Fences of the window return it, too. Calls of different windows are not compared, nor with the
+// collectives of the World, since goroutines of a rank may make both at once. If one rank calls Fence of a window and
+// another rank calls Fence of another window, Barrier or [Allocate], both wait. The warning of each names the other:
+// see world.WithStall.
 //
 // If ctx ends first, Fence returns its error. The same Fence, with the same assertions, continues.
 //
@@ -112,7 +112,7 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // If another rank has called Fence instead, every rank gets a *MismatchError. After any error except that of an open
 // epoch or of [ErrServed], and after the failure of a rank, the window is closed. Its memory then stays until the World
 // is closed, because other ranks may still use it. Calls of other ranks that wait for this one return a
-// *world.PeerError whose cause is [ErrDeparted].
+// *world.PeerError whose cause is [ErrDeparted]. A second Close returns an [ErrClosed], unlike that of a World.
 func (w *Window[T]) Close() error { return w.calls().Close() }
 
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }
@@ -178,7 +178,7 @@ func with(err, kept error) error {
 // what the Post that continues would have returned, without the failures.
 func (c *core) endLostExposure() (kept error) {
 	c.mu.Lock()
-	group, told, suspended := c.epochs.SuspendedPost()
+	group, notified, suspended := c.epochs.SuspendedPost()
 	// No other Post continues it meanwhile.
 	suspended = suspended && c.epochs.BeginPost(group) == nil
 	c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *core) endLostExposure() (kept error) {
 		_, err := c.pollExposure(group)
 		c.mu.Lock()
 		if err == nil {
-			c.epochs.SuspendPost(told)
+			c.epochs.SuspendPost(notified)
 		} else {
 			c.epochs.EndPost()
 			kept = c.posting.takeOthers()

@@ -10,7 +10,9 @@ import (
 )
 
 // Flush waits until every operation of this rank on target is complete there and visible to all ranks. It needs an
-// epoch of Lock or LockAll. If ctx ends first, Flush returns its error and may be called again.
+// epoch of Lock or LockAll, and returns an [ErrNotLocked] without one. If target has failed, Flush returns a
+// *world.PeerError. If target has rejected operations, it returns a *world.RejectionError. If ctx ends first, Flush
+// returns its error and may be called again.
 func (w *Window[T]) Flush(ctx context.Context, target int) error { return w.calls().Flush(ctx, target) }
 
 func (w *untyped) Flush(ctx context.Context, target int) error {
@@ -263,6 +265,9 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 
 // Sync orders the loads and stores of this rank in its own part with the operations of all ranks. Operations after Sync
 // see what this rank has stored before. Loads after Sync see operations that were complete before.
+//
+// Fence, Post, Wait, WaitNotify and Barrier of the World order them, too. Sync is needed only where ranks order
+// themselves by other means, such as a pipe, or where a rank polls for a value.
 func (w *Window[T]) Sync() error { return w.calls().Sync() }
 
 func (w *untyped) Sync() error {

@@ -11,6 +11,8 @@ import (
 // A Layout selects elements of a buffer or window for an operation, in an order. The i-th element of one layout is
 // matched with the i-th of the other. [Contiguous], [Strided] and [Indexed] make layouts; the zero Layout is empty.
 // Offsets count elements from the start of the buffer, or from the displacement of the operation in a window.
+//
+// A layout with a negative or too large number is invalid: the operation that gets it returns an [ErrArgument].
 type Layout struct {
 	// blocks, length and stride describe a strided layout: blocks of length elements, stride elements apart.
 	blocks, length, stride int
@@ -176,8 +178,9 @@ func (w *Window[T]) checkLayouts(call string, buffer []T, local Layout, target, 
 	return err
 }
 
-// PutLayout writes elements of origin to target's window. from selects the elements of origin. to selects those of the
-// window, from displacement on, and must not overlap. origin belongs to the library as in [Window.Put].
+// PutLayout writes elements of origin to target's window. from selects the elements of origin, and to as many of the
+// window, from displacement on. If to selects an element twice, PutLayout returns an [ErrOverlap]. If the layouts
+// select different numbers of elements, it returns an [ErrArgument]. origin belongs to the library as in [Window.Put].
 func (w *Window[T]) PutLayout(origin []T, from Layout, target, displacement int, to Layout) error {
 	if err := w.checkLayouts("PutLayout", origin, from, target, displacement, to, &to); err != nil {
 		return err
@@ -188,7 +191,8 @@ func (w *Window[T]) PutLayout(origin []T, from Layout, target, displacement int,
 }
 
 // GetLayout reads elements of target's window into result. from selects the elements of the window, from displacement
-// on. to selects those of result, and must not overlap. result is valid as in [Window.Get].
+// on, and to as many of result. If to selects an element twice, GetLayout returns an [ErrOverlap]. If the layouts
+// select different numbers of elements, it returns an [ErrArgument]. result is valid as in [Window.Get].
 func (w *Window[T]) GetLayout(result []T, to Layout, target, displacement int, from Layout) error {
 	if err := w.checkLayouts("GetLayout", result, to, target, displacement, from, &to); err != nil {
 		return err

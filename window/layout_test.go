@@ -102,7 +102,7 @@ func TestLayoutRefusedWhole(t *testing.T) {
 		win := allocate[int64](s, 8, window.SingleElement())
 		s.OK(win.LockAll(s.Ctx))
 		to := window.Indexed(window.Block{Offset: 0, Length: 1}, window.Block{Offset: 1, Length: 2})
-		s.Fails(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 0, to), window.ErrHint)
+		s.Fails(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 0, to), window.ErrPromise)
 		s.OK(win.AccumulateLayout(window.Sum, []int64{3, 3, 3}, window.Contiguous(3), 0, 4, window.Strided(3, 1, 1)))
 		s.OK(win.UnlockAll(s.Ctx))
 		equal(s, "contents", win.Local(), []int64{0, 0, 0, 0, 3, 3, 3, 0})

@@ -32,8 +32,8 @@ const (
 // LockAll of this rank on a window of the same World first acquires the lock that is still pending: locks of the windows
 // of one World are acquired in the order of the calls.
 //
-// An epoch without operations may end without the lock. To exclude other ranks from anything beside the operations of
-// the epoch, use [Window.LockNow].
+// An epoch without operations may end without the lock. To protect anything but the operations of the epoch, such as a
+// file or loads of mapped memory, use [Window.LockNow].
 func (w *Window[T]) Lock(ctx context.Context, kind LockKind, target int) error {
 	return w.calls().Lock(ctx, kind, target)
 }
@@ -211,24 +211,24 @@ func (w *untyped) Unlock(ctx context.Context, target int) error {
 	return err
 }
 
-// unlockEach gives the shared locks of LockAll back, but for those of the first told ranks, and completes the operations
-// on all ranks. It returns how many ranks it has given their locks back, and the error that has interrupted it. The next
-// call then continues from there. Other errors are kept in unlocking.
+// unlockEach gives the shared locks of LockAll back, but for those of the first notified ranks, and completes the
+// operations on all ranks. It returns how many ranks it has given their locks back, and the error that has interrupted
+// it. The next call then continues from there. Other errors are kept in unlocking.
 //
 // An unlock message travels over the same link after the operations, and its AfterReads delays it until the results of
 // reads have arrived. So no wait is needed between the two.
-func (c *core) unlockEach(ctx context.Context, call string, told int) (int, error) {
+func (c *core) unlockEach(ctx context.Context, call string, notified int) (int, error) {
 	keep := func(err error) {
 		if job.Failed(err) == nil {
 			// The flush below, or UnlockAll, reports lost ranks.
 			c.unlocking.add(err)
 		}
 	}
-	for ; told < c.size; told++ {
-		operationErr, err := c.unlockOne(ctx, call, c.behind(told))
+	for ; notified < c.size; notified++ {
+		operationErr, err := c.unlockOne(ctx, call, c.behind(notified))
 		keep(operationErr)
 		if interrupted(ctx, err) {
-			return told, err
+			return notified, err
 		}
 		keep(err)
 	}
@@ -243,7 +243,7 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 		})
 	}
 	if err := interruption.take(); err != nil {
-		return told, err
+		return notified, err
 	}
 	for _, err := range lost.errs {
 		c.unlocking.add(err)
@@ -253,7 +253,7 @@ func (c *core) unlockEach(ctx context.Context, call string, told int) (int, erro
 			c.unlocking.add(c.peerError(call, target))
 		}
 	}
-	return told, nil
+	return notified, nil
 }
 
 // unlockOne gives the shared lock of a rank back, after the operations. If err says that it is interrupted, the lock is
@@ -437,9 +437,9 @@ func (w *untyped) UnlockAll(ctx context.Context) error {
 	defer c.endSpan("UnlockAll", c.world.BeginSpan())
 	c.mu.Lock()
 	err := c.epochs.BeginUnlockAll()
-	told := c.epochs.Told()
+	notified := c.epochs.Notified()
 	if c.unchecked {
-		told = c.size
+		notified = c.size
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -447,10 +447,10 @@ func (w *untyped) UnlockAll(ctx context.Context) error {
 	}
 	c.settleClosed()
 	c.leaves(-1)
-	told, err = c.unlockEach(ctx, call, told)
+	notified, err = c.unlockEach(ctx, call, notified)
 	c.mu.Lock()
 	if err != nil {
-		c.epochs.SuspendUnlockAll(told)
+		c.epochs.SuspendUnlockAll(notified)
 		c.mu.Unlock()
 		return err
 	}

@@ -10,9 +10,10 @@ import "unsafe"
 // it takes about as long as a Put of 8 bytes, and does not allocate.
 //
 // Loads and stores are not operations: epochs do not check them, and Flush does not wait for them. Ranks that use
-// memory at the same time access it by sync/atomic, which has one order over all processes that map the memory. On
-// windows of [Allocate] with [SingleElement] the accumulate family of 4 and 8 byte integers is in that order, too, from
-// every rank. On other windows it uses locks that loads and stores do not take.
+// memory at the same time must access it by sync/atomic. Its operations have one order over all processes that map the
+// memory. On windows of [Allocate] with [SingleElement] operations of the accumulate family on integers of 4 and 8
+// bytes are part of that order, from whichever rank they come. On other windows they use locks that loads and stores do
+// not take.
 //
 // If network cards execute the accumulate family, and their atomics are not coherent with those of processors (see
 // [CardAtomics]), Mapped returns false for every rank.

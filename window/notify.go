@@ -10,7 +10,8 @@ import (
 
 const putNotify = "PutNotify"
 
-// PutNotify is Put that also adds 1 to a notification slot of target when the bytes are in target's window.
+// PutNotify is [Window.Put] that also adds 1 to notification slot number slot of target when the bytes are in target's
+// window. A slot that the window does not have (option [Notifications]) is an [ErrArgument].
 //
 // If target shares no memory with this rank, PutNotify sends at once. Before that it waits, without a context, for the
 // lock or the post of target if Lock or Start has not. The wait ends with an error when target has failed or left. Two
@@ -20,7 +21,8 @@ func (w *Window[T]) PutNotify(origin []T, target, displacement, slot int) error 
 }
 
 // WaitNotify waits until count notifications have arrived in a slot of this rank that no earlier WaitNotify or
-// TestNotify has taken, and takes them. It needs no epoch.
+// TestNotify has taken, and takes them. It needs no epoch. Several goroutines may wait for one slot: each notification
+// is taken once.
 //
 // Any rank may send notifications. So WaitNotify returns a *world.PeerError as soon as any rank has failed, or all
 // others have left, unless the notifications are there. It returns an ErrClosed when the window is closed

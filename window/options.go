@@ -20,13 +20,13 @@ const maxNotifications = 1 << 16
 
 // SingleElement promises that every operation of the accumulate family on the window has one element; with NoOp it may
 // have more. The processor then applies the operations by atomic instructions instead of under a lock. Elements of 16
-// bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrHint].
+// bytes, and windows of [Create], still use locks. A longer operation is rejected with an [ErrPromise].
 func SingleElement() Option {
 	return func(s *settings) error { s.SingleElement = true; return nil }
 }
 
 // SameOp promises that all accumulates on the window use one operation, apart from NoOp and CompareAndSwap. The first
-// such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrHint].
+// such accumulate of each rank decides for the life of the window. Another operation is rejected with an [ErrPromise].
 func SameOp() Option {
 	return func(s *settings) error { s.SameOp = true; return nil }
 }
@@ -37,12 +37,12 @@ func Unordered() Option {
 	return func(s *settings) error { s.Unordered = true; return nil }
 }
 
-// Immediate makes every operation of the accumulate family on mapped memory apply when its call returns.
+// Immediate applies each operation of the accumulate family on mapped memory before its call returns.
 //
 // Without Immediate, a few accumulates of one element to parts of 1 MiB and more are deferred. The processor then
 // fetches their elements at the same time, which is faster at scattered places. They are applied by the next call on
-// the window that completes them, has to follow them, or blocks. If another rank polls for accumulates of this one,
-// complete them, for instance by Flush, before waiting elsewhere, such as in World.Barrier.
+// the window that completes them, that must come after them in order, or that blocks. If another rank polls for
+// accumulates of this one, complete them, for instance by Flush, before waiting elsewhere, such as in World.Barrier.
 func Immediate() Option {
 	return func(s *settings) error { s.Immediate = true; return nil }
 }
@@ -71,8 +71,8 @@ func Notifications(n int) Option {
 // MaxSeats is the largest number that [Seats] accepts.
 const MaxSeats = 1 << 12
 
-// Seats sets how many clients may be attached to the part of each rank at once, from 0 to MaxSeats: see [Serve]. The
-// default is 0. A window without seats cannot be served.
+// Seats sets the number of seats of each rank's part, from 0 to MaxSeats. A seat is one attachment of a client by
+// [Attach]. The default is 0. A window without seats cannot be served: see [Serve].
 func Seats(n int) Option {
 	return func(s *settings) error {
 		if n < 0 || n > MaxSeats {

@@ -62,7 +62,7 @@ func (d *deferred) carryOut(ctx context.Context, following scheduler.Following) 
 	}
 }
 
-// lookUp marks queued operations on memory that the card does not know, and records the use of the memory.
+// lookUp marks queued operations on unregistered memory, and records the use of the memory.
 func (d *deferred) lookUp() {
 	if !d.link.Registers() {
 		return

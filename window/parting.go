@@ -52,7 +52,7 @@ func (c *core) markParting(rank int) {
 	if p, err := c.peer(rank); err == nil {
 		c.world.RaceRelease()
 		p.control.pair(c.rank, waitingAt).Or(closedMark)
-		p.neighbor.Ring()
+		p.neighbor.Wake()
 	}
 }
 

@@ -22,8 +22,8 @@ import (
 // the Complete wait for the post that Start matches: see ride.go.
 
 // Start opens an access epoch to the ranks of group. It waits until each rank that shares memory with this one has
-// posted a matching exposure. For the other ranks the operations wait for the post, at the latest in Complete or at the
-// target. If Start returns an error, no epoch is open.
+// posted a matching exposure. It does not wait for the other ranks of group: operations on them wait for the post
+// later, in Complete or at the target at the latest. If Start returns an error, no epoch is open.
 //
 // A rank that posts and starts calls Post first. Two ranks that share memory and start epochs to each other before
 // either has posted wait for each other.
@@ -69,8 +69,8 @@ func (c *core) postRides(target int) bool {
 //
 // If this rank could not send some operations, only its own Complete returns an error. The targets learn of the end of
 // the epoch all the same. If a target has failed, the epoch ends and Complete returns a *world.PeerError. If ctx ends
-// first, the process is out of file descriptors, or a target cannot be told, Complete returns that error, and another
-// Complete continues.
+// first, the process is out of file descriptors, or a target cannot be notified, Complete returns that error, and
+// another Complete continues.
 func (w *Window[T]) Complete(ctx context.Context) error { return w.calls().Complete(ctx) }
 
 func (w *untyped) Complete(ctx context.Context) error {
@@ -79,20 +79,23 @@ func (w *untyped) Complete(ctx context.Context) error {
 		return err
 	}
 	defer c.endSpan("Complete", c.world.BeginSpan())
+	if err := c.checkJob("Complete"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	group, err := c.epochs.BeginComplete()
-	told := c.epochs.Told()
+	notified := c.epochs.Notified()
 	c.mu.Unlock()
 	if err != nil {
 		return errtext.Errorf("window: %w", err)
 	}
 	c.settleClosed()
 	c.leaves(-1)
-	told, err = c.completeEach(ctx, "window.Complete", group, told)
+	notified, err = c.completeEach(ctx, "window.Complete", group, notified)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		c.epochs.SuspendComplete(told)
+		c.epochs.SuspendComplete(notified)
 		return err
 	}
 	err = c.completing.take()
@@ -103,21 +106,21 @@ func (w *untyped) Complete(ctx context.Context) error {
 	return err
 }
 
-// completeEach tells the ranks of a group that this one has completed, but for the first told, and waits until the buffers
-// of the operations on them belong to the program again. It returns how many ranks it has told, and the error that has
-// interrupted it. The next call then continues from there. Other errors are kept in completing.
-func (c *core) completeEach(ctx context.Context, call string, group Group, told int) (int, error) {
-	for ; told < group.Len(); told++ {
-		target := group.After(c.rank, told)
+// completeEach tells the ranks of a group that this one has completed, but for the first notified, and waits until the
+// buffers of the operations on them belong to the program again. It returns how many ranks it has notified, and the
+// error that has interrupted it. The next call then continues from there. Other errors are kept in completing.
+func (c *core) completeEach(ctx context.Context, call string, group Group, notified int) (int, error) {
+	for ; notified < group.Len(); notified++ {
+		target := group.After(c.rank, notified)
 		operationErr, err := c.tell(ctx, call, target, completeAt, c.epochs.StartNumber(target))
 		c.completing.add(operationErr)
 		if interrupted(ctx, err) {
-			return told, err
+			return notified, err
 		}
 		c.completing.add(err)
 	}
 	if !c.remote {
-		return told, nil
+		return notified, nil
 	}
 	var interruption keptErrors
 	_ = c.eachLink(group.Contains, func(rank int, p *peer) error {
@@ -129,10 +132,10 @@ func (c *core) completeEach(ctx context.Context, call string, group Group, told 
 		return nil
 	})
 	if err := interruption.take(); err != nil {
-		return told, err
+		return notified, err
 	}
 	_ = c.eachLink(group.Contains, func(_ int, p *peer) error { p.deferred.learn(); return nil })
-	return told, nil
+	return notified, nil
 }
 
 // Post exposes this rank's part of the window to the ranks of group. It does not wait for their Start. If a rank of
@@ -156,7 +159,7 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 	}
 	c.mu.Lock()
 	err := c.epochs.BeginPost(group)
-	told := c.epochs.PostNotified()
+	notified := c.epochs.PostNotified()
 	if err == nil {
 		c.opened("Post", -1)
 	}
@@ -168,35 +171,35 @@ func (w *untyped) Post(ctx context.Context, group Group) error {
 		c.posted[group.Rank(i)].Store(c.epochs.PostNumber(group.Rank(i)))
 	}
 	c.server.serveRides()
-	told, err = c.postEach(ctx, "window.Post", group, told)
+	notified, err = c.postEach(ctx, "window.Post", group, notified)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		// A post cannot be taken back.
-		c.epochs.SuspendPost(told)
+		c.epochs.SuspendPost(notified)
 		return err
 	}
 	c.epochs.EndPost()
 	return c.posting.take()
 }
 
-// postEach notifies the ranks of a group, but for the first told. It returns how many ranks it has notified, and the error
-// that has interrupted it. The next call then continues from there. Other errors are kept in posting.
-func (c *core) postEach(ctx context.Context, call string, group Group, told int) (int, error) {
-	for i := range told {
+// postEach notifies the ranks of a group, but for the first notified. It returns how many ranks it has notified, and
+// the error that has interrupted it. The next call then continues from there. Other errors are kept in posting.
+func (c *core) postEach(ctx context.Context, call string, group Group, notified int) (int, error) {
+	for i := range notified {
 		// The first Post returned before it could report a failure of this rank.
 		c.posting.add(c.targetFailure(call, group.Rank(i)))
 	}
-	for ; told < group.Len(); told++ {
-		origin := group.Rank(told)
+	for ; notified < group.Len(); notified++ {
+		origin := group.Rank(notified)
 		operationErr, err := c.tell(ctx, call, origin, postAt, c.epochs.PostNumber(origin))
 		c.posting.add(operationErr)
 		if interrupted(ctx, err) {
-			return told, err
+			return notified, err
 		}
 		c.posting.add(err)
 	}
-	return told, nil
+	return notified, nil
 }
 
 // reachEach maps the parts of the ranks of a group that have not failed, so that the call can notify them without a
@@ -231,6 +234,9 @@ func (w *untyped) Wait(ctx context.Context) error {
 		return err
 	}
 	defer c.endSpan("Wait", c.world.BeginSpan())
+	if err := c.checkJob("Wait"); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group, err := c.epochs.BeginWait("Wait")
@@ -255,6 +261,9 @@ func (w *Window[T]) Test() (bool, error) { return w.calls().Test() }
 func (w *untyped) Test() (bool, error) {
 	if w.core == nil {
 		return false, unmade("Test")
+	}
+	if err := w.core.checkJob("Test"); err != nil {
+		return false, err
 	}
 	return w.core.test()
 }
@@ -343,7 +352,7 @@ func (c *core) tell(ctx context.Context, call string, rank int, at uintptr, numb
 	}
 	c.world.RaceRelease()
 	p.control.pair(c.rank, at).Store(number)
-	p.neighbor.Ring()
+	p.neighbor.Wake()
 	return operationErr, nil
 }
 

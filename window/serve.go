@@ -62,11 +62,14 @@ var ErrNoSession = errors.New("no such session")
 // then ends all sessions and returns nil. Calls of the clients return a *world.PeerError whose cause is a
 // world.ErrLeft.
 //
+// Serve returns an [ErrArgument] at once if there is no window, a name is invalid or used twice, or a window has no
+// seats. For a window that is closed it returns an [ErrClosed], and for one of Attach an [ErrAttached].
+//
 // Clients attach to windows by name: see [Attach]. A lock excludes ranks and clients alike, and accumulates of both are
 // atomic to each other. This process may use the windows as before. A client that leaves or dies gives back its locks
 // and seats.
 //
-// The windows are made with the option [Seats], which bounds how many clients are attached at once. A further client
+// The windows are made with the option [Seats], the number of clients that may be attached at once. A further client
 // gets an [ErrNoSeat]. A window cannot be closed while it is served.
 //
 // A client is trusted with the whole content of the windows: it can read all of it. Unless the window is served

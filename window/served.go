@@ -46,7 +46,7 @@ func (w *Window[T]) As(name string) Served {
 }
 
 // ReadOnly returns the same window, which clients may only read: by Get, by operations of the accumulate family with
-// [NoOp], and under shared locks. Other operations of clients return an [ErrReadOnly].
+// [NoOp], and under shared locks. Other operations of clients, and exclusive locks, return an [ErrReadOnly].
 func (s Served) ReadOnly() Served {
 	s.readOnly = true
 	return s

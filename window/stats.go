@@ -30,9 +30,9 @@ type Stats struct {
 	// Mapped counts operations that this rank's processor applied. They are counted only if the World was made with
 	// world.WithStats or RMA_STATS is set.
 	Mapped Counts
-	// Direct counts operations that were sent as work requests of their own. Packed counts those that shared a message
-	// with other operations or with the synchronization. Packets counts the messages of the first kind. Queued
-	// operations are not counted yet. Several puts to adjacent or overlapping elements may count as one.
+	// Direct counts operations that were sent as work requests of their own. Packed counts those that were sent in a
+	// packet, with other operations or with the synchronization. Packets counts the packets. Queued operations are not
+	// counted yet. Several puts to adjacent or overlapping elements may count as one.
 	Direct, Packed Counts
 	Packets        uint64
 	// Stalls counts how often operations had to wait for their target to end a Fence.

@@ -9,21 +9,22 @@ import (
 	"github.com/onesided/rma/internal/job"
 )
 
-// An Assert is a promise to a synchronization call that makes it cheaper. A call takes any number of them.
+// An Assert is an assertion passed to a synchronization call, as in MPI. NoSucceed changes what Fence does. The others
+// are statements about the program, which the library does not check. A call takes any number of assertions.
 type Assert = epoch.Assert
 
-// The assertions.
+// The assertions. LockAll takes NoCheck, and Fence the others.
 const (
-	// NoPrecede promises Fence that the epoch which it closes has no operations.
+	// NoPrecede asserts that the epoch which Fence closes has no operations. Fence then takes less time.
 	NoPrecede = epoch.NoPrecede
 	// NoSucceed makes Fence open no epoch.
 	NoSucceed = epoch.NoSucceed
-	// NoPut promises Fence that no rank puts or accumulates to this rank in the next epoch.
+	// NoPut asserts that no rank puts or accumulates to this rank in the next epoch of Fence. It has no effect.
 	NoPut = epoch.NoPut
-	// NoStore promises Fence that this rank has not stored to its part since its last Fence.
+	// NoStore asserts that this rank has not stored to its part since its last Fence. It has no effect.
 	NoStore = epoch.NoStore
-	// NoCheck promises LockAll that no rank holds or requests an exclusive lock of the window before the epoch ends.
-	// Only LockAll takes it. Only Fence takes the others.
+	// NoCheck asserts that no rank holds or requests an exclusive lock of the window before the epoch of LockAll ends.
+	// LockAll then acquires no lock.
 	NoCheck = epoch.NoCheck
 )
 

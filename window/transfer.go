@@ -9,14 +9,19 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// Put writes origin to target's window, from element displacement on. origin belongs to the library until the call that
-// completes the Put returns: a flush, Wait of a request, or the end of the epoch.
+// Put writes origin to target's window, from element displacement on. It needs an access epoch to target. origin
+// belongs to the library until the call that completes the Put returns: a flush, or the end of the epoch.
+//
+// An error of Put is an *[OpError], or a *[MisuseError] in debug mode. If the call is wrong, the cause is [ErrNoEpoch],
+// [ErrRank], [ErrRange], [ErrArgument] (a negative displacement), [ErrReadOnly] or [ErrClosed], and nothing was
+// written. If target has failed, it is a *world.PeerError. The other operations return the same errors.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
 	return w.view.put(kept(origin), len(origin), target, displacement)
 }
 
-// Get reads target's window into result, from element displacement on. result is valid when the call that completes the
-// Get has returned: a flush, Wait of a request, or the end of the epoch.
+// Get reads target's window into result, from element displacement on. It needs an access epoch to target. result is
+// valid when the call that completes the Get has returned: a flush, or the end of the epoch. Until then its content is
+// undefined. Errors are those of [Window.Put].
 func (w *Window[T]) Get(result []T, target, displacement int) error {
 	return w.view.get(kept(result), len(result), target, displacement)
 }
@@ -39,6 +44,9 @@ func (v *view) failed(op string, target, displacement, count int, cause error) e
 // A Request stands for an operation or a flush, whose completion can be waited for by itself. The zero Request is
 // complete. An operation on mapped memory is complete when its call returns. A Request need not be waited for: the end
 // of the epoch completes it, too.
+//
+// A Request is a value: copies stand for the same operation. It may be waited for several times, from any goroutine,
+// and also when the epoch has ended.
 type Request struct {
 	deferred *deferred
 	// before counts how often the queue had been sent when the operation joined it.
@@ -172,7 +180,8 @@ func (v *view) request(count, target int, err error) (Request, error) {
 	return Request{deferred: p.deferred, before: p.deferred.joined()}, nil
 }
 
-// RPut is Put that returns a [Request].
+// RPut is [Window.Put] that returns a [Request]. origin belongs to the library until Wait of the request, a flush, or
+// the end of the epoch has returned.
 func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) {
 	if w == nil {
 		return Request{}, unmade("Put")
@@ -184,7 +193,8 @@ func (w *Window[T]) RPut(origin []T, target, displacement int) (Request, error) 
 	return w.of().request(len(origin), target, err)
 }
 
-// RGet is Get that returns a [Request].
+// RGet is [Window.Get] that returns a [Request]. result is valid when Wait of the request, a flush, or the end of the
+// epoch has returned. Until then its content is undefined.
 func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) {
 	if w == nil {
 		return Request{}, unmade("Get")
@@ -201,12 +211,13 @@ func (w *Window[T]) RGet(result []T, target, displacement int) (Request, error) 
 	return r, err
 }
 
-// RAccumulate is Accumulate that returns a [Request].
+// RAccumulate is [Window.Accumulate] that returns a [Request]. origin belongs to the library as in [Window.RPut].
 func (w *Window[T]) RAccumulate(op Op, origin []T, target, displacement int) (Request, error) {
 	return w.of().request(len(origin), target, w.Accumulate(op, origin, target, displacement))
 }
 
-// RGetAccumulate is GetAccumulate that returns a [Request].
+// RGetAccumulate is [Window.GetAccumulate] that returns a [Request]. origin belongs to the library as in [Window.RPut],
+// and result is valid as in [Window.RGet].
 func (w *Window[T]) RGetAccumulate(op Op, origin, result []T, target, displacement int) (Request, error) {
 	err := w.GetAccumulate(op, origin, result, target, displacement)
 	if err == nil {

@@ -191,6 +191,6 @@ func (v *view) putNotify(origin unsafe.Pointer, count, target, displacement, slo
 		v.watch.operations[aggregate.Notify].Add(1)
 	}
 	p.control.slot(slot).Add(1)
-	p.neighbor.Ring()
+	p.neighbor.Wake()
 	return nil
 }

@@ -50,8 +50,8 @@ const (
 // A Window is memory that every rank of a job exposes to the others, as elements of type T. A Window comes from
 // [Allocate], [Create], [View] or [Attach].
 //
-// Calls return an [ErrArgument] for a nil Window and for the zero Window. Put and Get of a nil Window panic. Local, World
-// and Stats of either panic. Len returns 0, and Mapped false.
+// For a nil Window and for the zero Window, calls that return an error return an [ErrArgument]; only Put and Get of a
+// nil Window panic. Local, World and Stats panic. Len returns 0, and Mapped false.
 //
 // Its methods may be called from any goroutine. Operations of several goroutines may share an epoch. The program orders
 // them before the call that ends the epoch.
@@ -347,7 +347,9 @@ func (c *core) hide(rank int) {
 // part returns the target entry of a rank.
 func (w *Window[T]) part(rank int) *target { return &w.view.targets[rank] }
 
-// Local returns this rank's part of the window. The slice is valid until Close, or until the World is closed.
+// Local returns this rank's part of the window: for a window of [Create] the slice that was passed, for a window of
+// [Attach] an empty slice. It is valid until Close of the window or of its World. Loads and stores follow the rules of
+// the package: see Epochs.
 func (w *Window[T]) Local() []T {
 	if w == nil || w.core == nil {
 		panicUnmade("Local")
@@ -375,8 +377,8 @@ func (w *untyped) World() *world.World {
 // jobOf returns the job.World of a World.
 func jobOf(w *world.World) *job.World { return job.Of(w) }
 
-// Group returns a group of ranks of this window for Start and Post. It returns an error if a rank does not exist or is
-// named twice.
+// Group returns a group of ranks of this window for Start and Post. It returns an [ErrGroup] if a rank does not exist
+// or is named twice. An empty group is legal.
 func (w *Window[T]) Group(ranks ...int) (Group, error) { return w.calls().Group(ranks...) }
 
 func (w *untyped) Group(ranks ...int) (Group, error) {
@@ -524,7 +526,7 @@ func (v *view) reveal(t *target, p *peer, target int) {
 func (c *core) whyClosed(op string, target int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.epochs.Refuse(op, target)
+	return c.epochs.Reject(op, target)
 }
 
 // checkedBytes returns the size of count elements of kind in bytes.

@@ -5,9 +5,10 @@
 //		return world.AllReduceOp(ctx, w, []int{w.Rank()}, sum, world.Sum)
 //	})
 //
-// [Main] makes a program of a body: the environment says what its ranks are. [Run] makes them goroutines of this process. [Init]
-// joins the processes that a launcher started, or that RMA_ROOT brings together. [New] joins processes that have found each other by
-// means of their own. [Simulate] runs ranks in virtual time. [Dial] and [Listen] connect processes that were not started together.
+// [Main] runs a body as a whole program; the environment decides whether its ranks are processes, goroutines or simulated.
+// [Run] makes them goroutines of this process. [Init] joins the processes that a launcher started, or that gather at RMA_ROOT.
+// [New] joins processes that have found each other by means of their own. [Simulate] runs ranks in virtual time. [Dial] and
+// [Listen] connect processes that were not started together.
 //
 // Ranks of one host map each other's memory. Other ranks reach each other over TCP or RDMA cards. [World.Route] says which applies.
 //
@@ -27,9 +28,9 @@
 // the same arguments, it continues. Until then every other collective returns [ErrUnfinished], and the memory that the call sends must
 // not be changed. After every other error all memory belongs to the caller.
 //
-// The error of a call whose context ended names the rank that the call waited for, if it is known. If the call waited for some
-// tenths of a second, the error also names the call that the other rank is in. Fence and Close of a window are not among these
-// collectives: a goroutine in Fence and another one in Barrier do not disagree, but wait until their contexts end.
+// The error of a call whose context ended names the rank that the call waited for, if it is known. If both ranks have waited for
+// 100 ms, the error also names the call that the awaited rank is in. Fence and Close of a window are not among these
+// collectives: a rank in Fence and another one in Barrier do not disagree, but wait until their contexts end.
 //
 // A call that waits long logs a warning, with or without a context: see [WithStall].
 //
@@ -43,11 +44,11 @@
 //
 // # Progress
 //
-// A caller that waits makes progress for its rank: it polls a bounded number of times, yields, then sleeps until a device
-// wakes it. With more ranks than cores it yields at once. Where ranks are reached over a network, a background goroutine makes progress
-// while no call waits. So a program that computes delays no other rank. The goroutine stands back while a call polls. It also
-// stands back from a program that computes and calls by turns, for a few milliseconds at most, unless another rank waits. With
-// GOMAXPROCS=1 it always stands back, and a rank that computes serves others every 10 to 20 ms.
+// A caller that waits makes progress for its rank: it polls a bounded number of times, yields, then sleeps until a device wakes it.
+// With more ranks than cores it yields at once. Where ranks are reached over a network, a background goroutine makes progress while
+// no call waits. So a program that computes delays no other rank. The goroutine pauses while a call polls. It also pauses, for a
+// few milliseconds at most, in a program that alternates between computing and calls, unless another rank waits. With GOMAXPROCS=1
+// it never runs beside the program, and a rank that computes serves others every 10 to 20 ms.
 //
 // # Sessions
 //
@@ -63,18 +64,21 @@
 //
 // A call that needs one rank names that rank, whenever it failed. A collective needs every rank. It names the rank that failed
 // first, as far as this rank knows; the cause of a later failure mentions the first one. Before a call reports a failure, this rank
-// notifies the ranks that it is connected with. Over a network, a rank that is only beginning to wait for another one may
-// not be connected with it yet. It then names that rank instead. A rank that finds the end of a process of its host, whose memory it
-// had not mapped, names that one, too.
+// notifies the ranks that it is connected with.
 //
-// A silent rank may only be stopped, or cut off. A rank that takes it for dead closes all connections with it before any call says
-// so, and accepts no new ones. When the silent rank comes back, it finds that the others failed, and nothing that it does over the
-// network reaches them. Hosts that are cut off from each other take each other for dead.
+// There are two exceptions. Over a network, a rank may begin to wait for a rank that it is not connected with yet: its error may
+// name the awaited rank instead of the first one. A rank that finds that a process of its host has ended, whose memory it had not
+// mapped, names the rank of that process.
+//
+// A silent rank may only be stopped, or cut off. A rank that counts it as failed closes all connections with it before any call
+// reports the failure, and accepts no new ones. When the silent rank comes back, it finds that the others failed, and nothing that
+// it does over the network reaches them. Hosts that are cut off from each other count each other as failed.
 //
 // Between ranks that share memory silence is no failure: a stopped rank delays those that wait for it until it continues or is
-// killed, or their contexts end. An operation has no context: on a rank whose memory this one has not mapped yet, it returns an error
-// after 10 s. If ranks of other hosts take the stopped rank for dead, those of its own host learn that and continue without it. It can
-// still write to the memory that it maps. Kill a stopped process to be sure.
+// killed, or their contexts end. An operation has no context: on a rank whose memory this one has not mapped yet, it returns an
+// error after 10 s, or after the time of [WithPeerTimeout] if that is longer. If ranks of other hosts count the stopped rank as
+// failed, those of its own host learn that and continue without it. It can still write to the memory that it maps. Kill a stopped
+// process to be sure.
 //
 // If a rank closes its World while others wait for it in a collective, that collective and every later one fail. The error is a
 // *PeerError whose cause is [ErrLeft]. [World.Close] waits until all others have closed or failed: passive-target calls of package

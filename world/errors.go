@@ -14,10 +14,10 @@ var (
 	ErrUnfinished = job.ErrUnfinished
 	// ErrClosed means that this World is closed. It is not window.ErrClosed, which calls of a closed window return.
 	ErrClosed = job.ErrClosed
-	// ErrLeft means that a rank left while others needed a call of it. It closed its World, ended in order, or called
-	// [World.Shrink] in place of that call.
+	// ErrLeft means that a rank left while others needed a call of it. It closed its World, returned from its body without
+	// an error, or called [World.Shrink] in place of that call.
 	ErrLeft = job.ErrLeft
-	// ErrExcluded means that the other ranks took this rank for dead and continue without it.
+	// ErrExcluded means that the other ranks counted this rank as failed and continue without it.
 	ErrExcluded = job.ErrExcluded
 	// ErrInitialized means that Init was called while the World of an earlier Init was open, or in a rank of Run, Main or Simulate.
 	ErrInitialized = job.ErrInitialized

@@ -16,12 +16,13 @@ type settings = job.Settings
 type Option func(*settings)
 
 // WithDevice has all ranks reach each other over one device: "shm", "tcp" or "ibv" (an RDMA card, see package verbs/ibv). Without
-// it each pair of ranks uses the best one that it has. A device that is not available is an error. Without this option the environment
-// variable RMA_DEVICE decides.
+// it ranks of one host share memory if the host allows that, and all others use RDMA cards if every rank has one, or else TCP. A
+// device that is not available is an error. Without this option the environment variable RMA_DEVICE decides.
 func WithDevice(name string) Option { return job.WithDevice(name) }
 
-// WithNetwork has ranks that share no memory reach each other over devices of the program, instead of TCP or RDMA cards. Each rank calls
-// open with its number, and once more with the same number in each Shrink. With Run several goroutines call it at once. The World closes the devices.
+// WithNetwork has ranks that share no memory reach each other over devices of the program, instead of TCP or RDMA cards. Each rank
+// calls open once with its rank in the job, and again, with the same number, for each Shrink. With Run several goroutines call it
+// at once. The World closes the devices.
 func WithNetwork(open func(rank int) (verbs.Device, error)) Option { return job.WithNetwork(open) }
 
 // WithAddress sets the address at which this rank listens for ranks on other hosts. It is an address, a host name, the name of an
@@ -87,11 +88,12 @@ func WithLogger(logger *slog.Logger) Option { return job.WithLogger(logger) }
 // named pipe must have a reader when the ranks begin. Each rank keeps it open until it has written its table.
 func WithStats() Option { return job.WithStats() }
 
-// WithTrace has this rank add what it does over the network to a file when its World is closed. ui.perfetto.dev and chrome://tracing
-// open the file. It shows each request from when it was posted until its completion was seen, and what the processor does for requests
-// (see package traced). It has the last 65536 of each. All ranks may name the same file. Each job begins it anew, for this user alone (mode 0600); an existing file
-// keeps its mode. A symbolic link, a file with several names, a named pipe and a file of another user are errors. Without this option the
-// environment variable RMA_TRACE decides.
+// WithTrace has this rank add what it does over the network to a file when its World is closed. ui.perfetto.dev and
+// chrome://tracing open the file. It shows each request from when it was posted until its completion was seen, and what the
+// processor does for requests. It has the last 65536 requests, the last 65536 calls and the last 65536 spans of the rank. All ranks
+// may name the same file. Each job begins it anew, for this user alone (mode 0600); an existing file keeps its mode. A symbolic
+// link, a file with several names, a named pipe and a file of another user are errors. Without this option the environment variable
+// RMA_TRACE decides.
 //
 // Loads and stores of mapped memory are no requests. This option is an error in a job whose ranks all map each other's memory. WithDevice("tcp")
 // makes such a job traceable. A rank that is killed writes nothing. In virtual time this option has no effect: see [sim.Simulator.Trace].
@@ -99,10 +101,11 @@ func WithTrace(file string) Option { return job.WithTrace(file) }
 
 // WithDebug has windows look for misuse that would otherwise go unnoticed or corrupt contents:
 //
-//   - conflicting operations of one epoch on the same elements
+//   - operations of one epoch on the same elements that conflict: see package window, Epochs
 //   - origin memory that is changed, and results that are written, before the operation is complete. A result that is
 //     only read is no error, because loads are not seen.
-//   - epochs that are open when the World is closed
+//   - epochs that are open when the World is closed, and the call that opened each. Close of a window with an open epoch
+//     is an error in any case; debug mode adds the call that opened it.
 //
 // The call that reveals the misuse returns a *window.MisuseError with both places in the program. A *window.MismatchError
 // has the places of both calls, too. Each operation costs time and memory. Without this option the environment variable

@@ -25,7 +25,7 @@ func Run(ctx context.Context, n int, body func(ctx context.Context, w *World) er
 //
 // The environment says which ranks these are. The first of these cases applies:
 //
-//   - A launcher has started this process, or RMA_ROOT says where its job meets: the process is a rank of that job, as by
+//   - A launcher has started this process, or RMA_ROOT names where its job gathers: the process is a rank of that job, as by
 //     [Init]. RMA_RANKS and RMA_SIMULATE are errors then.
 //   - RMA_SIMULATE names one of [sim.Profiles]: the ranks run in virtual time, as by [Simulate], with seed 1.
 //     RMA_DEVICE is an error then.
@@ -61,24 +61,26 @@ func Main(body func(ctx context.Context, w *World) error, options ...Option) {
 // Slurm serve one job a process. A process whose Init or Close has failed under a process manager must be started again. When the
 // process manager ends before the World is closed, the process gets SIGTERM.
 //
-// If ctx has ended before the call, Init does nothing and may be called again. Otherwise it removes PMI_FD and PMI_PORT from the
-// environment, so that a process which a rank starts is no rank.
+// ctx bounds this call only, not the life of the World. If ctx has ended before the call, Init does nothing and may be called
+// again. Otherwise it removes PMI_FD and PMI_PORT from the environment, so that a process which a rank starts is no rank.
 func Init(ctx context.Context, options ...Option) (*World, error) {
 	j, err := job.Init(ctx, ofJob(options)...)
 	return of(j), err
 }
 
-// An Exchange gives every rank a text of each rank, in the order of ranks. All ranks call it the same number of times. It
-// returns when all have called it, or with an error when ctx ends. Texts are printable, without spaces, and have at most 900 bytes.
+// An Exchange is an all-gather of short texts: each rank passes one text, and gets those of all ranks in the order of ranks.
+// It returns when all ranks have called it, or with an error when ctx ends. [New] calls it twice: an exchange over files or
+// keys numbers its rounds, as in docs/guide/launching.md. Texts are printable, without spaces, and have at most 900 bytes.
 // They include the key of the job, unless [WithKey] or RMA_KEY_FILE gives it to each rank: others must not see them.
 type Exchange func(ctx context.Context, mine string) (all []string, err error)
 
 // New joins a job whose processes have found each other by means of their own. Every process passes its rank, from 0, the number
 // of ranks, and an exchange between them.
 //
-// If a rank cannot join, because its RMA_ADDRESS is wrong for instance, New returns an error on all ranks once every text has come. So
-// does a rank whose device or size differ from those of others. If a rank has too large a size, it waits for ranks that do not exist,
-// until the time of [WithStartTimeout] is over. So do all ranks of a job of which one is missing. Both log a warning. The key of the job is as [WithKey] says.
+// New returns an error on all ranks, once all texts have arrived, if a rank cannot join (its RMA_ADDRESS is wrong, for instance),
+// or if ranks disagree on the device or the size. A rank with too large a size waits for ranks that do not exist, until the time
+// of [WithStartTimeout] is over. So do all ranks of a job of which one is missing. Both log a warning. The key of the job is as
+// [WithKey] says. ctx bounds this call only, not the life of the World.
 func New(ctx context.Context, rank, size int, exchange Exchange, options ...Option) (*World, error) {
 	j, err := job.New(ctx, rank, size, job.Exchange(exchange), ofJob(options)...)
 	return of(j), err

@@ -30,8 +30,9 @@ func (l *Listener) inner() *job.Listener {
 //
 // docs/guide/security.md says what a holder of the key is trusted with, and what an attacker on the path can do without TLS.
 //
-// All connections come to the one port, with two exceptions. Sessions have ports of their own with RDMA cards, and where
-// [WithAddress] or RMA_ADDRESS says at which addresses this process listens.
+// All connections go to the one port, with two exceptions. Sessions have ports of their own with RDMA cards, and where
+// [WithAddress] or RMA_ADDRESS says at which addresses this process listens. ctx bounds this call only, not the life of the
+// Listener.
 func Listen(ctx context.Context, address string, options ...Option) (*Listener, error) {
 	l, err := job.Listen(ctx, address, ofJob(options)...)
 	if err != nil {
@@ -49,8 +50,8 @@ func (l *Listener) Addr() net.Addr {
 	return j.Addr()
 }
 
-// Close ends listening. Sessions that were accepted continue, but ranks of them that are not connected yet, which happens with
-// their first operation, cannot connect any more.
+// Close ends listening. Sessions that were accepted continue. A client connects to the window with its first operation: if it
+// has not done so before Close, it cannot any more.
 func (l *Listener) Close() error {
 	j := l.inner()
 	if j == nil {
@@ -59,10 +60,10 @@ func (l *Listener) Close() error {
 	return j.Close()
 }
 
-// Dial begins a session with the process that listens at a host:port, see [Listen]. It returns a World of
-// two ranks, in which this process is rank 1 and the other one rank 0. Windows of rank 0 are attached to it: see
-// window.Attach. Its only collective is Close, which ends the session and must be called. When the other process ends, or ends the session,
-// calls return a [*PeerError] of rank 0.
+// Dial begins a session with the process that listens at a host:port, see [Listen]. It returns a World of two ranks: the server
+// is rank 0 and this process, the client, is rank 1. Windows of rank 0 are attached to it: see window.Attach. Its only collective
+// is Close, which ends the session and must be called. When the server ends, or ends the session, calls return a [*PeerError] of
+// rank 0. ctx bounds this call only, not the life of the World.
 //
 // The options are those of [New]. Both sides need the same key, and both or neither a TLS configuration (WithTLS) with a certificate. The
 // device is chosen as for ranks on different hosts: RDMA cards if both have one, else TCP.

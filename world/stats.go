@@ -7,7 +7,8 @@ import (
 	"github.com/onesided/rma/scheduler/transfer"
 )
 
-// Stats counts what a rank has done in a World so far. Loads and stores of mapped memory are not counted. window.Stats counts what windows have done.
+// Stats counts what a rank has done in a World so far. Loads and stores of mapped memory are not counted, and neither are
+// requests of peers. window.Stats counts what windows have done.
 type Stats struct {
 	// Rank and Size are those of the World. Failures is the number of ranks that are known to have failed.
 	Rank, Size, Failures int
@@ -15,10 +16,10 @@ type Stats struct {
 	Routes map[string]int
 	// Collectives counts those that have ended, barriers included.
 	Collectives uint64
-	// Messages counts the messages that have left; several travel together. Writes, Reads and Atomics count requests for
-	// operations that need no message, Sends those for messages.
+	// Messages counts the messages that have left; several travel together. Writes, Reads and Atomics count the work
+	// requests of this rank that moved operations directly, Sends those that carried messages.
 	Messages, Sends, Writes, Reads, Atomics uint64
-	// Bytes is the payload of all of them.
+	// Bytes is what these requests moved, in bytes. For messages that includes their headers.
 	Bytes uint64
 	// Sleeps counts how often a call of any World of this rank slept; Slept is how long in all.
 	Sleeps uint64

@@ -106,7 +106,8 @@ func (w *World) InJob(rank int) int {
 
 func has(j *job.World, rank int) bool { return rank >= 0 && rank < j.Size() }
 
-// Barrier returns when every rank has called it. Whatever a rank did before its call is visible to all ranks afterwards.
+// Barrier returns when every rank has called it. Stores and complete operations of a rank before its call are visible to all
+// ranks afterwards. Barrier does not complete operations: see window.Window.Flush.
 func (w *World) Barrier(ctx context.Context) error { return w.inner().Barrier(ctx) }
 
 // Split makes teams. Ranks that pass the same color form a team, ordered by key and then by their rank in w. A rank
@@ -125,10 +126,11 @@ func (w *World) Split(ctx context.Context, color, key int) (*World, error) {
 // Windows of w are not changed, and w is closed as usual, before or after the new World. A rank that fails while the new World is made may
 // be in it, as one that has failed: Shrink that World again.
 //
-// A rank in Shrink comes to no collective of w. Where another rank waits for it there, that call and every later collective of w fail with
-// a [*PeerError]. The error names a rank that has failed, if there is one. Otherwise it is an [ErrLeft] that names the rank in Shrink. A
-// rank that gets such an error calls Shrink, too, or closes w: the rank in Shrink waits for either. Fence and Close of windows are
-// not ended, nor are collectives of teams: a rank that waits there continues to wait until its context ends.
+// A rank in Shrink takes part in no other collective of w. Where another rank waits for it there, that call and every later
+// collective of w fail with a [*PeerError]. The error names a rank that has failed, if there is one. Otherwise it is an [ErrLeft]
+// that names the rank in Shrink. A rank that gets such an error calls Shrink, too, or closes w: the rank in Shrink waits for
+// either. Fence and Close of windows are not ended, nor are collectives of teams: a rank that waits there continues to wait until
+// its context ends.
 //
 // The new World needs as many file descriptors as w, in addition. A rank that has too few gets an error that wraps
 // verbs.ErrShortage. The others wait until it calls Shrink again, or their contexts end.
@@ -148,9 +150,10 @@ func (w *World) Shrink(ctx context.Context) (*World, error) {
 // needs this one. Closing the World of a job closes its open teams. Closing a team affects neither the
 // job nor teams that were split from it.
 //
-// The error of Close says what could not be completed: operations of open epochs, the table of RMA_STATS, the trace, or the exchange
-// with the process manager. Where memory is mapped the operations are complete: an open epoch is then an error only with
-// [WithDebug]. A window that is still open is no error. The World is closed all the same: a second Close returns nil.
+// The error of Close says what could not be completed: operations of open epochs, the table of RMA_STATS, the trace, or the
+// exchange with the process manager. On mapped memory operations are complete when they return, so an epoch that is still open is
+// an error only with [WithDebug]. An open window is no error. Whatever Close returns, the World is closed, and a second Close
+// returns nil.
 func (w *World) Close() error { return w.inner().Close() }
 
 // CloseContext is Close that waits for other ranks only until ctx ends. Its error then wraps that of ctx, and names a rank, or the
@@ -188,7 +191,8 @@ func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	return w.made("OnFailure").OnFailure(f)
 }
 
-// Route describes how this rank reaches another, such as "shm, mapped", "tcp" or "ibv". It is "" for a rank that this World does not have.
+// Route returns how this rank reaches another: "self", "shm, mapped" (memory that both map), "shm" (queue pairs in shared memory),
+// "tcp" or "ibv" (RDMA cards); "sim" in virtual time. It is "" for a rank that this World does not have.
 func (w *World) Route(rank int) string {
 	j := w.made("Route")
 	if !has(j, rank) {
@@ -203,8 +207,9 @@ func (w *World) Mapped(rank int) bool {
 	return has(j, rank) && j.Mapped(rank)
 }
 
-// Now returns the time since a moment before the job began, on the clock of the job. That is real time. In a job of Simulate it is the
-// simulator's, and each rank has the time of its own processor.
+// Now returns the time since a moment before the job began, on the clock of the job. That is real time. In real time the clocks of
+// different ranks have different origins, and so has that of a World of Shrink: compare only times of one rank in one World. In a
+// job of Simulate the time is the simulator's, and each rank has the time of its own processor.
 func (w *World) Now() time.Duration { return w.made("Now").Now() }
 
 // Compute keeps this rank's processor busy for d on the clock of Now. In real time the library makes progress meanwhile. In virtual
@@ -214,18 +219,22 @@ func (w *World) Compute(d time.Duration) { w.made("Compute").Compute(d) }
 // Virtual reports whether the time of this World is that of a simulator: see [Simulate].
 func (w *World) Virtual() bool { return w.made("Virtual").Virtual() }
 
-// Span adds a span of the program to the trace of this rank, which is that of [WithTrace]. In virtual time it is the trace that the
-// simulator had when the job began. Spans of one goroutine are disjoint or nested. Without a trace Span does nothing.
+// Span adds a span of the program, from and until on the clock of [World.Now], to the trace of this rank, which is that of
+// [WithTrace]. In virtual time it is the trace that the simulator had when the job began. Spans of one goroutine are disjoint or
+// nested. Without a trace Span does nothing.
 func (w *World) Span(name string, from, until time.Duration) {
 	w.made("Span").Span(name, from, until)
 }
 
-// Register makes a buffer that operations use often known to the network cards of this rank, until stop is called. The program calls
-// stop after the last operation on the buffer is complete. Close of the World ends the registration, too. A second stop, and one after
-// Close, return nil.
+// Register registers a buffer that operations use often with the network cards of this rank, until stop is called. The program
+// calls stop after the last operation on the buffer is complete. Close of the World ends the registration, too. A second stop, and
+// one after Close, return nil.
 //
-// Register returns an [ErrArgument] for a nil World and for the zero World, and an [ErrClosed] for a closed one. Without Register the
-// library registers frequently used buffers by itself.
+// The registration keeps buffer alive until stop. Where the devices need no registration it costs little and changes nothing.
+// Without Register the library registers frequently used buffers by itself.
+//
+// Register returns an [ErrArgument] for a nil World and for the zero World, and an [ErrClosed] for a closed one. If a device cannot
+// register buffer, Register returns its error, such as a *verbs.CapabilityError.
 func Register[T Element](w *World, buffer []T) (stop func() error, err error) {
 	return job.RegisterElements(w.inner(), buffer)
 }

@@ -28,8 +28,9 @@
 // issued. That suits tables, queues and counters. FlushLocal is enough to use a result, such as that of FetchAndOp in
 // example Tickets.
 //
-// In every kind of epoch an element that is put to must not be accessed otherwise in the same epoch. Operations of
-// the accumulate family may meet on one element: that is how ranks share counters. RMA_DEBUG=1 looks for violations.
+// A put conflicts with every other access to its elements, and a get with every accumulate. A flush, or the end of an
+// epoch, must come between two accesses that conflict. Accumulates do not conflict with each other: that is how ranks
+// share counters. RMA_DEBUG=1 looks for violations.
 //
 // # 3. What is fast, and why (example Fast)
 //
@@ -64,6 +65,6 @@
 // docs/guide/porting.md lists the names of MPI and OpenSHMEM with their counterparts here. Example FromMPI is a program
 // of MPI in this library.
 //
-// Displacements count elements, from 0, and not bytes. The memory model is MPI's unified one; there is no other. A
+// Displacements count elements, not bytes. The memory model is MPI's unified one; there is no other. A
 // window is typed; [window.View] returns it with elements of another type.
 package course

@@ -206,7 +206,7 @@ func Example_requests() {
 			win.Local()[i] = int64(w.Rank())
 		}
 		// After the barrier every rank sees what the others have stored.
-		if err := errors.Join(win.LockAll(ctx, window.NoCheck), win.Sync(), w.Barrier(ctx)); err != nil {
+		if err := errors.Join(win.LockAll(ctx, window.NoCheck), w.Barrier(ctx)); err != nil {
 			return err
 		}
 		blocks, gets := make([][each]int64, w.Size()), make([]window.Request, w.Size())

@@ -94,13 +94,10 @@ func (a *Array[T]) Sync(ctx context.Context) error {
 	if err := checkContext(ctx, "Sync"); err != nil {
 		return err
 	}
-	// The stores of this rank come before the barrier. Its loads of what other ranks have stored come after it.
+	// The barrier orders stores before it and loads after it. Sync of the window rejects an array that is closed.
 	err := a.win.Sync()
 	if err == nil {
 		err = a.world.Barrier(ctx)
-	}
-	if err == nil {
-		err = a.win.Sync()
 	}
 	if err != nil {
 		return fmt.Errorf("globalarray: Sync: %w", err)

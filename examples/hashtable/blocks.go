@@ -88,7 +88,7 @@ func (t *Table) putWords(words []uint64, owner, at int) error {
 	// The window was made with SingleElement.
 	for i := range words {
 		err := t.words.Accumulate(window.Replace, words[i:i+1], owner, at+i)
-		if errors.Is(err, window.ErrHint) {
+		if errors.Is(err, window.ErrPromise) {
 			// A window with CardAtomics has no Replace: it returned an error for the first word.
 			return t.addWords(words, owner, at)
 		}

@@ -211,14 +211,7 @@ func (m *matrix) synchronize(ctx context.Context, r *kernel.Rank) error {
 	if err := m.win.FlushAll(ctx); err != nil {
 		return err
 	}
-	// This rank's stores must precede the barrier, too.
-	if err := m.win.Sync(); err != nil {
-		return err
-	}
-	if err := r.Barrier(ctx); err != nil {
-		return err
-	}
-	return m.win.Sync()
+	return r.Barrier(ctx)
 }
 
 // complete returns when the blocks that this rank gets have arrived.

@@ -4,7 +4,7 @@
 //	queue, err := completion.New(capacity) // CreateCompletionQueue
 //	…
 //	room := queue.Push(&c)                 // a work request ended
-//	channel.Ring()
+//	channel.Wake()
 //	…
 //	n := queue.Take(into)                  // Poll, once the device was driven
 //

@@ -73,8 +73,8 @@ func (c *Channel) expire() {
 	c.woken.Broadcast()
 }
 
-// Ring wakes all sleepers.
-func (c *Channel) Ring() {
+// Wake wakes all sleepers.
+func (c *Channel) Wake() {
 	c.mu.Lock()
 	c.sequence.Add(1)
 	c.mu.Unlock()
@@ -84,6 +84,6 @@ func (c *Channel) Ring() {
 // WakeIfSleeping wakes all sleepers if there are any. Otherwise it is only a load.
 func (c *Channel) WakeIfSleeping() {
 	if c.sleepers.Load() != 0 {
-		c.Ring()
+		c.Wake()
 	}
 }

@@ -139,7 +139,7 @@ func (w *World) Acquainted(rank int) bool {
 		defer w.engine.Wake()
 		n, err := w.Neighbor(rank)
 		if err == nil && a.ring.Swap(false) {
-			n.Ring()
+			n.Wake()
 		}
 		a.refused.Store(err != nil && !errors.Is(err, os.ErrDeadlineExceeded))
 		a.begun.Store(false)
@@ -154,7 +154,7 @@ func (w *World) Acquainted(rank int) bool {
 // it does not wait.
 func (w *World) Ring(rank int) {
 	if n := w.neighbors[rank].Load(); n != nil {
-		(*n).Ring()
+		(*n).Wake()
 		return
 	}
 	if w.stranger(rank) {
@@ -169,7 +169,7 @@ func (w *World) Ring(rank int) {
 		}
 	}
 	if n, err := w.Neighbor(rank); err == nil {
-		n.Ring()
+		n.Wake()
 	}
 }
 

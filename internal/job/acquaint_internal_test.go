@@ -102,9 +102,9 @@ type countedRings struct {
 	rings *atomic.Int64
 }
 
-func (n countedRings) Ring() {
+func (n countedRings) Wake() {
 	n.rings.Add(1)
-	n.Neighbor.Ring()
+	n.Neighbor.Wake()
 }
 
 // Who rings a process that was never met does not wait for its answer. It is rung when that comes, and at once from then on.

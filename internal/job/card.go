@@ -280,7 +280,7 @@ func (w *World) Neighbor(rank int) (verbs.Neighbor, error) {
 // at hand anyway.
 type self struct{ w *World }
 
-func (s self) Ring() { s.w.engine.Wake() }
+func (s self) Wake() { s.w.engine.Wake() }
 
 func (s self) Map(verbs.RemoteRegion) ([]byte, error)                 { return nil, s.refuse() }
 func (s self) ReadAt(_ []byte, _ verbs.RemoteRegion, _ uint64) error  { return s.refuse() }

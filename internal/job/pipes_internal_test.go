@@ -111,7 +111,7 @@ func TestGoneIsAFailure(t *testing.T) {
 // goneNeighbor is a process that has ended since it was met.
 type goneNeighbor struct{ verbs.Neighbor }
 
-func (goneNeighbor) Ring() {}
+func (goneNeighbor) Wake() {}
 
 func (goneNeighbor) Map(verbs.RemoteRegion) ([]byte, error) {
 	return nil, fmt.Errorf("process 7: %w", verbs.ErrPeerGone)

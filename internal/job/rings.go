@@ -309,7 +309,7 @@ func (c *card) reviewRings() {
 			r.set.Add(one)
 			r.some.Store(true)
 			// Who sleeps is to have nobody write there.
-			c.device.Channel().Ring()
+			c.device.Channel().Wake()
 			if !l.ring.offered {
 				l.ring.offered = true
 				var offer [channel.OfferBytes]byte

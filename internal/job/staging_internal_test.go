@@ -103,7 +103,7 @@ func ticketOf(w *World, h header, ticket uint64) []byte {
 // still is a neighbor that nothing wakes, and which has no memory to map.
 type still struct{ verbs.Neighbor }
 
-func (still) Ring() {}
+func (still) Wake() {}
 
 func (still) Map(verbs.RemoteRegion) ([]byte, error) { return nil, verbs.StatusRemoteAccess }
 

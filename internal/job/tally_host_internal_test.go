@@ -40,7 +40,7 @@ type bell struct {
 	of *World
 }
 
-func (b bell) Ring() { b.of.engine.Wake() }
+func (b bell) Wake() { b.of.engine.Wake() }
 
 // meeting is the one of a rank.
 func (h *hostedTally) meeting(ctx context.Context, w *World) (*Meeting, error) {

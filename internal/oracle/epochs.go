@@ -155,7 +155,7 @@ func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	}
 	card := !win.CardAtomics || s.Kind == reduce.Int64 || s.Kind == reduce.Uint64
 	if s.Call == CompareAndSwap {
-		refuse(!card, window.ErrHint)
+		refuse(!card, window.ErrPromise)
 		return
 	}
 	card = card && (!win.CardAtomics || s.Op == window.Sum || s.Op == window.NoOp)
@@ -168,8 +168,8 @@ func (p *Program) arguments(s *Step, refuse func(bool, error)) {
 	case AccumulateEach:
 		most = min(most, 1)
 	}
-	refuse(!unsupported && !card, window.ErrHint)
-	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrHint)
+	refuse(!unsupported && !card, window.ErrPromise)
+	refuse(!unsupported && win.SingleElement && most > 1 && s.Op != window.NoOp, window.ErrPromise)
 }
 
 // longestRun returns the length of the longest run of elements that is contiguous in both shapes.

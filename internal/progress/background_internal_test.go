@@ -367,7 +367,7 @@ func TestCalmServes(t *testing.T) {
 		e.Poll()
 	}
 	due.Add(1)
-	channel.Ring()
+	channel.Wake()
 	for begun := time.Now(); found.Load() == 0; { // computes
 		require.Less(t, time.Since(begun), await.Limit)
 	}
@@ -395,7 +395,7 @@ func TestBackgroundFinds(t *testing.T) {
 		go func() {
 			defer close(happened)
 			due.Add(1)
-			network.Ring()
+			network.Wake()
 		}()
 		for found.Load() <= i {
 			require.NoError(t, wait.Pause(ctx))

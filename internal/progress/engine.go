@@ -188,7 +188,7 @@ func (e *Engine) poll() (found int) {
 	e.retries.try()
 	if found > 0 {
 		// What came may be what another goroutine sleeps for.
-		e.config.Home.Ring()
+		e.config.Home.Wake()
 	}
 	return found
 }
@@ -232,13 +232,13 @@ func (e *Engine) Exclude(f func()) {
 }
 
 // Wake wakes the waits that sleep. It is called after the change that they may wait for.
-func (e *Engine) Wake() { e.config.Home.Ring() }
+func (e *Engine) Wake() { e.config.Home.Wake() }
 
 // WakeAll is Wake, and ends the sleep of the background goroutine too.
 func (e *Engine) WakeAll() {
 	e.Wake()
 	if e.config.Network != nil && e.config.Network != e.config.Home {
-		e.config.Network.Ring()
+		e.config.Network.Wake()
 	}
 }
 

@@ -36,7 +36,7 @@ func (s *script) Finish()            { s.note("finish") }
 func (s *script) Ended() error       { return s.ended }
 func (s *script) BeforeSleep()       { s.note("before sleep") }
 
-func (s *script) Ring() {
+func (s *script) Wake() {
 	s.note("wake")
 	s.awake = true
 	if s.woken != nil {

@@ -24,7 +24,7 @@ func (e endless) Sleep(ticket uint32, _ time.Duration) { e.CompletionChannel.Sle
 // waking is a channel of this process that is rung only if somebody sleeps.
 type waking struct{ *eventchannel.Channel }
 
-func (w waking) Ring() { w.WakeIfSleeping() }
+func (w waking) Wake() { w.WakeIfSleeping() }
 
 // armedCard is a card, and its channel, that announces only the next event after it was armed.
 type armedCard struct {
@@ -42,7 +42,7 @@ func (c *armedCard) Prepare() uint32 {
 func (c *armedCard) happen() {
 	c.events.Add(1)
 	if c.armed.Swap(false) {
-		c.Ring()
+		c.Wake()
 	}
 }
 

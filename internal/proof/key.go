@@ -26,7 +26,7 @@ var (
 	// ErrKeyForm reports text or bytes that are not a key.
 	ErrKeyForm = errors.New("proof: not a key")
 	// ErrKeyFile reports a key file that cannot hold a secret.
-	ErrKeyFile = errors.New("proof: key file refused")
+	ErrKeyFile = errors.New("proof: key file rejected")
 )
 
 // NewKey returns a random key of 32 bytes. It is for tests: users make keys with other tools.

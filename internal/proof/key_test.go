@@ -151,7 +151,7 @@ func TestKeyFileOwners(t *testing.T) {
 func TestKeyFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	_, err := proof.ReadKeyFile(dir)
-	require.EqualError(t, err, "proof: key file refused: "+dir+" is a directory, must be a regular file")
+	require.EqualError(t, err, "proof: key file rejected: "+dir+" is a directory, must be a regular file")
 	path := filepath.Join(dir, "key")
 	require.NoError(t, os.WriteFile(path, []byte("0a"), 0o600))
 	_, err = proof.ReadKeyFile(path)

@@ -39,7 +39,7 @@ func (s *script) Pending() bool                    { return false }
 func (s *script) Channel() verbs.CompletionChannel { return s }
 func (s *script) Prepare() uint32                  { return 0 }
 func (s *script) Finish()                          {}
-func (s *script) Ring()                            {}
+func (s *script) Wake()                            {}
 func (s *script) Close() error                     { return nil }
 
 func (s *script) Sleep(_ uint32, limit time.Duration) { s.now += limit }

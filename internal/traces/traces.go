@@ -76,7 +76,7 @@ func All(seed uint64) []Trace {
 		mixed("mix", func(t *Trace) {
 			t.interleave(r, of("", few), of("", many), of("", spectrum), of("", sort), of("", fleeting))
 		}),
-		of("spells", func(t *Trace) {
+		of("periods", func(t *Trace) {
 			for range 3 {
 				often(t)
 				once(t)

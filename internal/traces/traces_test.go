@@ -41,6 +41,6 @@ func Example() {
 	// sort     100000 buffers 100000 uses
 	// fleeting   5000 buffers  15000 uses
 	// mix      106208 buffers 714287 uses
-	// spells    30900 buffers 120000 uses
+	// periods   30900 buffers 120000 uses
 	// phases     9900 buffers 162000 uses
 }

@@ -11,9 +11,10 @@
 //		address += uint64(piece.Bytes)
 //	}
 //
-// The protocols are those of two papers: the superpipeline (paper C), which always copies, and "High performance RDMA
-// protocols in HPC" (paper E), which registers in pieces. Both have a sender and a receiver. The target memory of a put
-// or a get is registered with its window, so only the origin's half remains:
+// The protocols are those of two papers, C and E of docs/papers.md. Denis, "A High Performance Superpipeline Protocol
+// for InfiniBand" (Euro-Par 2011) always copies. Woodall, Shipman, Bosilca and Maccabe, "High Performance RDMA Protocols
+// in HPC" (EuroPVM/MPI 2006) registers in pieces. Both have a sender and a receiver. The target memory of a put or a get
+// is registered with its window, so only the origin's half remains:
 //
 //   - A put copies its first piece before anything is sent, and each further piece while the previous one is on the
 //     wire. Only the first copy costs time. So pieces grow from a short one, by the ratio of the rates of copying and

@@ -180,7 +180,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// With a superpipeline an operation takes hardly longer than one of memory that the card knows.
+// With a superpipeline an operation takes hardly longer than one of registered memory.
 func TestSuperpipelineIsNearDirect(t *testing.T) {
 	m := modelOf(t, "graphene-ddr", mega)
 	for bytes := range lengths(1 << 30) {

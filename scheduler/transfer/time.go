@@ -45,9 +45,9 @@ func (m *Model) copies(f *flow, s *shape, write bool) {
 // station.
 const played = 16
 
-// Time returns the nanoseconds that protocol p takes for a buffer that the card does not know. They run from the call
-// until the data has arrived and one-time registrations have ended. The target's window is registered. The way back of
-// a put's completion is left out, because all protocols wait for it.
+// Time returns the nanoseconds that protocol p takes for an unregistered buffer. They run from the call until the data
+// has arrived and one-time registrations have ended. The target's window is registered. The way back of a put's
+// completion is left out, because all protocols wait for it.
 func (m *Model) Time(p Protocol, write bool, bytes int) float64 {
 	bytes = max(bytes, 0)
 	latency := m.latency

@@ -145,7 +145,7 @@ func (e *End) Send(payload []byte) error {
 	if e.neighbor != nil && e.lost == nil && len(payload) > 0 {
 		// An End that has ended has no pipe.
 		if sent, err := e.channel.sendOnPipe(payload, nil); sent {
-			e.neighbor.Ring()
+			e.neighbor.Wake()
 			return nil
 		} else if err != nil {
 			e.fail(err)
@@ -174,7 +174,7 @@ func (e *End) send(head []byte, body verbs.Segment) error {
 			return e.err
 		}
 		if sent {
-			e.neighbor.Ring()
+			e.neighbor.Wake()
 			return nil
 		}
 	}

@@ -23,6 +23,6 @@ func (c *armedChannel) Prepare() uint32 {
 	return ticket
 }
 
-// Ring wakes all sleepers. A sleeper's announcement precedes its loads, and Ring loads the announcement after the
+// Wake wakes all sleepers. A sleeper's announcement precedes its loads, and Wake loads the announcement after the
 // waker's stores; so one sees the other.
-func (c *armedChannel) Ring() { c.WakeIfSleeping() }
+func (c *armedChannel) Wake() { c.WakeIfSleeping() }

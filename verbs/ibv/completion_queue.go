@@ -78,7 +78,7 @@ func (d *device) CreateCompletionQueue(capacity int) (verbs.CompletionQueue, err
 	queues := append(slices.Clone(*d.queues.Load()), c)
 	d.queues.Store(&queues)
 	// A sleeper has not armed the new queue.
-	d.channel.Ring()
+	d.channel.Wake()
 	return c, nil
 }
 

@@ -109,7 +109,7 @@ func (d *device) ask(r *connectionRequest) {
 		r.Reject(fmt.Sprintf("%d connections wait to be accepted already", maxAsked))
 		return
 	}
-	d.channel.Ring()
+	d.channel.Wake()
 }
 
 // PollConnections takes connection requests.

@@ -219,6 +219,6 @@ func (d *device) Close() error {
 	d.queues.Store(new([]*completionQueue))
 	d.watch.close()
 	d.card.close()
-	d.channel.Ring()
+	d.channel.Wake()
 	return errors.Join(append(errs, d.memory.Close())...)
 }

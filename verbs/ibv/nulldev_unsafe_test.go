@@ -138,14 +138,14 @@ func TestAbandonedCard(t *testing.T) {
 	require.Zero(t, c.Poll(into))
 }
 
-// A sleep does not begin after Ring. Without Ring it ends with its limit.
+// A sleep does not begin after Wake. Without Wake it ends with its limit.
 func TestArmedChannel(t *testing.T) {
 	armed := 0
 	c := newArmedChannel(func() { armed++ })
-	c.Ring()
+	c.Wake()
 	ticket := c.Prepare()
 	require.Equal(t, 1, armed)
-	c.Ring()
+	c.Wake()
 	c.Sleep(ticket, -1)
 	c.Finish()
 	for _, limit := range []time.Duration{0, time.Microsecond, time.Millisecond} {

@@ -375,7 +375,7 @@ func (q *queuePair) resolve(p *path) (err error) {
 // ready sets the state of a connected queue pair.
 func (q *queuePair) ready() {
 	q.state.CompareAndSwap(uint32(verbs.StateConnecting), uint32(verbs.StateReady))
-	q.device.channel.Ring()
+	q.device.channel.Wake()
 }
 
 // begin posts the requests that wait, once the peer's queue pair is connected too.
@@ -482,7 +482,7 @@ func (q *queuePair) mark(place uint64, opcode verbs.Opcode) bool {
 func (q *queuePair) unwell() {
 	q.sends.addFailed(q)
 	q.receives.addFailed(q)
-	q.device.channel.Ring()
+	q.device.channel.Wake()
 }
 
 // flush completes the requests that the card never had, once it has reported all that it had. It reports whether there

@@ -26,7 +26,7 @@ type region struct {
 	empty   []byte
 }
 
-// RegisterMemory makes memory known to the card.
+// RegisterMemory registers memory with the card.
 func (d *device) RegisterMemory(bytes []byte, access verbs.Access) (verbs.MemoryRegion, error) {
 	if wrong := access.Check(); wrong != "" {
 		return nil, d.argumentError("RegisterMemory: %s", wrong)

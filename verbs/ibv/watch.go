@@ -75,7 +75,7 @@ func (w *watch) takeQueueEvents() {
 				c.armed.Store(false)
 			}
 		}
-		w.device.channel.Ring()
+		w.device.channel.Wake()
 	}
 }
 

@@ -122,15 +122,15 @@ func (c *channel) Finish() {
 	}
 }
 
-// Ring wakes all sleepers.
-func (c *channel) Ring() { c.first.Ring() }
+// Wake wakes all sleepers.
+func (c *channel) Wake() { c.first.Wake() }
 
 // relay rings the first channel whenever the relay's has rung. Before that, the relay is announced again and can be
 // started, so that the next Sleep misses nothing.
 func (c *channel) relay(r *relay) {
 	for range r.begin {
 		if c.await(r) {
-			c.first.Ring()
+			c.first.Wake()
 		}
 	}
 }
@@ -159,6 +159,6 @@ func (c *channel) close() {
 	c.closed = true
 	for _, r := range c.relays {
 		close(r.begin)
-		r.channel.Ring()
+		r.channel.Wake()
 	}
 }

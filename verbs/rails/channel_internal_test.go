@@ -26,7 +26,7 @@ func (c *counted) Prepare() uint32 {
 }
 func (c *counted) Finish()                     { c.announced-- }
 func (c *counted) Sleep(uint32, time.Duration) { <-c.rung }
-func (c *counted) Ring()                       { c.rung <- struct{}{} }
+func (c *counted) Wake()                       { c.rung <- struct{}{} }
 
 // After Prepare a poll looks at all rails. A poll that came before the announcement does not stand for it.
 func TestPollBeforeTheAnnouncement(t *testing.T) {

@@ -28,7 +28,7 @@ func (q *railQueue) look(settle func(c *verbs.Completion)) {
 	}
 	defer func() {
 		if q.admission.leave() {
-			q.device.channel.Ring()
+			q.device.channel.Wake()
 		}
 	}()
 	for {

@@ -130,7 +130,7 @@ func (d *device) pollConnections() {
 	}
 	defer func() {
 		if c.admission.leave() {
-			d.channel.Ring()
+			d.channel.Wake()
 		}
 	}()
 	for rail := range d.rails {

@@ -59,7 +59,7 @@ func TestSilentRailIsToBlame(t *testing.T) {
 		_, err := near.pair.PostSend([]verbs.SendRequest{near.request(verbs.OpRDMAWrite, verbs.Signalled, 0, size, far, 0)})
 		require.NoError(t, err)
 		stalled = true
-		far.Channel().Ring()
+		far.Channel().Wake()
 		near.cards[0].Compute(time.Minute)
 		// The call has the simulator catch up, and takes no completion.
 		require.Zero(t, near.PollConnections(make([]verbs.ConnectionRequest, 1)))

@@ -23,7 +23,7 @@ func TestForget(t *testing.T) {
 	next := func() {
 		turn++
 		for _, n := range nodes {
-			n.Channel().Ring()
+			n.Channel().Wake()
 		}
 	}
 	s.Go("far", func() {

@@ -75,7 +75,7 @@ func (p *plain) RegisterMemory(memory []byte, _ verbs.Access) (verbs.MemoryRegio
 // ringless is the channel of nobody.
 type ringless struct{ verbs.CompletionChannel }
 
-func (ringless) Ring() {}
+func (ringless) Wake() {}
 
 // between gives a queue pair between wires, and the one of rail 1.
 func between(t testing.TB) (*queuePair, *wire) {

@@ -314,7 +314,7 @@ func (q *queuePair) sever() {
 		pair.(verbs.Severer).Sever()
 	}
 	q.keys.end(q)
-	q.device.channel.Ring()
+	q.device.channel.Wake()
 }
 
 // Sever ends the queue pair because its peer is presumed dead.

@@ -78,7 +78,7 @@ func oneSided(t testing.TB, profile string, without rails.Optimization, cards, b
 		near.warm(far)
 		do(near, far)
 		over = true
-		far.Channel().Ring()
+		far.Channel().Wake()
 	})
 	require.NoError(t, s.Run())
 }

@@ -204,7 +204,7 @@ func farSide(t *testing.T) {
 	go func() {
 		_, _ = in.ReadString('\n')
 		close(over)
-		n.Channel().Ring()
+		n.Channel().Wake()
 	}()
 	n.until(func() bool {
 		n.queue.Poll(nil)

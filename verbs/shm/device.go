@@ -259,7 +259,7 @@ func (d *device) ask(r verbs.ConnectionRequest) error {
 		return fmt.Errorf("%w: %s", verbs.ErrRejected, tooMany)
 	}
 	d.requests = append(d.requests, r)
-	d.channel.Ring()
+	d.channel.Wake()
 	return nil
 }
 
@@ -292,7 +292,7 @@ func (q *queuePair) connectTo(from peer, out ring) error {
 	}
 	q.peer, q.out = from, out
 	q.state.Store(uint32(verbs.StateReady))
-	from.Ring()
+	from.Wake()
 	return nil
 }
 
@@ -311,7 +311,7 @@ func (d *device) reject(from peer, out ring, reason string) {
 	out.locator.Store(uint64(len(reason)))
 	out.response.Store(responseRejected)
 	out.leave(leftByProducer)
-	from.Ring()
+	from.Wake()
 }
 
 // respondsOnce ensures that a connection request gets one response.
@@ -406,7 +406,7 @@ func (d *device) Close() error {
 	d.mu.Unlock()
 	d.regions.clear()
 	err := d.form.close()
-	d.channel.Ring()
+	d.channel.Wake()
 	return err
 }
 

@@ -232,7 +232,7 @@ func (p *localPeer) gone() error {
 	return nil
 }
 
-func (p *localPeer) Ring() { p.channel.WakeIfSleeping() }
+func (p *localPeer) Wake() { p.channel.WakeIfSleeping() }
 
 func (p *localPeer) ringAt(locator uint64) (ring, error) {
 	p.fabric.mu.Lock()

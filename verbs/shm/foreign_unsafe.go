@@ -64,7 +64,7 @@ func (n *neighbor) copyForeign(mine []byte, address uint64, right verbs.Access) 
 func whyNot(call string) string {
 	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if err == nil && strings.TrimSpace(string(scope)) != "0" {
-		return call + " is refused: /proc/sys/kernel/yama/ptrace_scope is " + strings.TrimSpace(string(scope)) + ", 0 permits it; or use window.Allocate"
+		return call + " is rejected: /proc/sys/kernel/yama/ptrace_scope is " + strings.TrimSpace(string(scope)) + ", 0 permits it; or use window.Allocate"
 	}
-	return call + " is refused by the system, perhaps by a container's profile; use window.Allocate"
+	return call + " is rejected by the system, perhaps by a container's profile; use window.Allocate"
 }

@@ -27,7 +27,7 @@ func (c *futexChannel) Prepare() uint32 {
 // Finish takes the announcement back.
 func (c *futexChannel) Finish() { c.sleepers.Add(-1) }
 
-// Sleep waits until Ring or WakeIfSleeping. The kernel compares sequence with ticket under its own lock, so a wake
+// Sleep waits until Wake or WakeIfSleeping. The kernel compares sequence with ticket under its own lock, so a wake
 // before the wait ends it.
 func (c *futexChannel) Sleep(ticket uint32, limit time.Duration) {
 	var timeout *unix.Timespec
@@ -39,8 +39,8 @@ func (c *futexChannel) Sleep(ticket uint32, limit time.Duration) {
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&c.sequence)), futexWait, uintptr(ticket), uintptr(unsafe.Pointer(timeout)), 0, 0)
 }
 
-// Ring wakes all sleepers.
-func (c *futexChannel) Ring() {
+// Wake wakes all sleepers.
+func (c *futexChannel) Wake() {
 	c.sequence.Add(1)
 	wake(&c.sequence)
 }

@@ -83,11 +83,11 @@ func limitReason(err error) string {
 	case errors.Is(err, unix.ENFILE):
 		return "fs.file-max allows no more open files"
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.ENOSYS):
-		return "the system refuses it, perhaps by a container's profile of system calls (seccomp)"
+		return "the system rejects it, perhaps by a container's profile of system calls (seccomp)"
 	case errors.Is(err, unix.ENOENT):
 		return "/proc is not mounted"
 	}
-	return "the system refuses it"
+	return "the system rejects it"
 }
 
 // checkAddressSpace checks that the address space limit of this process, if there is one, has room for a number of

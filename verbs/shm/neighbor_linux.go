@@ -188,7 +188,7 @@ func (n *neighbor) end() {
 	for w := range watchers {
 		w.report(n.gone())
 	}
-	n.process.channel.Ring()
+	n.process.channel.Wake()
 }
 
 func (n *neighbor) gone() error {
@@ -290,8 +290,8 @@ func (n *neighbor) release() error {
 	return nil
 }
 
-// Ring wakes the neighbor if it sleeps.
-func (n *neighbor) Ring() { n.head.channel.WakeIfSleeping() }
+// Wake wakes the neighbor if it sleeps.
+func (n *neighbor) Wake() { n.head.channel.WakeIfSleeping() }
 
 func (n *neighbor) ringAt(locator uint64) (ring, error) {
 	if locator%64 != 0 || !bounds.Contains(segmentStart, uint64(len(n.memory)-segmentStart), locator, ringMemory) {

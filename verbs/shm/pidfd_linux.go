@@ -57,7 +57,7 @@ func (n *neighbor) lives() error {
 		return n.gone()
 	case n.pidfd == noPidfd:
 		return &verbs.CapabilityError{Device: n.process.name, Capability: "reach memory of the program of another process",
-			Reason: "the system gives no pidfd, so whose memory it is cannot be told after a process has ended: pidfd_open is of Linux 5.3, and a container's profile of system calls (seccomp) may refuse it; use window.Allocate",
+			Reason: "the system gives no pidfd, so whose memory it is cannot be told after a process has ended: pidfd_open is of Linux 5.3, and a container's profile of system calls (seccomp) may reject it; use window.Allocate",
 			Cause:  n.unwatched}
 	}
 	for {

@@ -209,7 +209,7 @@ func (q *queuePair) drive() {
 		moved := q.takeFrames()
 		moved = q.advance() || moved
 		if moved {
-			q.peer.Ring()
+			q.peer.Wake()
 		}
 		q.notice()
 	}
@@ -289,7 +289,7 @@ func (q *queuePair) fail(err error) {
 	q.err = err
 	q.state.Store(uint32(verbs.StateError))
 	q.leaveRings()
-	q.device.channel.Ring()
+	q.device.channel.Wake()
 }
 
 // leaveRings tells the peer that this side is done. If the peer has not accepted the connection yet, it will not.
@@ -307,7 +307,7 @@ func (q *queuePair) leaveRings() {
 	}
 	q.in.leave(leftByConsumer | how)
 	if q.peer != nil {
-		q.peer.Ring()
+		q.peer.Wake()
 	}
 }
 

@@ -310,7 +310,7 @@ func (p *process) close() error {
 	var err error
 	if p.head != nil {
 		p.head.closed.Store(1)
-		p.channel.Ring()
+		p.channel.Wake()
 	}
 	p.shutOff()
 	if p.listener != nil {

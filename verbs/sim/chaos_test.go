@@ -113,7 +113,7 @@ func (p *survivor) play() (err error) {
 	next := p.ring[(p.Rank()+1)%len(p.ring)]
 	stop, err := p.Watch(next.Address(), func(cause error) {
 		p.lost = cause
-		p.Channel().Ring()
+		p.Channel().Wake()
 	})
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ type Device struct {
 	// held is what has arrived and waits for the end of a fault, in order. releasing: the first of it is being let in.
 	held      ring[held]
 	releasing bool
-	// slow and refusals are the times at which the processor is slow, and at which memory is refused.
+	// slow and refusals are the times at which the processor is slow, and at which memory is rejected.
 	slow, refusals []period
 	// starving is how many of the next messages find no receive, exhausting how many of their senders then give up.
 	starving, exhausting int

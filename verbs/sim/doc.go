@@ -74,6 +74,6 @@
 //     Notice, or after Silence if power was lost.
 //  3. A direction of a link stays in order: nothing overtakes what is delayed or stalled. What is already on the wire
 //     when its sender's link stalls arrives. If a stall or a delay keeps a response away for RetryTime, rule 2 applies.
-//  4. Slow processors and refused memory follow the clock of the task that computes or registers, to the nanosecond.
+//  4. Slow processors and rejected memory follow the clock of the task that computes or registers, to the nanosecond.
 //     All other faults follow the simulator's clock.
 package sim

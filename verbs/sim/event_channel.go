@@ -105,9 +105,9 @@ func (b *eventChannel) idle(ticket uint32, until time.Duration) (over bool) {
 	return over
 }
 
-// Ring wakes all sleepers, at the caller's time. If none is announced it does nothing. A caller that announces itself
+// Wake wakes all sleepers, at the caller's time. If none is announced it does nothing. A caller that announces itself
 // later also checks later, and finds what the ring was for, even if its clock is behind.
-func (b *eventChannel) Ring() {
+func (b *eventChannel) Wake() {
 	s := b.device.sim
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -98,7 +98,7 @@ func ExampleSimulator_Inject() {
 		_, err := survivor.Watch(victim.Address(), func(cause error) {
 			fmt.Println(errors.Is(cause, verbs.ErrPeerGone), "at", survivor.Now())
 			lost = true
-			survivor.Channel().Ring()
+			survivor.Channel().Wake()
 		})
 		if err != nil {
 			log.Fatal(err)

@@ -30,8 +30,8 @@ const (
 	// Stall blocks one direction of Rank's link. What is sent meanwhile waits. A request that is not answered within
 	// Profile.RetryTime fails as one to a dead rank does.
 	Stall
-	// RefuseMemory makes Rank's RegisterMemory return an error that wraps verbs.ErrMemory.
-	RefuseMemory
+	// RejectMemory makes Rank's RegisterMemory return an error that wraps verbs.ErrMemory.
+	RejectMemory
 	// Overflow leaves no room in the completion queues that Rank has. A queue pair fails at its next completion, which
 	// is its last and has verbs.StatusFlushed.
 	Overflow
@@ -47,7 +47,7 @@ const (
 )
 
 // The names of the kinds in text.
-var faultNames = [faultKinds]string{"kill", "power-loss", "fail-pair", "delay", "stall", "refuse-memory", "overflow", "starve", "exhaust", "slow"}
+var faultNames = [faultKinds]string{"kill", "power-loss", "fail-pair", "delay", "stall", "reject-memory", "overflow", "starve", "exhaust", "slow"}
 
 func (k FaultKind) String() string {
 	if k < faultKinds {
@@ -89,7 +89,7 @@ type Fault struct {
 	// By is the delay of Delay, Factor the slow-down of Slow.
 	By     time.Duration
 	Factor int
-	// For is how long Delay, Stall, RefuseMemory and Slow last. Zero means for ever.
+	// For is how long Delay, Stall, RejectMemory and Slow last. Zero means for ever.
 	For time.Duration
 	// Times is the number of messages of Starve.
 	Times int
@@ -97,7 +97,7 @@ type Fault struct {
 
 // lasts reports whether a kind of fault has an end.
 func (k FaultKind) lasts() bool {
-	return k == Delay || k == Stall || k == RefuseMemory || k == Slow
+	return k == Delay || k == Stall || k == RejectMemory || k == Slow
 }
 
 const (

@@ -128,7 +128,7 @@ func (k FaultKind) more() string {
 		return "in or out, and for"
 	case Slow:
 		return "by, and for"
-	case RefuseMemory:
+	case RejectMemory:
 		return "for"
 	case Starve:
 		return "times"

@@ -94,7 +94,7 @@ func TestKill(t *testing.T) {
 			require.ErrorIs(t, err, verbs.ErrClosed)
 			require.ErrorIs(t, b.region.Deregister(), verbs.ErrClosed)
 			require.Zero(t, b.queue.Poll(b.into[:]))
-			b.Channel().Ring()
+			b.Channel().Wake()
 			s.Go("never", func() { ended = append(ended, "never") })
 			defer func() { ended = append(ended, "rank 1 again") }()
 			b.Channel().Sleep(b.Channel().Prepare(), us)
@@ -427,8 +427,8 @@ func TestConnectOverAStalledLink(t *testing.T) {
 	}, func() { made[1].accept(1) })
 }
 
-func TestRefuseMemory(t *testing.T) {
-	s, a, _, begun := broken(t, func(p *sim.Profile) { p.Register = us }, "at 10us refuse-memory rank 0 for 5us")
+func TestRejectMemory(t *testing.T) {
+	s, a, _, begun := broken(t, func(p *sim.Profile) { p.Register = us }, "at 10us reject-memory rank 0 for 5us")
 	run(t, s, func() {
 		var refused []time.Duration
 		for range 20 {

@@ -37,7 +37,7 @@ func (s *Simulator) Inject(faults ...Fault) error {
 			s.nextCounted = s.counted[0].Event
 			continue
 		}
-		if f.Kind == Slow || f.Kind == RefuseMemory {
+		if f.Kind == Slow || f.Kind == RejectMemory {
 			s.addProcessorFault(f, max(f.At, s.now))
 		}
 		s.schedule(f.At, s.faultLane, evFault).what = f
@@ -68,7 +68,7 @@ func (s *Simulator) strikeCounted() {
 	for len(s.counted) > 0 && s.counted[0].Event <= s.taken {
 		f := s.counted[0]
 		s.counted = s.counted[1:]
-		if f.Kind == Slow || f.Kind == RefuseMemory {
+		if f.Kind == Slow || f.Kind == RejectMemory {
 			s.addProcessorFault(f, s.now)
 		}
 		s.strike(f)
@@ -137,7 +137,7 @@ func (d *Device) strike(f *Fault) {
 	}
 }
 
-// A period is the time in which a rank's processor is slow by a factor, or refuses memory.
+// A period is the time in which a rank's processor is slow by a factor, or rejects memory.
 type period struct {
 	from, until time.Duration
 	factor      int

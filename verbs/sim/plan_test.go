@@ -55,7 +55,7 @@ func TestParseFaults(t *testing.T) {
 		at 0s fail-pair rank 1 peer 2
 		at 1h delay rank 1 out by 3us
 		at 7ns slow rank 2 by 1000 for 1s
-		at 1ms refuse-memory rank 2
+		at 1ms reject-memory rank 2
 		at 1ms overflow rank 2
 		at 1ms starve rank 2 times 3
 		at 1ms exhaust rank 2
@@ -68,7 +68,7 @@ at 2ms power-loss rank 0,2,4
 at 0s fail-pair rank 1 peer 2
 at 1h0m0s delay rank 1 out by 3µs
 at 7ns slow rank 2 by 1000 for 1s
-at 1ms refuse-memory rank 2
+at 1ms reject-memory rank 2
 at 1ms overflow rank 2
 at 1ms starve rank 2 times 3
 at 1ms exhaust rank 2
@@ -89,7 +89,7 @@ at 1ms exhaust rank 2
 		"at event -1 kill rank 1":        `event "-1"; they count from 1`,
 		"at 1ms slow rank 1 by":          "the line ends too early",
 		"at 1ms starve rank 1 times 0":   "times 0; allowed is 1",
-		"at 1ms refuse-memory rank -4":   "rank -4; they count from 0",
+		"at 1ms reject-memory rank -4":   "rank -4; they count from 0",
 		"at 1ms kill rank 1 rank 2":      `kill has no "rank"`,
 		"at 1ms fail-pair rank 1 peer -": `"-" where a number is expected`,
 	} {

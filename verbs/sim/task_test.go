@@ -47,7 +47,7 @@ func TestSleepEndsAtItsLimitOrAtARing(t *testing.T) {
 		require.Equal(t, time.Second+5*time.Millisecond, d.Now())
 	}, func() {
 		other.Compute(5 * time.Millisecond)
-		d.Channel().Ring()
+		d.Channel().Wake()
 	})
 }
 
@@ -153,10 +153,10 @@ func TestRingsForNobody(t *testing.T) {
 	d := s.Open()
 	run(t, s, func() {
 		d.Compute(time.Second)
-		d.Channel().Ring()
+		d.Channel().Wake()
 		before := s.Events()
 		ticket := d.Channel().Prepare()
-		d.Channel().Ring()
+		d.Channel().Wake()
 		d.Channel().Sleep(ticket, time.Hour)
 		d.Channel().Finish()
 		require.Equal(t, time.Second, d.Now())
@@ -221,7 +221,7 @@ func TestWatchersAreTasks(t *testing.T) {
 	run(t, s, func() {
 		_, err := a.Watch(b.Address(), func(lost error) {
 			cause = lost
-			a.Channel().Ring()
+			a.Channel().Wake()
 		})
 		require.NoError(t, err)
 		a.until(func() bool { return cause != nil })

@@ -26,7 +26,7 @@ func (d *device) queueConnectionRequest(c *connection, hello []byte) {
 	d.connectionRequests = append(d.connectionRequests, &connectionRequest{c, hello})
 	d.waiting.Store(int32(len(d.connectionRequests)))
 	d.mu.Unlock()
-	d.channel.Ring()
+	d.channel.Wake()
 }
 
 // PollConnections takes connection requests. It drives the device if there is no completion queue to do so.

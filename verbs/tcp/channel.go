@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// channel is the event channel of the rank. A sleeper sleeps on the sockets, and on a descriptor of its own that Ring
+// channel is the event channel of the rank. A sleeper sleeps on the sockets, and on a descriptor of its own that Wake
 // writes to. With one descriptor per sleeper, no sleeper can consume the wake-up of another.
 type channel struct {
 	device *device
@@ -25,7 +25,7 @@ type channel struct {
 // closedNap is the longest sleep on a closed device, which has no descriptors and receives nothing.
 const closedNap = time.Millisecond
 
-// Prepare announces a sleeper. The announcement precedes the caller's loads, and Ring loads sleepers after the waker's
+// Prepare announces a sleeper. The announcement precedes the caller's loads, and Wake loads sleepers after the waker's
 // stores; so one sees the other.
 func (c *channel) Prepare() uint32 {
 	c.sleepers.Add(1)
@@ -35,8 +35,8 @@ func (c *channel) Prepare() uint32 {
 // Finish takes the announcement back.
 func (c *channel) Finish() { c.sleepers.Add(-1) }
 
-// Ring wakes all sleepers. It is a load if there is none.
-func (c *channel) Ring() {
+// Wake wakes all sleepers. It is a load if there is none.
+func (c *channel) Wake() {
 	if c.sleepers.Load() == 0 {
 		return
 	}

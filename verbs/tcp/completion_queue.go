@@ -33,7 +33,7 @@ func (q *completionQueue) Poll(into []verbs.Completion) int {
 // push adds a completion, wakes the sleepers, and reports whether there was room.
 func (q *completionQueue) push(c *verbs.Completion) (room bool) {
 	room = q.held.Push(c)
-	q.device.channel.Ring()
+	q.device.channel.Wake()
 	return room
 }
 

@@ -87,7 +87,7 @@ func (c *connection) start(s stream, next phase) {
 	// No socket reports what the handshake read beyond its end. And sleepers do not know when to check this peer, or on
 	// some systems its socket.
 	c.wantVisit()
-	c.device.channel.Ring()
+	c.device.channel.Wake()
 }
 
 // look processes input and sends what that requires. It reports whether there was input. A waiting rank calls it all
@@ -186,7 +186,7 @@ func (c *connection) fail(err error, how shutdown) {
 	if c.pair != nil {
 		c.pair.fail(err)
 	}
-	c.device.channel.Ring()
+	c.device.channel.Wake()
 }
 
 // shut closes the socket.

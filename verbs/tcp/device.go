@@ -315,7 +315,7 @@ func (d *device) rearm(c *connection, output bool) {
 	}
 	d.mu.Unlock()
 	if output {
-		d.channel.Ring()
+		d.channel.Wake()
 	}
 }
 

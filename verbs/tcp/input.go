@@ -99,7 +99,7 @@ func (c *connection) readRounds(buffer *inputBuffer) (some bool) {
 	}
 	// The stream may already have buffered the input, which no socket reports.
 	c.wantVisit()
-	c.device.channel.Ring()
+	c.device.channel.Wake()
 	return true
 }
 
@@ -246,7 +246,7 @@ func (c *connection) take(f *frame) {
 	case c.phase == phaseAwaiting && f.kind == kindAccept:
 		c.phase = phaseReady
 		c.pair.state.Store(uint32(verbs.StateReady))
-		c.device.channel.Ring()
+		c.device.channel.Wake()
 	case c.phase == phaseAwaiting && f.kind == kindReject:
 		c.in.reason = make([]byte, f.length)
 		c.expect(f, placeReason, 0)

@@ -50,7 +50,7 @@ func (b *bell) Sleep(ticket uint32, limit time.Duration) {
 
 func (b *bell) Finish() {}
 
-func (b *bell) Ring() {
+func (b *bell) Wake() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rings++
@@ -69,5 +69,5 @@ func (b *bell) ring() {
 	if b.network.broken("completions do not ring") {
 		return
 	}
-	b.Ring()
+	b.Wake()
 }

@@ -175,9 +175,9 @@ func (n *cardNeighbor) Map(r verbs.RemoteRegion) ([]byte, error) {
 	return memory, err
 }
 
-func (n *cardNeighbor) Ring() {
+func (n *cardNeighbor) Wake() {
 	if !n.to.broken("neighbors cannot ring") {
-		n.to.bell.Ring()
+		n.to.bell.Wake()
 	}
 }
 

@@ -19,7 +19,7 @@ var channelCases = []testCase{
 		channel := near.device.Channel()
 		for range 100 {
 			ticket := channel.Prepare()
-			channel.Ring()
+			channel.Wake()
 			if !near.station.slept(ticket) {
 				b.Fatal("Sleep missed a ring after its Prepare")
 			}
@@ -30,13 +30,13 @@ var channelCases = []testCase{
 		near := b.near()
 		channel := near.device.Channel()
 		first := channel.Prepare()
-		channel.Ring()
+		channel.Wake()
 		second := channel.Prepare()
 		if !near.station.slept(first) {
 			b.Fatal("Sleep missed a ring after its Prepare, because of a later Prepare")
 		}
 		channel.Finish()
-		channel.Ring()
+		channel.Wake()
 		if !near.station.slept(second) {
 			b.Fatal("Sleep missed a ring after its Prepare")
 		}
@@ -52,7 +52,7 @@ var channelCases = []testCase{
 			b.together(sleepers+1, func(i int) error {
 				if i == sleepers {
 					prepared.Wait()
-					channel.Ring()
+					channel.Wake()
 					return nil
 				}
 				ticket := channel.Prepare()
@@ -77,7 +77,7 @@ var channelCases = []testCase{
 					return err
 				}
 				turn.Store(mine + 1)
-				channel.Ring()
+				channel.Wake()
 			}
 			return nil
 		})
@@ -91,7 +91,7 @@ var channelCases = []testCase{
 			if i < ringers {
 				for range rounds {
 					rung.Add(1)
-					channel.Ring()
+					channel.Wake()
 				}
 				return nil
 			}

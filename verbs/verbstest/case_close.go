@@ -57,7 +57,7 @@ var closeCases = []testCase{
 		cleanEnd(near, far, (*pair).close)
 		cleanEnd(far, near, (*pair).close)
 	}},
-	{"a severed connection has ended in order on both sides", func(b *bench) {
+	{"a severed connection has ended cleanly on both sides", func(b *bench) {
 		near, far := b.two()
 		probe, _ := connected(near, far, sizes{})
 		_, ok := probe.queuePair().(verbs.Severer)
@@ -135,7 +135,7 @@ var closeCases = []testCase{
 				b.Errorf("Connect with a closed queue for %s: %v; want ErrClosed", what, err)
 			}
 		}
-		b.check(near.station.closeQueue(config.ReceiveQueue), "Close of a queue whose queue pairs were refused")
+		b.check(near.station.closeQueue(config.ReceiveQueue), "Close of a queue whose queue pairs were rejected")
 	}},
 	{"many queue pairs one after the other", func(b *bench) {
 		near, far := b.two()
@@ -184,7 +184,7 @@ var closeCases = []testCase{
 		p.expectFlushed()
 		q.expectReady()
 	}},
-	{"a closed device refuses", func(b *bench) {
+	{"a closed device rejects requests", func(b *bench) {
 		near := b.near()
 		d := near.device
 		mine := near.allocate(64, all)
@@ -309,7 +309,7 @@ func (r *rank) watch(watcher verbs.Watcher, peer *rank) *sighting {
 		}
 		seen.cause.Store(faultOf(cause))
 		seen.count.Add(1)
-		r.device.Channel().Ring()
+		r.device.Channel().Wake()
 	})
 	r.check(err, "Watch")
 	seen.stop = stop

@@ -32,7 +32,7 @@ var connectCases = []testCase{
 		copy(hello, "gone")
 		far.accept("once", sizes{})
 	}},
-	{"a hello that is too long is refused", func(b *bench) {
+	{"a hello that is too long is rejected", func(b *bench) {
 		near, far := b.two()
 		a := near.may(connectStep{Address: far.address, Hello: noise(1, verbs.MaxHello+1)})
 		if a.Err == nil {

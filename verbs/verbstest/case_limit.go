@@ -58,7 +58,7 @@ var limitCases = []testCase{
 		p.expectSent(done(w))
 		to.expect(data, "an inline write posted before acceptance")
 	}},
-	{"too much inline data is refused", func(b *bench) {
+	{"too much inline data is rejected", func(b *bench) {
 		near, far := b.pair(sizes{})
 		most := near.device.Attributes().MaxInline
 		b.skipUnless(most < 1<<24, "the device's inline data has no limit that can be reached")
@@ -68,7 +68,7 @@ var limitCases = []testCase{
 		near.expectInlineRefusal(send(2).inline(noise(3, most+1)))
 		to.expect(want, "inline requests that are too long")
 	}},
-	{"inline reads and atomics are refused", func(b *bench) {
+	{"inline reads and atomics are rejected", func(b *bench) {
 		near, far := b.pair(sizes{})
 		to := far.allocate(8, all)
 		want := to.fill(1)

@@ -132,7 +132,7 @@ var mapperCases = []testCase{
 			if difference := differ(mapped, noise(1, len(mapped))); difference != "" {
 				b.Fatalf("a mapping whose owner is gone: %s", difference)
 			}
-			near.neighbor(far.address).Ring()
+			near.neighbor(far.address).Wake()
 		}
 	}},
 	{"a mapping outlives its region", func(b *bench) {
@@ -156,7 +156,7 @@ var mapperCases = []testCase{
 		wait := far.begin(echoStep{theirs.handle, near.address, rounds})
 		for round := range uint64(rounds) {
 			atomic.StoreUint64(call, round+1)
-			neighbor.Ring()
+			neighbor.Wake()
 			err := near.station.await(fmt.Sprintf("echo %d", round+1), func() bool {
 				return atomic.LoadUint64(answered) == round+1
 			})

@@ -80,7 +80,7 @@ func (s *station) drive() (stop func()) {
 	}()
 	return sync.OnceFunc(func() {
 		stopping.Store(true)
-		channel.Ring()
+		channel.Wake()
 		<-stopped
 	})
 }
@@ -104,7 +104,7 @@ func (s *station) newQueue(capacity int) (verbs.CompletionQueue, error) {
 	s.created = append(s.created, queue)
 	s.mu.Unlock()
 	// The goroutine that drives the device has to poll the new queue too.
-	s.device.Channel().Ring()
+	s.device.Channel().Wake()
 	return queue, nil
 }
 

@@ -289,7 +289,7 @@ func (p echoStep) do(s *station) answer {
 			return answer{Failure: failure(err)}
 		}
 		atomic.StoreUint64(reply, round+1)
-		neighbor.Ring()
+		neighbor.Wake()
 	}
 	return answer{}
 }

@@ -42,7 +42,7 @@ type Row struct {
 	Size    int                `json:"size"`
 	Unit    string             `json:"unit"`
 	Columns map[string]*Column `json:"columns"`
-	Ratio   stats.Series       `json:"ratio"`  // ours to the better peer's, within each round
+	Ratio   stats.Series       `json:"ratio"`  // ours to the better MPI's, within each round
 	Better  []string           `json:"better"` // that peer of each round, "" if there is none
 	Goals   []*Verdict         `json:"goals,omitempty"`
 

@@ -53,7 +53,7 @@ func (c *Table) WriteText(w io.Writer) error {
 	fmt.Fprintf(&b, "%s\n%s\n", c.Command, c.Machine)
 	fmt.Fprintf(&b, "ours: %s; %s\n", c.Ours, strings.Join(c.Peers, "; "))
 	fmt.Fprintf(&b, "Medians of %s, each the best of %s. A round goes case by case: everyone measures one before the next.\n", table.Plural(c.Rounds, "round"), table.Plural(c.Repeat, "loop"))
-	b.WriteString("ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest.\n")
+	b.WriteString("ratio: ours to the better MPI within a round, of which the median counts; rounds: the lowest and the highest.\n")
 	b.WriteString("For us and % less is better, for MB/s and Mop/s more is better.\n")
 	if c.hasStandards() {
 		b.WriteString("A goal \"of\" a case is of the ratio to that case at the same size, measured right beside it and shown below it.\n")

@@ -91,7 +91,7 @@ func (r *messageRank) store(to int, payload []byte) {
 	s.message = append(s.message[:0], payload...)
 	r.device.Copied(len(payload))
 	s.full, s.from = true, r.device.Now()
-	other.device.Channel().Ring()
+	other.device.Channel().Wake()
 }
 
 func (r *messageRank) sharedMessage(of int) *sharedMessage {
@@ -134,7 +134,7 @@ func (r *messageRank) barrier() error {
 		j.arrived, j.begins = 0, j.latest
 		j.barriers++
 		for _, other := range j.ranks {
-			other.device.Channel().Ring()
+			other.device.Channel().Wake()
 		}
 	}
 	for j.barriers == completed {

@@ -46,7 +46,7 @@ func (r *report) plots() []file {
 		files = appendChart(files, c.Name+"-percentiles", title, r.commandOf(lines, true), c.Name, percentileChart(lines))
 	}
 	if r.schemes != nil {
-		files = appendChart(files, "schemes", "Ways to arrange operations, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
+		files = appendChart(files, "schemes", "Schemes of the planner, on and off", r.schemes.Command, "", schemesChart(r.schemes.Complete()))
 	}
 	ranks := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbersOfRanks), " ", ","), "[]")
 	files = appendChart(files, "scale", "Time of an iteration by the number of ranks", cli.CommandLine([]string{cli.ScaleCommand, "-ranks", ranks}), "", scaleChart(r.scale))

@@ -27,7 +27,7 @@ func TestChartsOfSchemesAndRanksCanBeRead(t *testing.T) {
 		drawn = append(drawn, pattern)
 	}
 	c := schemesChart(drawn)
-	c.Title = "Ways to arrange operations, on and off"
+	c.Title = "Schemes of the planner, on and off"
 	m := charttest.Check(t, "schemes", c.SVG())
 	assert.Len(t, m.X, len(schemes.All()))
 	assert.Len(t, m.Names, len(drawn))

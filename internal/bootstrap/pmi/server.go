@@ -325,7 +325,7 @@ func (c *session) put(m message) bool {
 	key, value := m["key"], m["value"]
 	c.puts++
 	if m["kvsname"] != c.job.name || key == "" || len(key) > longestKey || len(value) > longestValue || c.puts > MaxValues {
-		return c.respond("cmd=put_result rc=-1 msg=refused")
+		return c.respond("cmd=put_result rc=-1 msg=rejected")
 	}
 	c.server.mu.Lock()
 	c.job.pending[key] = value

@@ -411,10 +411,10 @@ func TestServerDialogue(t *testing.T) {
 		{"no command", []string{hello, "maxes=1"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3"}},
 		{"an unknown command", []string{hello, "cmd=spawn nprocs=3"}, []string{"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3"}},
 		{"another space", []string{hello, "cmd=put kvsname=x key=a value=b", "cmd=get kvsname=x key=a"}, []string{
-			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=refused", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=rejected", "cmd=get_result rc=-1 msg=key_not_found value=unknown", "cmd=finalize_ack",
 		}},
 		{"a long key", []string{hello, "cmd=put kvsname=kvs value=b key=" + strings.Repeat("k", longestKey+1)}, []string{
-			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=refused", "cmd=finalize_ack",
+			"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 rma_blame=3", "cmd=put_result rc=-1 msg=rejected", "cmd=finalize_ack",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) { require.Equal(t, test.want, converse(t, test.says...)) })

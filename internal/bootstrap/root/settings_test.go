@@ -46,7 +46,7 @@ func TestFromEnvironment(t *testing.T) {
 		{"too many ranks", "RMA_SIZE", "65537", `RMA_SIZE="65537"`},
 		{"more than a number holds", "RMA_SIZE", "99999999999999999999", `RMA_SIZE="9999`},
 		{"absent key file", "RMA_KEY_FILE", key + "x", "RMA_KEY_FILE: proof: key file: open " + key + "x"},
-		{"open key file", "RMA_KEY_FILE", open, "RMA_KEY_FILE: proof: key file refused: " + open + " has mode 0644"},
+		{"open key file", "RMA_KEY_FILE", open, "RMA_KEY_FILE: proof: key file rejected: " + open + " has mode 0644"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, value := range good {

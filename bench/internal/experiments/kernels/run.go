@@ -81,6 +81,6 @@ func Explain(c *compare.Table) []string {
 	return []string{
 		"ours: " + strings.Join(append([]string{c.Ours}, c.Peers...), "; "),
 		fmt.Sprintf("Medians of %s of whole jobs, with the lowest and the highest. A round goes kernel by kernel: everyone runs one before the next.", table.Plural(c.Rounds, "round")),
-		"ratio: ours to the better peer within a round, of which the median counts; rounds: the lowest and the highest. More is better.",
+		"ratio: ours to the better MPI within a round, of which the median counts; rounds: the lowest and the highest. More is better.",
 	}
 }

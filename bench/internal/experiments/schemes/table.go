@@ -47,7 +47,7 @@ func (t *Table) write(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%s\n%s\n", t.Command, t.Machine)
 	fmt.Fprintf(&b, "Device %s. Medians of %s, in each of which every scheme has a loop of about %v, or of %d epochs if they are long, in a window of its own.\n", t.Device, table.Plural(t.Rounds, "round"), usualDurations.visit, steadyIterations)
 	b.WriteString("ratio: the time taken to that of the best fixed scheme within a round, of which the median counts: more is worse.\n")
-	b.WriteString("adaptive is the default; all has every way and does not adapt; way=off is all but that way; at-once defers nothing.\n")
+	b.WriteString("adaptive is the default; all has every scheme and does not adapt; NAME=off is all but that scheme; at-once defers nothing.\n")
 	for some := range slices.Chunk(t.Complete(), sideBySide) {
 		b.WriteString("\n")
 		t.writeBlock(&b, some)
