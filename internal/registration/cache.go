@@ -166,10 +166,6 @@ func (k *cache) keep(memory []byte) *kept {
 	}
 	r.region = region
 	k.mu.Lock()
-	// The policy notes the entry with the buffer that it was asked for last.
-	if e, _ := k.policy.Peek(k.address(memory), len(memory)); e != nil {
-		k.policy.Release(e)
-	}
 	from := k.address(whole)
 	r.entry = k.policy.Add(from, from+uint64(len(whole)), r)
 	if k.closed {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/onesided/rma/internal/await"
+	"github.com/onesided/rma/internal/bounds"
 	"github.com/onesided/rma/regcache"
 	"github.com/onesided/rma/verbs"
 )
@@ -24,12 +25,31 @@ func (r *countedRegion) Deregister() error {
 	return nil
 }
 
+func newPolicy() *regcache.Policy[*kept] {
+	extra := func(int) (using, moving, registering float64) { return 0, 1, 1 }
+	return regcache.NewPolicy[*kept](extra, regcache.Always, regcache.Limits{Bytes: 1 << 20, Regions: 10})
+}
+
+// A buffer at the addresses of a dead region is registered if it is used often enough.
+func TestPeekPastDeadRegion(t *testing.T) {
+	k := &cache{policy: newPolicy()}
+	memory := make([]byte, 1000)
+	from := bounds.Address(memory)
+	_, decision := k.policy.Use(from, len(memory))
+	require.Equal(t, regcache.Register, decision)
+	dead := new(kept)
+	dead.entry = k.policy.Add(from, from+uint64(len(memory)), dead)
+	k.policy.Release(dead.entry)
+	r, decision := k.peek(memory)
+	require.Nil(t, r)
+	require.Equal(t, regcache.Register, decision)
+	require.True(t, k.untidy.Load(), "the dead region is to be deregistered")
+}
+
 // A region that is released while evictAll finds nothing to deregister ends all the same.
 func TestEvictAllLosesNoRegion(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	k := new(cache)
-	extra := func(int) (using, moving, registering float64) { return 0, 1, 1 }
-	k.policy = regcache.NewPolicy[*kept](extra, regcache.Always, regcache.Limits{Bytes: 1 << 20, Regions: 10})
+	k := &cache{policy: newPolicy()}
 	region := new(countedRegion)
 	r := &kept{cache: k, region: region}
 	r.entry = k.policy.Add(0, 100, r)

@@ -24,17 +24,26 @@ import (
 	"github.com/onesided/rma/verbs"
 )
 
-// After Close the Registry is let go of, even while the program keeps the buffers: those that were in use then, too, and one that
-// was registered meanwhile.
+// After Close the Registry is let go of, even while the program keeps the buffers: of regions that are kept or in use then, that were
+// registered meanwhile, that ended before, and of one that was refused.
 func TestCloseLetsGo(t *testing.T) {
 	device := newDevice(t)
-	memory := [3][]byte{make([]byte, 10_000), make([]byte, 20_000), make([]byte, 30_000)}
+	memory := [5][]byte{make([]byte, 10_000), make([]byte, 20_000), make([]byte, 30_000), make([]byte, 40_000), make([]byte, 50_000)}
 	closed := func() weak.Pointer[registration.Registry] {
 		r := over(device, configOf(transfer.Of(transfer.Cache)))
 		c := r.Card(registration.Network)
 		keep(t, c, memory[0])
 		keep(t, c, memory[1])
 		hold := whole(t, c, memory[1])
+		keep(t, c, memory[3][:1000])
+		keep(t, c, memory[3])
+		c.Tidy()
+		require.Equal(t, 3, device.weak())
+		device.refuse = func(int, verbs.Access) error { return errors.New("refused") }
+		c.Use(memory[4])
+		plan := c.Plan(memory[4], true)
+		require.True(t, plan.Next().Copied)
+		device.refuse = nil
 		r.Close()
 		keep(t, c, memory[2])
 		require.NoError(t, device.use(memory[1], hold.Key()), "the device ends regions, not Close")
@@ -194,6 +203,27 @@ func TestGivesWay(t *testing.T) {
 	}
 	require.Zero(t, c.Transfers().Operations[transfer.Copy])
 	hold.Release()
+}
+
+// All give way if need be, which are more than Tidy deregisters at once.
+func TestAllGiveWay(t *testing.T) {
+	const parts = 40
+	device := newDevice(t)
+	c := cardOver(device, transfer.Of(transfer.Cache))
+	memory := make([]byte, parts*1000)
+	for i := range parts {
+		keep(t, c, memory[i*1000:][:500])
+	}
+	require.Equal(t, parts, device.weak())
+	device.refuse = func(int, verbs.Access) error {
+		if device.registered > device.deregistered {
+			return fmt.Errorf("no other region: %w", verbs.ErrMemory)
+		}
+		return nil
+	}
+	keep(t, c, make([]byte, 500))
+	require.Equal(t, 1, device.weak())
+	runtime.KeepAlive(memory)
 }
 
 // A worker uses buffers that the collector frees, and gives back to the system, meanwhile.

@@ -26,6 +26,10 @@ func TestKey(t *testing.T) {
 	}
 	key := func(from, to int) uint32 { return c.Key(memory[from:to]) }
 	require.Zero(t, key(0, 1))
+	ours, err := r.Devices().Register(memory, verbs.LocalWrite)
+	require.NoError(t, err)
+	require.Zero(t, key(0, 1), "no look-up finds memory of the library")
+	require.NoError(t, ours.Deregister())
 	middle, all := register(40, 60, verbs.LocalWrite), register(0, 100, verbs.LocalWrite)
 	read := register(50, 55, 0)
 
