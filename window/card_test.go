@@ -153,7 +153,7 @@ func refuseByCards(s *script) {
 	s.OK(win.Close())
 }
 
-// says reports whether an operation was rejected for a hint, with such a text.
+// says reports whether an operation was rejected for a broken promise, with such a text.
 func says(err error, text string) bool {
 	var refused *window.OpError
 	return errors.As(err, &refused) && refused.Cause.Error() == fmt.Sprintf("%v: %s", window.ErrPromise, text)

@@ -45,7 +45,7 @@
 //
 // A buffer passed to an operation belongs to the library until such a call has returned. A call that may be made again
 // (see Blocking and failure) has not completed its operations: the buffers belong to the program once the call, made
-// again, succeeds. The error of a wrong call changes nothing. After a *world.RejectionError all other operations are
+// again, succeeds. A wrong call changes nothing, except a Close that returns [ErrNotPosted]. After a *world.RejectionError all other operations are
 // complete. After a *world.PeerError, or any other error, the program must not use the buffers again. An error of
 // WaitAll or Completed concerns only the buffers of the requests that failed.
 //

@@ -112,7 +112,8 @@ func (c *core) fence(ctx context.Context, number uint32, assert Assert) error {
 // If another rank has called Fence instead, every rank gets a *MismatchError. After any error except that of an open
 // epoch or of [ErrServed], and after the failure of a rank, the window is closed. Its memory then stays until the World
 // is closed, because other ranks may still use it. Calls of other ranks that wait for this one return a
-// *world.PeerError whose cause is [ErrDeparted]. A second Close returns an [ErrClosed], unlike that of a World.
+// *world.PeerError whose cause is [ErrDeparted]. After a Close that was not interrupted a second one returns an
+// [ErrClosed], unlike that of a World.
 func (w *Window[T]) Close() error { return w.calls().Close() }
 
 func (w *untyped) Close() error { return w.CloseContext(context.Background()) }

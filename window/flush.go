@@ -266,8 +266,8 @@ func (c *core) flushLocked(ctx context.Context, call string, there bool) error {
 // Sync orders the loads and stores of this rank in its own part with the operations of all ranks. Operations after Sync
 // see what this rank has stored before. Loads after Sync see operations that were complete before.
 //
-// Fence, Post, Wait, WaitNotify and Barrier of the World order them, too. Sync is needed only where ranks order
-// themselves by other means, such as a pipe, or where a rank polls for a value.
+// Fence, Post, Wait and WaitNotify order them, too, and so do Test and TestNotify that return true, and Barrier of the
+// World. Sync is needed only where ranks order themselves by other means, such as a pipe, or where a rank polls for a value.
 func (w *Window[T]) Sync() error { return w.calls().Sync() }
 
 func (w *untyped) Sync() error {

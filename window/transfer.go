@@ -12,9 +12,11 @@ import (
 // Put writes origin to target's window, from element displacement on. It needs an access epoch to target. origin
 // belongs to the library until the call that completes the Put returns: a flush, or the end of the epoch.
 //
-// An error of Put is an *[OpError], or a *[MisuseError] in debug mode. If the call is wrong, the cause is [ErrNoEpoch],
-// [ErrRank], [ErrRange], [ErrArgument] (a negative displacement), [ErrReadOnly] or [ErrClosed], and nothing was
-// written. If target has failed, it is a *world.PeerError. The other operations return the same errors.
+// An error of Put on a window that was made is an *[OpError], or a *[MisuseError] in debug mode. If the call is wrong,
+// the cause is [ErrNoEpoch], [ErrRank], [ErrRange], [ErrArgument] (a negative displacement), [ErrReadOnly] or
+// [ErrClosed], and nothing was written. If target has failed, it is a *world.PeerError. If target cannot be reached, it
+// is the error of the connection, such as verbs.ErrShortage. The other operations return these errors, and those that
+// their docs name.
 func (w *Window[T]) Put(origin []T, target, displacement int) error {
 	return w.view.put(kept(origin), len(origin), target, displacement)
 }

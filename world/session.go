@@ -50,7 +50,7 @@ func (l *Listener) Addr() net.Addr {
 	return j.Addr()
 }
 
-// Close ends listening. Sessions that were accepted continue. A client connects to the window with its first operation: if it
+// Close ends listening. Sessions that were accepted continue. A client connects to the server with its first operation on a window: if it
 // has not done so before Close, it cannot any more.
 func (l *Listener) Close() error {
 	j := l.inner()

@@ -191,7 +191,7 @@ func (w *World) OnFailure(f func(*PeerError)) (stop func()) {
 	return w.made("OnFailure").OnFailure(f)
 }
 
-// Route returns how this rank reaches another: "self", "shm, mapped" (memory that both map), "shm" (queue pairs in shared memory),
+// Route returns how this rank reaches another: such as "self", "shm, mapped" (memory that both map), "shm" (queue pairs in shared memory),
 // "tcp" or "ibv" (RDMA cards); "sim" in virtual time. It is "" for a rank that this World does not have.
 func (w *World) Route(rank int) string {
 	j := w.made("Route")

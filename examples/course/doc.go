@@ -28,9 +28,9 @@
 // issued. That suits tables, queues and counters. FlushLocal is enough to use a result, such as that of FetchAndOp in
 // example Tickets.
 //
-// A put conflicts with every other access to its elements, and a get with every accumulate. A flush, or the end of an
-// epoch, must come between two accesses that conflict. Accumulates do not conflict with each other: that is how ranks
-// share counters. RMA_DEBUG=1 looks for violations.
+// A put conflicts with every other access to its elements, and a get with every accumulate that changes them. A flush,
+// or the end of an epoch, must come between two accesses that conflict. Accumulates do not conflict with each other:
+// that is how ranks share counters. RMA_DEBUG=1 looks for violations.
 //
 // # 3. What is fast, and why (example Fast)
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/onesided/rma/world"
 )
 
-// newSizes checks that ranks that were told of jobs of different sizes hear so from each other, wherever the one
-// is that differs: nobody waits for a rank that nobody starts.
+// newSizes checks that ranks with different sizes report that, whichever rank differs, and wait for no rank that is
+// never started.
 func newSizes(t *testing.T, program string) {
 	for _, sizes := range [][]int{{3, 4, 3}, {4, 3, 3}, {3, 2, 3}} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
@@ -26,7 +26,7 @@ func newSizes(t *testing.T, program string) {
 			}
 			for rank, r := range ranks {
 				require.Error(t, r.Wait(), "rank %d", rank)
-				require.Regexp(t, `rank \d was told of \d ranks, this rank of \d`, r.errout.String())
+				require.Regexp(t, `rank \d has size \d, this rank has \d`, r.errout.String())
 				require.NotContains(t, r.errout.String(), ": it waits for rank")
 			}
 		})

@@ -63,7 +63,7 @@ func TestEvictAllLosesNoRegion(t *testing.T) {
 	await.Parked(t, "(*cache).evictAll", 1)
 	both.Go(r.release)
 	await.Parked(t, "(*kept).release", 1)
-	for time.Since(begun) < 10*time.Millisecond {
+	for time.Since(begun) < 10*time.Millisecond { // computes
 		runtime.Gosched()
 	}
 	k.mu.Unlock()

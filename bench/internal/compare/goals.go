@@ -11,7 +11,7 @@ import (
 
 // A goal is what a cell must reach.
 type goal struct {
-	// of says what limit is: a ratio to the better peer (thePeers), a value in the cell's unit (itself), or a ratio
+	// of says what limit is: a ratio to the better MPI (thePeers), a value in the cell's unit (itself), or a ratio
 	// to the case of this name at the same size, measured beside it.
 	of      string
 	limit   float64
